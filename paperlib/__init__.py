@@ -1,0 +1,19 @@
+"""What is the test log-likelihood of an RBM, really?
+
+The library behind the book: models that know their unnormalised log-probability, annealing paths that join
+a tractable distribution to a model, and estimators that walk a path and return log-weights with diagnostics.
+
+=====================  =====================================================================================
+`paperlib.models`      models: energies, conditionals, storage; nothing about estimators
+`paperlib.datasets`    digits (bundled) and MNIST; binarisation; base-rate biases
+`paperlib.annealing`   paths from a tractable distribution to a model, and schedules of beta
+`paperlib.estimators`  exact enumeration, importance sampling, AIS, bounds
+`paperlib.learning`    contrastive divergence
+`paperlib.reproduction`  profiles, published numbers, records with provenance, the papermill runner
+=====================  =====================================================================================
+
+All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008): `W` [D, M], visible biases
+`b` [D], hidden biases `a` [M].
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,18 @@
+"""Annealing paths: from a distribution that can be sampled to a model, one beta at a time, and schedules of beta.
+
+If unsure: `BaseRatePath(rbm, base_rate_bias(train))` with `salakhutdinov_murray_betas()`. The uniform start
+(`visible_bias=None`) needs no data and is the classic way to a wrong answer.
+"""
+
+from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
+from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
+
+__all__ = [
+    "AnnealingPath",
+    "BaseRatePath",
+    "RBMPairPath",
+    "check_betas",
+    "salakhutdinov_murray_betas",
+    "uniform_betas",
+]

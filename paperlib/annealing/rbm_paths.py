@@ -1,0 +1,214 @@
+"""Annealing paths over the visible units: from independent pixels to an RBM, and from one RBM to another.
+
+With u^A = W_A' v + a_A and u^B = W_B' v + a_B the inputs to the hidden units, both paths walk through
+(Salakhutdinov & Murray 2008, eq. 13-17)
+
+    f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v) prod_j (1 + e^{(1 - beta) u^A_j}) prod_j (1 + e^{beta u^B_j})
+
+The base-rate path is the case in which A has no weights. A transition draws all hidden units given v, then a new v
+given them. With the hidden units summed out that is reversible, hence its own reversal.
+
+Two slips of the paper are avoided here. It prints p*_k with e^{+E}; the product form, used above, is right. And since
+f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a factor 2^{M_A}: the mean weight estimates
+2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.log_z_start` corrects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.models import RBM
+from paperlib.numerics import bernoulli, softplus, softplus_increment
+from paperlib.validation import (
+    as_float_tensor,
+    require_binary,
+    require_count,
+    require_finite,
+    require_shape,
+)
+
+StartSampler = Callable[[int, torch.Generator], Tensor]
+
+
+@dataclass
+class VisibleState:
+    """Visible units of a batch of chains, with the products that a weight and the next transition share.
+
+    Attributes
+    ----------
+    v : Tensor, shape [chains, D]
+    hidden_input : Tensor, shape [chains, M_A + M_B]
+        Inputs u^A and u^B to the hidden units, not yet scaled by beta.
+    bias_difference : Tensor, shape [chains]
+        (b_B - b_A)' v.
+    """
+
+    v: Tensor
+    hidden_input: Tensor
+    bias_difference: Tensor
+
+
+class _RBMInterpolation:
+    """The common part: A may have any number of hidden units, none included."""
+
+    log_z_start: float
+    target: RBM | None
+    uniform_start: bool
+
+    def __init__(
+        self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
+    ) -> None:
+        self._num_hidden_a = weights_a.shape[1]
+        self._visible_bias_a = visible_bias_a
+        self._visible_bias_b = rbm_b.visible_bias
+        # (b_B - b_A) rides along as one more column, so that one product gives all that depends on v.
+        self._to_hidden = torch.cat(
+            [weights_a, rbm_b.weights, (rbm_b.visible_bias - visible_bias_a)[:, None]], dim=1
+        )
+        self._hidden_offset = torch.cat(
+            [hidden_bias_a, rbm_b.hidden_bias, hidden_bias_a.new_zeros(1)]
+        )
+        self._to_visible_a = weights_a.T.contiguous()
+        self._to_visible_b = rbm_b.weights.T.contiguous()
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return self._to_hidden.device
+
+    def state_at(self, v: Tensor) -> VisibleState:
+        """The state of chains whose visible units are `v` [chains, D], in the model's type."""
+        products = torch.addmm(self._hidden_offset, v, self._to_hidden)
+        return VisibleState(v, products[:, :-1], products[:, -1])
+
+    def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
+        split = self._num_hidden_a
+        ratio = softplus_increment(state.hidden_input[:, split:], beta_from, beta_to)
+        if split:
+            ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
+        return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)
+
+    def transition(
+        self, state: VisibleState, beta: float, generator: torch.Generator
+    ) -> VisibleState:
+        """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
+        split = self._num_hidden_a
+        bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
+        hidden_b = bernoulli(torch.sigmoid(state.hidden_input[:, split:] * beta), generator)
+        visible_input = torch.addmm(bias, hidden_b, self._to_visible_b, alpha=beta)
+        if split:
+            hidden_a = bernoulli(
+                torch.sigmoid(state.hidden_input[:, :split] * (1 - beta)), generator
+            )
+            visible_input.addmm_(hidden_a, self._to_visible_a, alpha=1 - beta)
+        return self.state_at(bernoulli(visible_input.sigmoid_(), generator))
+
+    def reverse_transition(
+        self, state: VisibleState, beta: float, generator: torch.Generator
+    ) -> VisibleState:
+        """The reversal of `transition`, which is reversible."""
+        return self.transition(state, beta, generator)
+
+    def visible(self, state: VisibleState) -> Tensor:
+        """The visible units of a state, [chains, D]."""
+        return state.v
+
+
+class BaseRatePath(_RBMInterpolation):
+    """From independent pixels to an RBM (Salakhutdinov & Murray 2008, section 3.3).
+
+    An AIS estimate along this path is one of ln Z of the RBM.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The target.
+    visible_bias : array or Tensor, shape [D], optional
+        Biases b_A of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start, which
+        often misses the mode that holds nearly all of Z.
+
+    Raises
+    ------
+    ValueError
+        If `visible_bias` has another length or holds NaN or infinite values.
+    """
+
+    def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
+        if visible_bias is None:
+            bias = torch.zeros_like(rbm.visible_bias)
+        else:
+            bias = as_float_tensor("visible_bias", visible_bias, rbm.dtype).to(rbm.device)
+            require_shape("visible_bias", bias, [rbm.num_visible])
+            require_finite("visible_bias", bias)
+        super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
+        self.target = rbm
+        self.uniform_start = bool((bias == 0).all())
+        # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
+        self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
+
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
+        """Independent draws from the base-rate model."""
+        probs = torch.sigmoid(self._visible_bias_a).expand(num_chains, -1)
+        return self.state_at(bernoulli(probs, generator))
+
+
+class RBMPairPath(_RBMInterpolation):
+    """From one RBM to another over the same visible units (Salakhutdinov & Murray 2008, section 3.2).
+
+    An AIS estimate along this path is one of ln(Z_B / Z_A), whatever the two numbers of hidden units.
+
+    Parameters
+    ----------
+    rbm_a, rbm_b : RBM
+        Start and target, of one floating-point type, on one device.
+    sample_a : callable, optional
+        `sample_a(num_chains, generator)` gives draws [num_chains, D] from `rbm_a`. By default each chain is an
+        independent Gibbs chain from uniformly random pixels; if it has not converged, the estimate is biased and no
+        diagnostic of the weights can tell.
+    burn_in : int
+        Gibbs steps of the default sampler.
+
+    Raises
+    ------
+    ValueError
+        If the models differ in visible units, type or device, or `burn_in` is not a whole number of at least 1.
+    """
+
+    log_z_start: float
+    target = None
+    uniform_start = False
+
+    def __init__(
+        self, rbm_a: RBM, rbm_b: RBM, sample_a: StartSampler | None = None, burn_in: int = 1_000
+    ) -> None:
+        for name in ("num_visible", "dtype", "device"):
+            if getattr(rbm_a, name) != getattr(rbm_b, name):
+                raise ValueError(
+                    f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
+                )
+        super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
+        self._rbm_a = rbm_a
+        self._sample_a = sample_a
+        self._burn_in = require_count("burn_in", burn_in)
+        self.log_z_start = (rbm_b.num_hidden - rbm_a.num_hidden) * math.log(2)
+
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
+        """Draws from `rbm_a`, by `sample_a` or by Gibbs chains."""
+        if self._sample_a is not None:
+            v = as_float_tensor(
+                "sample_a", self._sample_a(num_chains, generator), self._rbm_a.dtype
+            )
+            require_shape("sample_a", v, [num_chains, self._rbm_a.num_visible])
+            require_binary("sample_a", v)
+            return self.state_at(v.to(self.device))
+        half = self._rbm_a.weights.new_full((num_chains, self._rbm_a.num_visible), 0.5)
+        v = bernoulli(half, generator)
+        for _ in range(self._burn_in):
+            v = self._rbm_a.gibbs_step(v, generator)
+        return self.state_at(v)

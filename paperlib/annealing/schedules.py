@@ -1,0 +1,78 @@
+"""Schedules: 0 = beta_0 < beta_1 < ... < beta_K = 1, as float64 tensors of K + 1 numbers.
+
+If unsure: 10,000 uniform steps; the 2008 paper's schedule puts most of its steps near 1, where models trained with
+few CD steps change fastest.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from paperlib.validation import as_float_tensor, require_count, require_finite
+
+
+def uniform_betas(num_steps: int) -> Tensor:
+    """K = `num_steps` equal steps from 0 to 1; shape [K + 1].
+
+    Raises
+    ------
+    ValueError
+        If `num_steps` is not a whole number of at least 1.
+    """
+    num_steps = require_count("num_steps", num_steps)
+    return torch.arange(num_steps + 1, dtype=torch.float64) / num_steps
+
+
+def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
+    """The 14,500 steps of Salakhutdinov & Murray (2008), section 5.1; shape [14501].
+
+    500 steps of 1/1,000 on [0, 0.5], 4,000 of 1/10,000 on [0.5, 0.9] and 10,000 of 1/100,000 on [0.9, 1].
+
+    Parameters
+    ----------
+    fraction : float
+        Below 1 the same shape with that fraction of the steps of each part, for quick looks.
+
+    Raises
+    ------
+    ValueError
+        If `fraction` is not in (0, 1].
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction: expected a number in (0, 1], got {fraction}")
+    parts = [(0.0, 0.5, 500), (0.5, 0.9, 4_000), (0.9, 1.0, 10_000)]
+    pieces = [torch.zeros(1, dtype=torch.float64)]
+    for low, high, full_steps in parts:
+        steps = max(1, round(full_steps * fraction))
+        position = torch.arange(1, steps + 1, dtype=torch.float64) / steps
+        pieces.append(low * (1 - position) + high * position)
+    return torch.cat(pieces)
+
+
+def check_betas(betas: object) -> Tensor:
+    """A schedule from any sequence of numbers, as float64 on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two numbers, they do not run from 0 to 1, or do not strictly increase.
+    """
+    schedule = as_float_tensor("betas", betas, torch.float64).cpu()
+    if schedule.ndim != 1 or len(schedule) < 2:
+        raise ValueError(
+            f"betas: expected at least two numbers in one dimension, got shape {list(schedule.shape)}"
+        )
+    require_finite("betas", schedule)
+    first, last = schedule[0].item(), schedule[-1].item()
+    if first != 0 or last != 1:
+        raise ValueError(
+            f"betas: expected to run from 0 to 1, got {first:g} first and {last:g} last"
+        )
+    falls = torch.nonzero(schedule.diff() <= 0).flatten()
+    if len(falls):
+        k = int(falls[0]) + 1
+        raise ValueError(
+            f"betas: expected strictly increasing numbers, got {schedule[k - 1]:g} then {schedule[k]:g} at index {k}"
+        )
+    return schedule

@@ -1,0 +1,137 @@
+"""The `paperlib` command: train models, execute chapters, build the book."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paperlib import storage
+from paperlib.reproduction import ReproductionError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="AIS, exact partition functions and the papers' tables: the companion's command.",
+)
+
+ProfileOption = Annotated[
+    str, typer.Option(help="digits: small, offline, minutes. paper: MNIST at full size.")
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Part of a chapter's name, such as 05; may be given several times."),
+]
+
+
+@app.command()
+def train(
+    model_id: Annotated[str, typer.Argument(help="For example mnist-cd1-20; `paperlib models` lists all.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Where to store the model; by default data/models.")
+    ] = None,
+) -> None:
+    """Train a model from its recipe and store it.
+
+    A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
+    with the identical result.
+    """
+    from paperlib.datasets import cache_folder
+    from paperlib.reproduction.records import repository_state
+    from paperlib.reproduction.recipes import model_path, recipe, store_model, train_recipe
+
+    recipe(model_id)
+    path = output or model_path(model_id)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"output: expected a .safetensors file, got {path.name!r}")
+    checkpoint = cache_folder() / "checkpoints" / f"{model_id}.safetensors"
+    rbm = train_recipe(model_id, checkpoint=checkpoint)
+    commit, dirty = repository_state()
+    store_model(model_id, rbm, path, commit=f"{commit}{' with changes' if dirty else ''}")
+    checkpoint.unlink(missing_ok=True)
+    typer.echo(f"{model_id}: stored as {path}")
+
+
+@app.command()
+def models() -> None:
+    """List the models: id, name in the papers, data set, whether it is stored."""
+    from paperlib.reproduction.recipes import RECIPES, model_path
+
+    for model_id, chosen in RECIPES.items():
+        stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
+        if chosen.dataset != "digits" and stored != "stored":
+            stored = "not trained yet"
+        typer.echo(f"{model_id:16} {chosen.label:10} {chosen.dataset:8} {stored}")
+
+
+@app.command()
+def reproduce(
+    profile: ProfileOption = "digits",
+    only: OnlyOption = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Chapters at the same time.")] = 2,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the chapters, such as seed=1."),
+    ] = None,
+) -> None:
+    """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
+
+    Copies are executed; the committed chapters are never touched.
+    """
+    from paperlib.reproduction.profiles import get_profile
+    from paperlib.reproduction.runner import chapters, execute_chapters
+
+    get_profile(profile)
+    execute_chapters(chapters(only or ()), profile, _parameters(set_ or []), jobs=jobs, report=typer.echo)
+
+
+@app.command()
+def refresh(only: OnlyOption = None) -> None:
+    """Record the outputs of the executed digits copies in the committed chapters."""
+    from paperlib.reproduction.runner import chapters, refresh_stored_outputs
+
+    for chapter in refresh_stored_outputs(chapters(only or ())):
+        typer.echo(f"{chapter.stem}: stored outputs changed")
+
+
+@app.command()
+def book(profile: ProfileOption = "digits") -> None:
+    """Build the HTML book from executed chapters and check its pages."""
+    from paperlib.reproduction.book import build_book
+    from paperlib.reproduction.profiles import get_profile
+
+    get_profile(profile)
+    typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
+
+
+def _parameters(settings: list[str]) -> dict[str, Any]:
+    """Parameters from NAME=VALUE; values are Python literals, anything else is text."""
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"set: expected NAME=VALUE, got {setting!r}")
+        try:
+            parameters[name] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            parameters[name] = value
+    return parameters
+
+
+def main() -> None:
+    """Run the command; what the user can mend is told in a sentence, with exit code 2."""
+    try:
+        app()
+    except ValueError as error:
+        typer.echo(f"paperlib: {error}", err=True)
+        sys.exit(2)
+    except ReproductionError as error:
+        typer.echo(f"paperlib: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("paperlib: interrupted", err=True)
+        sys.exit(130)

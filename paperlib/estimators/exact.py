@@ -1,0 +1,194 @@
+"""Exact partition functions by enumeration of the smaller layer.
+
+Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), and the smaller layer's 2^M states h are all there is to enumerate.
+Written down directly, that costs an exponential and a logarithm for each state and unit. Two ideas make it 30 times
+cheaper. First, cut the layer into two halves, h = (h1, h2): then e^{b_i + (W h)_i} = A_i(h1) B_i(h2) is a product of two
+small tables. Second, take the units i in groups of three: the product of three factors 1 + A_i B_i, multiplied out, is
+a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so that one matrix product serves all pairs of
+halves. All terms are positive, so nothing cancels, and every factor is at least 1, so that a logarithm is needed only
+before the running product might overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from paperlib.models import RBM
+from paperlib.numerics import bernoulli, resolve_generator, softplus
+from paperlib.validation import require_count
+
+_GROUP = 3  # visible units per matrix product: 2 and 4 are slower
+_MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
+_BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512  # 1 MiB of running products: fits a core's second-level cache
+
+
+def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> float:
+    """ln Z in nats, by summing over every state of the smaller layer.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model; computed in float64 whatever its type.
+    max_units : int
+        Refuse if the smaller layer has more units: each one more doubles the time. 2^25 states of a model with 784
+        visible units take seconds on two cores.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+
+    Raises
+    ------
+    ValueError
+        If the smaller layer has more than `max_units` units.
+
+    Notes
+    -----
+    Memory is bounded by tables of 2^{M/2} rows: 0.3 GiB at 784 x 25.
+    """
+    blocks = _log_mass_blocks(_enumerable(rbm, max_units), progress)
+    return torch.logsumexp(torch.stack([block.logsumexp((0, 1)) for block in blocks]), 0).item()
+
+
+def exact_hidden_samples(
+    rbm: RBM, num_samples: int, generator: torch.Generator | None = None, max_units: int = 25
+) -> tuple[Tensor, Tensor]:
+    """Independent exact draws (v, h) from an RBM with few hidden units.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model; p(h) is tabulated in float64 for all 2^M hidden states (256 MiB at M = 25).
+    num_samples : int
+        Number of draws.
+    generator : torch.Generator, optional
+        On the model's device.
+    max_units : int
+        Refuse if there are more hidden units.
+
+    Returns
+    -------
+    v, h : Tensor, shapes [num_samples, D] and [num_samples, M]
+        Binary, in the model's type.
+
+    Raises
+    ------
+    ValueError
+        If there are more hidden units than visible ones or than `max_units`.
+    """
+    num_samples = require_count("num_samples", num_samples)
+    generator = resolve_generator(generator, rbm.device)
+    if rbm.num_hidden > rbm.num_visible:
+        raise ValueError(
+            f"rbm: expected at most as many hidden as visible units ({rbm.num_visible}), got {rbm.num_hidden}"
+        )
+    log_masses = torch.cat(
+        [block.flatten() for block in _log_mass_blocks(_enumerable(rbm, max_units), None)]
+    )
+    cumulative = torch.exp(log_masses - log_masses.max()).cumsum_(0)
+    uniform = torch.rand(
+        num_samples, dtype=torch.float64, device=rbm.device, generator=generator
+    ).mul_(cumulative[-1])
+    index = torch.searchsorted(cumulative, uniform, right=True).clamp_(max=len(cumulative) - 1)
+    h = _bits(index, rbm.num_hidden).to(rbm.dtype)
+    return bernoulli(rbm.visible_probs(h), generator), h
+
+
+def _enumerable(rbm: RBM, max_units: int) -> RBM:
+    """The model in float64 with its smaller layer as the hidden one, if that can be enumerated."""
+    units = min(rbm.num_visible, rbm.num_hidden)
+    if units > max_units:
+        raise ValueError(
+            f"rbm: expected a layer of at most {max_units} units to enumerate, got {rbm.num_visible} visible and "
+            f"{rbm.num_hidden} hidden: 2^{units} = {2.0**units:.2g} states. Estimate ln Z with ais instead."
+        )
+    double = rbm.to(dtype=torch.float64)
+    return double if rbm.num_hidden <= rbm.num_visible else double.transposed()
+
+
+def _bits(index: Tensor, width: int) -> Tensor:
+    """Binary digits of each index, most significant first: [...] to [..., width]."""
+    shifts = torch.arange(width - 1, -1, -1, device=index.device)
+    return (index[..., None] >> shifts) & 1
+
+
+@dataclass(frozen=True)
+class _Half:
+    """One half of the hidden layer: tables over its 2^m states."""
+
+    states: Tensor  # [2^m, m], float64
+    bias_terms: Tensor  # [2^m], a' h
+    log_table: Tensor  # [2^m, D], logarithms of A or B
+
+    def subset_products(self, units: Tensor) -> Tensor:
+        """Products of A (or B) over every subset of each group of units: [groups, 2^m, 2^_GROUP]."""
+        grouped = torch.exp(self.log_table[:, units]).view(len(self.states), -1, _GROUP)
+        products = torch.ones_like(grouped[..., :1])
+        for member in range(_GROUP):
+            products = torch.cat([products, products * grouped[..., member : member + 1]], dim=-1)
+        return products.transpose(0, 1).contiguous()
+
+
+def _halves(rbm: RBM) -> tuple[_Half, _Half]:
+    """Both halves of the hidden layer, scaled so that for every unit the largest A equals the largest B."""
+    first = rbm.num_hidden // 2
+    halves = []
+    for part in (slice(0, first), slice(first, rbm.num_hidden)):
+        weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
+        states = _bits(torch.arange(2 ** len(bias), device=rbm.device), len(bias)).to(rbm.dtype)
+        halves.append((states, states @ bias, states @ weights.T))
+    left, right = halves[0][2] + rbm.visible_bias, halves[1][2]
+    shift = (left.amax(0) - right.amax(0)) / 2
+    return _Half(*halves[0][:2], left - shift), _Half(*halves[1][:2], right + shift)
+
+
+def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
+    """ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}] whose rows run through the first half's states."""
+    left, right = _halves(rbm)
+    # No state makes unit i contribute more than this to the logarithm.
+    largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))
+    fast = torch.nonzero(largest <= _MAX_LOG_PRODUCT / _GROUP).flatten()
+    fast = fast[: len(fast) - len(fast) % _GROUP]
+    slow = torch.ones(rbm.num_visible, dtype=torch.bool, device=rbm.device)
+    slow[fast] = False
+    slow_units = torch.nonzero(slow).flatten().tolist()
+    left_products, right_products = left.subset_products(fast), right.subset_products(fast)
+    right_products = right_products.transpose(1, 2).contiguous()
+    bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
+
+    starts = range(0, len(left.states), _BLOCK_ROWS)
+    bar = tqdm(
+        starts,
+        desc=f"exact ln Z, 2^{rbm.num_hidden} states",
+        unit="block",
+        delay=2,
+        disable=None if progress is None else not progress,
+    )
+    for row in bar:
+        rows = slice(row, row + _BLOCK_ROWS)
+        columns_done = []
+        for column in range(0, len(right.states), _BLOCK_COLUMNS):
+            columns = slice(column, column + _BLOCK_COLUMNS)
+            log_mass = left.bias_terms[rows, None] + right.bias_terms[None, columns]
+            for unit in slow_units:
+                log_mass += softplus(
+                    left.log_table[rows, unit, None] + right.log_table[None, columns, unit]
+                )
+            product, factor = torch.ones_like(log_mass), torch.empty_like(log_mass)
+            bound = 0.0
+            for group, group_bound in enumerate(bounds):
+                bound += group_bound
+                if bound > _MAX_LOG_PRODUCT:
+                    log_mass += product.log_()
+                    product.fill_(1)
+                    bound = group_bound
+                torch.mm(
+                    left_products[group, rows], right_products[group][:, columns], out=factor
+                )
+                product *= factor
+            columns_done.append(log_mass.add_(product.log_()))
+        yield torch.cat(columns_done, dim=1)

@@ -1,0 +1,5 @@
+"""Learning: procedures that make models. Recipes are plain data, so that a model file can carry its own."""
+
+from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
+
+__all__ = ["ContrastiveDivergence", "train_rbm"]

@@ -1,0 +1,8 @@
+"""Models: what each knows is its unnormalised log-probability, its conditionals, and how to be stored.
+
+Estimators never look inside a model; annealing paths ask it for the quantities they interpolate.
+"""
+
+from paperlib.models.rbm import RBM
+
+__all__ = ["RBM"]

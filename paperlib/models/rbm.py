@@ -1,0 +1,250 @@
+"""The restricted Boltzmann machine (RBM): a bipartite undirected model of binary vectors.
+
+With visible units `v` in {0, 1}^D and hidden units `h` in {0, 1}^M, Salakhutdinov & Murray (2008), eq. 1-6:
+
+    E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
+
+The layers are conditionally independent given each other, so that one layer can be summed out in closed form
+and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases `a` and the hidden
+ones `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the confusion.
+
+Served chapter: 01-restricted-boltzmann-machines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.numerics import bernoulli, softplus
+from paperlib.validation import as_float_tensor, require_finite, require_shape, require_width
+
+_TENSOR_NAMES = ("weights", "visible_bias", "hidden_bias")
+# The names under which the first paper's authors published MATLAB models.
+_MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
+
+
+class RBM:
+    """A restricted Boltzmann machine with binary units.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [D, M]
+        Interaction of visible unit i with hidden unit j.
+    visible_bias : array or Tensor, shape [D]
+        The paper's `b`.
+    hidden_bias : array or Tensor, shape [M]
+        The paper's `a`.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a parameter is NaN or infinite.
+
+    Notes
+    -----
+    Parameters keep the device and the floating-point type of `weights` (integers become float64, half precision
+    becomes float32); every method returns tensors of the same kind. The tensors are shared with the caller, not
+    copied, when they already have that type.
+    """
+
+    def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
+        self.weights = as_float_tensor("weights", weights)
+        require_shape("weights", self.weights, [None, None])
+        dtype, device = self.weights.dtype, self.weights.device
+        self.visible_bias = as_float_tensor("visible_bias", visible_bias, dtype).to(device)
+        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
+        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
+        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
+        for name in _TENSOR_NAMES:
+            require_finite(name, getattr(self, name))
+
+    def __repr__(self) -> str:
+        return f"RBM({self.num_visible} visible, {self.num_hidden} hidden, {self.dtype}, {self.device})"
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self.weights.shape[0]
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden units, M."""
+        return self.weights.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the parameters."""
+        return self.weights.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the parameters."""
+        return self.weights.device
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> RBM:
+        """The same model on another device or in another floating-point type."""
+        return RBM(*(getattr(self, name).to(device=device, dtype=dtype) for name in _TENSOR_NAMES))
+
+    def transposed(self) -> RBM:
+        """The same joint distribution with the two layers' roles exchanged."""
+        return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
+
+    def energy(self, v: Tensor, h: Tensor) -> Tensor:
+        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
+
+    def log_unnormalized(self, v: Tensor) -> Tensor:
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator)."""
+        require_width("v", v, self.num_visible)
+        return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
+
+    def log_unnormalized_hidden(self, h: Tensor) -> Tensor:
+        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
+        require_width("h", h, self.num_hidden)
+        return h @ self.hidden_bias + softplus(h @ self.weights.T + self.visible_bias).sum(-1)
+
+    def hidden_probs(self, v: Tensor) -> Tensor:
+        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
+        require_width("v", v, self.num_visible)
+        return torch.sigmoid(v @ self.weights + self.hidden_bias)
+
+    def visible_probs(self, h: Tensor) -> Tensor:
+        """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
+        require_width("h", h, self.num_hidden)
+        return torch.sigmoid(h @ self.weights.T + self.visible_bias)
+
+    def gibbs_step(self, v: Tensor, generator: torch.Generator) -> Tensor:
+        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
+        h = bernoulli(self.hidden_probs(v), generator)
+        return bernoulli(self.visible_probs(h), generator)
+
+    def checksum(self) -> str:
+        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
+        parts = (getattr(self, name).detach().cpu().contiguous() for name in _TENSOR_NAMES)
+        return storage.sha256(
+            b"".join(f"{t.dtype}{list(t.shape)}".encode() + t.numpy().tobytes() for t in parts)
+        )
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        metadata: Mapping[str, str] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        """Write the parameters; the suffix chooses the format.
+
+        Parameters
+        ----------
+        path : path
+            `.safetensors`, `.npz` (weights, visible_bias, hidden_bias) or `.mat` (vishid, visbiases, hidbiases).
+        metadata : mapping of str to str, optional
+            Kept in the file; `.safetensors` only.
+        dtype : torch.dtype, optional
+            Storage type, for example torch.float16 to halve the size. What is loaded later is the rounded model.
+
+        Raises
+        ------
+        ValueError
+            For another suffix, metadata in a format without room for it, or a parameter that overflows `dtype`.
+        """
+        path = Path(path)
+        tensors = {name: getattr(self, name).detach().cpu().contiguous() for name in _TENSOR_NAMES}
+        if dtype is not None:
+            tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+            for name, tensor in tensors.items():
+                require_finite(f"dtype ({name} stored as {dtype})", tensor)
+        if path.suffix != ".safetensors" and metadata:
+            raise ValueError(
+                f"metadata: expected none for a {path.suffix} file, got {len(metadata)} entries"
+            )
+        if path.suffix == ".safetensors":
+            from safetensors.torch import save_file
+
+            with storage.atomic_path(path) as temporary:
+                save_file(tensors, temporary, metadata=dict(metadata) if metadata else None)
+        elif path.suffix == ".npz":
+            with storage.atomic_path(path) as temporary:
+                np.savez(temporary, **{name: tensor.numpy() for name, tensor in tensors.items()})
+        elif path.suffix == ".mat":
+            from scipy.io import savemat
+
+            arrays = {
+                matlab: tensors[name].numpy()
+                for name, matlab in zip(_TENSOR_NAMES, _MATLAB_NAMES, strict=True)
+            }
+            with storage.atomic_path(path) as temporary:
+                savemat(temporary, arrays, oned_as="row")
+        else:
+            raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> RBM:
+        """Read a model that `save` wrote, or one in the same layout from elsewhere.
+
+        Parameters
+        ----------
+        path : path
+            `.safetensors`, `.npz` or `.mat` (version 5). Nothing is ever unpickled.
+        dtype : torch.dtype, optional
+            Type to convert to; by default the stored one, with half precision widened to float32.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, damaged, of another format, or its arrays do not make an RBM.
+        """
+        path = Path(path)
+        names = _MATLAB_NAMES if path.suffix == ".mat" else _TENSOR_NAMES
+        arrays = _read_arrays(path)
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise ValueError(
+                f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(arrays)) or 'none'}"
+            )
+        weights, visible_bias, hidden_bias = (
+            as_float_tensor(name, arrays[name], dtype) for name in names
+        )
+        if path.suffix == ".mat":
+            # MATLAB has no vectors: biases come as one row or one column.
+            visible_bias, hidden_bias = (
+                bias.flatten() if 1 in bias.shape else bias for bias in (visible_bias, hidden_bias)
+            )
+        try:
+            return RBM(weights, visible_bias, hidden_bias)
+        except ValueError as error:
+            raise ValueError(f"path: expected an RBM in {path}: {error}") from error
+
+
+def _read_arrays(path: Path) -> Mapping[str, object]:
+    """The named arrays of a model file, every reader's own failure turned into one kind of error."""
+    if path.suffix not in (".safetensors", ".npz", ".mat"):
+        raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
+    if not path.is_file():
+        raise ValueError(f"path: expected a model file, found none at {path}")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        from scipy.io import loadmat
+
+        return {
+            name: value
+            for name, value in loadmat(path).items()
+            if isinstance(value, np.ndarray) and not name.startswith("__")
+        }
+    except Exception as error:  # each format's reader has exceptions of its own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
+        ) from error

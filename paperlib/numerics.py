@@ -1,0 +1,97 @@
+"""The log domain in one place: sums of exponentials, softplus sums, Bernoulli draws, random generators."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
+    """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow.
+
+    Parameters
+    ----------
+    log_values : Tensor
+        Logarithms of non-negative numbers; minus infinity stands for zero.
+    dim : int
+        Dimension over which the mean is taken.
+    """
+    return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
+
+
+def softplus(x: Tensor) -> Tensor:
+    """Elementwise `ln(1 + e^x)`, to full precision for every `x`.
+
+    `torch.nn.functional.softplus` returns `x` itself beyond a threshold of 20, which costs 2e-9 a unit in
+    float64: visible in a test by enumeration.
+    """
+    return torch.clamp(x, min=0) + torch.log1p(torch.exp(-x.abs()))
+
+
+def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
+    """Sum over the last dimension of `softplus(beta_to * x) - softplus(beta_from * x)`, for betas >= 0.
+
+    Written as `(beta_to - beta_from) * max(x, 0)` plus a difference of terms in [0, ln 2], so that a float32
+    sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
+
+    Returns
+    -------
+    Tensor
+        float64, the shape of `x` without its last dimension.
+    """
+    magnitude = x.abs()
+    # 2 max(x, 0) = x + |x|; the two logarithms are of numbers in [1, 2].
+    curved = torch.log1p(torch.exp(-beta_to * magnitude)).sub_(
+        torch.log1p(torch.exp(-beta_from * magnitude))
+    )
+    linear = magnitude.add_(x).sum(-1, dtype=torch.float64)
+    return linear.mul_(0.5 * (beta_to - beta_from)).add_(curved.sum(-1, dtype=torch.float64))
+
+
+def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
+    """Independent draws from {0, 1} with the given probabilities, in their dtype.
+
+    Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results do not
+    depend on the number of threads.
+    """
+    uniform = torch.rand(
+        probabilities.shape,
+        dtype=probabilities.dtype,
+        device=probabilities.device,
+        generator=generator,
+    )
+    return uniform.lt_(probabilities)
+
+
+def resolve_generator(
+    generator: torch.Generator | None, device: torch.device | str = "cpu"
+) -> torch.Generator:
+    """`generator` itself, or for `None` a fresh one from system entropy; never the global state.
+
+    Raises
+    ------
+    ValueError
+        If `generator` is not a `torch.Generator` or lives on another device than `device`.
+    """
+    device = torch.device(device)
+    if generator is None:
+        generator = torch.Generator(device)
+        generator.seed()
+        return generator
+    if not isinstance(generator, torch.Generator):
+        raise ValueError(
+            f"generator: expected a torch.Generator or None, got {type(generator).__name__} "
+            "(torch.Generator().manual_seed(...) makes one from a seed)"
+        )
+    if generator.device.type != device.type:
+        raise ValueError(
+            f"generator: expected one on device {device}, where the model is, got {generator.device}"
+        )
+    return generator
+
+
+def seeded_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A new generator with the given seed."""
+    return torch.Generator(device).manual_seed(seed)

@@ -1,0 +1,5 @@
+"""From models to the papers' tables and figures: profiles, recipes, published numbers, records, and the runner."""
+
+
+class ReproductionError(Exception):
+    """A chapter's cell failed or the book could not be built; the message says which and why."""

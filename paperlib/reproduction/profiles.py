@@ -1,0 +1,60 @@
+"""Profiles: the two sizes at which the same chapters run.
+
+`digits` is the default: 8 x 8 digits, float64 (whose results agree between processors), minutes, offline. `paper` is the
+papers' size: MNIST and Omniglot, float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from paperlib.models import RBM
+from paperlib.reproduction.recipes import BinaryImages, binary_images, load_model
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a chapter needs to know about the size at which it runs.
+
+    Attributes
+    ----------
+    name : str
+        `digits` or `paper`.
+    dataset : str
+        Name of its data set.
+    dtype : torch.dtype
+        Type of its models.
+    """
+
+    name: str
+    dataset: str
+    dtype: torch.dtype
+
+    def images(self) -> BinaryImages:
+        """Its data set, binarised once and for all."""
+        return binary_images(self.dataset)
+
+    def model(self, model_id: str) -> RBM:
+        """One of its models, in its type."""
+        return load_model(model_id, self.dtype)
+
+
+PROFILES = {
+    "digits": Profile("digits", "digits", torch.float64),
+    "paper": Profile("paper", "mnist", torch.float32),
+}
+
+
+def get_profile(name: str) -> Profile:
+    """The profile of this name.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if name not in PROFILES:
+        raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {name!r}")
+    return PROFILES[name]

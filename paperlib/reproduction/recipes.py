@@ -1,0 +1,175 @@
+"""Which models there are, and how each was trained: recipes are data, and a model file carries its own.
+
+`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile
+and are trained whenever a chapter needs them, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.datasets import ImageDataset, base_rate_bias, binarize, load_digits, load_mnist
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
+
+# Seeds of the one fixed binarisation of every data set.
+TRAIN_BINARIZATION_SEED, TEST_BINARIZATION_SEED = 2008, 2015
+
+
+@dataclass(frozen=True)
+class BinaryImages:
+    """A data set binarised once and for all, as every model and every evaluation here sees it.
+
+    Attributes
+    ----------
+    train, test : Tensor, shape [N, D]
+        Binary, uint8.
+    grey : ImageDataset
+        Where they come from.
+    """
+
+    train: Tensor
+    test: Tensor
+    grey: ImageDataset
+
+    def base_rate_bias(self) -> Tensor:
+        """Biases of the base-rate model of the training images, float64 [D]."""
+        return base_rate_bias(self.train)
+
+
+@cache
+def binary_images(dataset: str) -> BinaryImages:
+    """The fixed binarisation of a data set, `digits` or `mnist`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set, or it cannot be found or downloaded.
+    """
+    loaders = {"digits": load_digits, "mnist": load_mnist}
+    if dataset not in loaders:
+        raise ValueError(f"dataset: expected one of {', '.join(loaders)}, got {dataset!r}")
+    grey = loaders[dataset]()
+    return BinaryImages(
+        binarize(grey.train, TRAIN_BINARIZATION_SEED),
+        binarize(grey.test, TEST_BINARIZATION_SEED),
+        grey,
+    )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is made.
+
+    Attributes
+    ----------
+    label : str
+        The papers' name of the model, as in their tables.
+    dataset : str
+        Whose fixed binarisation it is trained on.
+    training : ContrastiveDivergence
+        The procedure.
+    seed : int
+        Of the initial weights and all draws.
+    """
+
+    label: str
+    dataset: str
+    training: ContrastiveDivergence
+    seed: int
+
+
+# 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
+RECIPES: dict[str, Recipe] = {
+    "mnist-cd1-20": Recipe("CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0),
+    "mnist-cd1-25": Recipe("CD1(25)", "mnist", ContrastiveDivergence(25, epochs=300), seed=0),
+    "mnist-cd3-25": Recipe(
+        "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
+    ),
+    "digits-cd1-12": Recipe("CD1(12)", "digits", ContrastiveDivergence(12, epochs=300), seed=0),
+    "digits-cd1-16": Recipe("CD1(16)", "digits", ContrastiveDivergence(16, epochs=300), seed=0),
+    "digits-cd3-16": Recipe(
+        "CD3(16)", "digits", ContrastiveDivergence(16, epochs=300, cd_steps=3), seed=0
+    ),
+}
+
+
+def recipe(model_id: str) -> Recipe:
+    """The recipe of a model.
+
+    Raises
+    ------
+    ValueError
+        If there is none under this id.
+    """
+    if model_id not in RECIPES:
+        raise ValueError(f"model_id: expected one of {', '.join(RECIPES)}, got {model_id!r}")
+    return RECIPES[model_id]
+
+
+def model_path(model_id: str) -> Path:
+    """Where a stored model is kept."""
+    return storage.repository_root() / "data" / "models" / f"{model_id}.safetensors"
+
+
+def train_recipe(
+    model_id: str,
+    *,
+    dtype: torch.dtype = torch.float32,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> RBM:
+    """Train a model as its recipe says; arguments as in `paperlib.learning.train_rbm`."""
+    chosen = recipe(model_id)
+    data = binary_images(chosen.dataset)
+    rbm, _ = train_rbm(
+        data.train,
+        chosen.training,
+        chosen.seed,
+        dtype=dtype,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    return rbm
+
+
+def store_model(model_id: str, rbm: RBM, path: Path, commit: str) -> None:
+    """Write a trained model in half precision, with its recipe in the file's metadata."""
+    chosen = recipe(model_id)
+    metadata = {
+        "id": model_id,
+        "label": chosen.label,
+        "dataset": chosen.dataset,
+        "dataset_sha256": binary_images(chosen.dataset).grey.checksum,
+        "binarization_seed": str(TRAIN_BINARIZATION_SEED),
+        "recipe": json.dumps(asdict(chosen.training), sort_keys=True),
+        "seed": str(chosen.seed),
+        "commit": commit,
+    }
+    rbm.save(path, metadata=metadata, dtype=torch.float16)
+
+
+def load_model(model_id: str, dtype: torch.dtype) -> RBM:
+    """A stored model if there is a file, otherwise one trained on the spot for the small `digits` recipes.
+
+    Raises
+    ------
+    ValueError
+        If a model that takes long to train has not been stored; the message says how to train it.
+    """
+    path = model_path(model_id)
+    if path.is_file():
+        return RBM.load(path, dtype=dtype)
+    if recipe(model_id).dataset != "digits":
+        raise ValueError(
+            f"model_id: expected a stored model at {path}; `paperlib train {model_id}` makes it"
+        )
+    return train_recipe(model_id, dtype=dtype, progress=False)

@@ -1,0 +1,231 @@
+"""Executing chapters with papermill: copies only, parameters checked, whole outputs or none."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from paperlib import storage
+from paperlib.reproduction import ReproductionError
+
+_PAPERMILL_TAGS = {"injected-parameters"}
+
+
+def chapters(only: Sequence[str] = ()) -> list[Path]:
+    """The notebooks of the book in order, or those whose name contains one of `only`.
+
+    Raises
+    ------
+    ValueError
+        If a name in `only` fits no chapter.
+    """
+    notebooks = sorted((storage.repository_root() / "book").glob("[0-9]*.ipynb"))
+    for name in only:
+        if not any(name in notebook.stem for notebook in notebooks):
+            known = ", ".join(notebook.stem for notebook in notebooks)
+            raise ValueError(f"only: expected part of a chapter's name ({known}), got {name!r}")
+    return [
+        notebook
+        for notebook in notebooks
+        if not only or any(name in notebook.stem for name in only)
+    ]
+
+
+def executed_path(chapter: Path, profile: str) -> Path:
+    """Where the executed copy of a chapter is kept."""
+    root = storage.repository_root()
+    return root / "_build" / "executed" / profile / chapter.name
+
+
+def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless every parameter is one of the chapter's own.
+
+    papermill only warns, and then runs the chapter with its defaults.
+    """
+    import papermill
+
+    known = papermill.inspect_notebook(str(chapter))
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        raise ValueError(
+            f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
+        )
+
+
+def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Take out what differs from run to run: timings, papermill's notes, the interpreter's patch version.
+
+    The cell with injected parameters stays, tagged so that the book leaves it out.
+    """
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    for cell in notebook.cells:
+        for key in ("papermill", "execution", "ExecuteTime"):
+            cell.metadata.pop(key, None)
+        tags = cell.metadata.get("tags", [])
+        if _PAPERMILL_TAGS & set(tags):
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+        elif not tags:
+            cell.metadata.pop("tags", None)
+    return notebook
+
+
+def execute_chapter(
+    chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
+) -> Path:
+    """Execute a copy of a chapter in this process; returns the path of the executed copy.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell fails. An earlier executed copy stays; the partial one is kept beside it as `<name>.failed.ipynb`.
+    ValueError
+        If a parameter is not one of the chapter's.
+    """
+    import papermill
+
+    parameters = {"profile": profile, **(parameters or {})}
+    check_parameters(chapter, parameters)
+    target = executed_path(chapter, profile)
+    failed = target.with_suffix(".failed.ipynb")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    failed.unlink(missing_ok=True)
+    with storage.atomic_path(target) as temporary:
+        try:
+            papermill.execute_notebook(
+                str(chapter),
+                str(temporary),
+                parameters=parameters,
+                cwd=str(chapter.parent),
+                kernel_name="python3",
+                progress_bar=False,
+            )
+        except papermill.PapermillExecutionError as error:
+            failed.write_bytes(temporary.read_bytes())
+            source = error.source.strip().splitlines()
+            raise ReproductionError(
+                f"{chapter.stem}: cell {error.cell_index} failed with {error.ename}: {error.evalue}\n"
+                f"  the cell begins: {source[0] if source else ''}\n  partial run: {failed}"
+            ) from error
+        notebook = nbformat.read(temporary, as_version=4)
+        nbformat.write(clean_notebook(notebook), temporary)
+    return target
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    chapter: Path
+    seconds: float
+    error: str | None
+
+
+def execute_chapters(
+    selected: Sequence[Path],
+    profile: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    jobs: int = 2,
+    report: Any = print,
+) -> list[Path]:
+    """Execute chapters, `jobs` at a time, each in a process of its own with its share of the cores.
+
+    Parameters
+    ----------
+    selected : sequence of Path
+        From `chapters`.
+    profile : str
+        `digits` or `paper`.
+    parameters : mapping, optional
+        Given to every chapter.
+    jobs : int
+        Chapters at the same time.
+    report : callable
+        Called with a line of text when a chapter ends.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell failed; chapters in progress are completed first, others not started.
+    ValueError
+        If a parameter is unknown to one of the chapters, before any of them starts.
+    """
+    for chapter in selected:
+        check_parameters(chapter, {"profile": profile, **(parameters or {})})
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    running: list[subprocess.Popen[str]] = []
+
+    def execute(chapter: Path) -> _Outcome:
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "paperlib.reproduction.execute", str(chapter), profile]
+        command += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
+        process = subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        running.append(process)
+        _, errors = process.communicate()
+        error = None if process.returncode == 0 else errors.strip()[-2000:]
+        return _Outcome(chapter, time.perf_counter() - started, error)
+
+    failures: list[str] = []
+    with ThreadPoolExecutor(jobs) as pool:
+        pending: set[Future[_Outcome]] = {pool.submit(execute, chapter) for chapter in selected}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for outcome in (future.result() for future in done if not future.cancelled()):
+                    verb = "failed after" if outcome.error else "executed in"
+                    report(f"{outcome.chapter.stem}: {verb} {outcome.seconds:.0f} s")
+                    if outcome.error:
+                        failures.append(outcome.error)
+                        for future in pending:
+                            future.cancel()
+        except KeyboardInterrupt:
+            for future in pending:
+                future.cancel()
+            for process in running:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+            raise
+    if failures:
+        raise ReproductionError("\n".join(failures))
+    return [executed_path(chapter, profile) for chapter in selected]
+
+
+def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
+    """Take the outputs of the executed `digits` copies over into the committed chapters; returns those that changed."""
+    changed = []
+    for chapter in selected:
+        executed = nbformat.read(executed_path(chapter, "digits"), as_version=4)
+        executed.cells = [
+            cell
+            for cell in executed.cells
+            if not _PAPERMILL_TAGS & set(cell.metadata.get("tags", []))
+        ]
+        for count, cell in enumerate(
+            (cell for cell in executed.cells if cell.cell_type == "code"), start=1
+        ):
+            cell.execution_count = count
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = count
+        text = nbformat.writes(clean_notebook(executed)) + "\n"
+        if text != chapter.read_text():
+            with storage.atomic_path(chapter) as temporary:
+                temporary.write_text(text)
+            changed.append(chapter)
+    return changed

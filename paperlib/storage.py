@@ -1,0 +1,67 @@
+"""Where files are, and that they are whole or not there: folders, atomic replacement, checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def repository_root() -> Path:
+    """The checkout that holds the chapters, published numbers and results.
+
+    It is looked for above this package (an editable installation), then above the current folder.
+
+    Raises
+    ------
+    ValueError
+        If neither lies in a checkout.
+    """
+    for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
+        if (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file():
+            return folder
+    raise ValueError(
+        "paperlib: expected to run inside a clone of the companion's repository (with _toc.yml and "
+        f"data/published.yaml), found none above {Path(__file__).parent} or {Path.cwd()}"
+    )
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its name when the block ends without an exception.
+
+    An exception, Ctrl-C included, removes the temporary file and leaves what was at `path` untouched.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix is kept: writers such as numpy and matplotlib choose the format by it.
+    handle, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix
+    )
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        # mkstemp makes files private; the finished file gets the usual permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 of `data` as a hexadecimal string."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's contents as a hexadecimal string."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
