@@ -30,7 +30,9 @@ OnlyOption = Annotated[
 
 @app.command()
 def train(
-    model_id: Annotated[str, typer.Argument(help="For example mnist-cd1-20; `paperlib models` lists all.")],
+    model_id: Annotated[
+        str, typer.Argument(help="For example mnist-cd1-20; `paperlib models` lists all.")
+    ],
     output: Annotated[
         Path | None, typer.Option(help="Where to store the model; by default data/models.")
     ] = None,
@@ -75,7 +77,9 @@ def reproduce(
     jobs: Annotated[int, typer.Option(min=1, help="Chapters at the same time.")] = 2,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the chapters, such as seed=1."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of the chapters, such as seed=1."
+        ),
     ] = None,
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
@@ -86,7 +90,9 @@ def reproduce(
     from paperlib.reproduction.runner import chapters, execute_chapters
 
     get_profile(profile)
-    execute_chapters(chapters(only or ()), profile, _parameters(set_ or []), jobs=jobs, report=typer.echo)
+    execute_chapters(
+        chapters(only or ()), profile, _parameters(set_ or []), jobs=jobs, report=typer.echo
+    )
 
 
 @app.command()

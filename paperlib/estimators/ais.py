@@ -62,9 +62,7 @@ def ais(
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
-    blocks = [
-        min(_BLOCK_CHAINS, num_chains - done) for done in range(0, num_chains, _BLOCK_CHAINS)
-    ]
+    blocks = [min(_BLOCK_CHAINS, num_chains - done) for done in range(0, num_chains, _BLOCK_CHAINS)]
     log_weights, final_visible = [], []
     with tqdm(
         total=len(blocks) * (len(schedule) - 1),

@@ -25,7 +25,10 @@ from paperlib.validation import require_count
 
 _GROUP = 3  # visible units per matrix product: 2 and 4 are slower
 _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
-_BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512  # 1 MiB of running products: fits a core's second-level cache
+_BLOCK_ROWS, _BLOCK_COLUMNS = (
+    256,
+    512,
+)  # 1 MiB of running products: fits a core's second-level cache
 
 
 def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> float:
@@ -186,9 +189,7 @@ def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
                     log_mass += product.log_()
                     product.fill_(1)
                     bound = group_bound
-                torch.mm(
-                    left_products[group, rows], right_products[group][:, columns], out=factor
-                )
+                torch.mm(left_products[group, rows], right_products[group][:, columns], out=factor)
                 product *= factor
             columns_done.append(log_mass.add_(product.log_()))
         yield torch.cat(columns_done, dim=1)

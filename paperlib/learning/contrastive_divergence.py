@@ -103,9 +103,7 @@ class ContrastiveDivergence:
 
     def momentum_in(self, epoch: int) -> float:
         """Momentum in an epoch, counted from 1."""
-        return (
-            self.initial_momentum if epoch <= self.momentum_switch_epoch else self.final_momentum
-        )
+        return self.initial_momentum if epoch <= self.momentum_switch_epoch else self.final_momentum
 
 
 @dataclass
@@ -307,9 +305,7 @@ def _save_checkpoint(path: Path, state: _TrainingState, signature: dict[str, str
     from safetensors.torch import save_file
 
     tensors = dict(zip(_TENSORS, state.parameters, strict=True))
-    tensors |= {
-        f"velocity_{name}": t for name, t in zip(_TENSORS, state.velocities, strict=True)
-    }
+    tensors |= {f"velocity_{name}": t for name, t in zip(_TENSORS, state.velocities, strict=True)}
     tensors["generator"] = state.generator.get_state()
     if state.chains is not None:
         tensors["chains"] = state.chains

@@ -49,9 +49,13 @@ def build_book(profile: str) -> Path:
     command = [sys.executable, "-m", "jupyter_book.cli.main", "build", str(source)]
     command += ["--path-output", str(root), "--all", "-W", "-n", "--keep-going", "-q"]
     if subprocess.run(command, cwd=root).returncode != 0:
-        raise ReproductionError("the book's build reported errors or warnings; they are printed above")
+        raise ReproductionError(
+            "the book's build reported errors or warnings; they are printed above"
+        )
     html = root / "_build" / "html"
-    missing = [page for page in toc_pages(root / "_toc.yml") if not (html / f"{page}.html").is_file()]
+    missing = [
+        page for page in toc_pages(root / "_toc.yml") if not (html / f"{page}.html").is_file()
+    ]
     if missing:
         raise ReproductionError(f"pages of the table of contents are missing: {', '.join(missing)}")
     return html / "index.html"

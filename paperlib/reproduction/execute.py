@@ -12,7 +12,8 @@ from paperlib.reproduction.runner import execute_chapter
 if __name__ == "__main__":
     chapter, profile, *settings = sys.argv[1:]
     parameters = {
-        name: ast.literal_eval(value) for name, _, value in (item.partition("=") for item in settings)
+        name: ast.literal_eval(value)
+        for name, _, value in (item.partition("=") for item in settings)
     }
     try:
         execute_chapter(Path(chapter), profile, parameters)

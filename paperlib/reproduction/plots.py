@@ -60,9 +60,7 @@ def show_images(
     return figure
 
 
-def draw_images(
-    axes: plt.Axes, images: Tensor, image_shape: tuple[int, int], columns: int
-) -> None:
+def draw_images(axes: plt.Axes, images: Tensor, image_shape: tuple[int, int], columns: int) -> None:
     """Draw images as one grid into given axes; arguments as in `show_images`."""
     height, width = image_shape
     rows = -(-len(images) // columns)

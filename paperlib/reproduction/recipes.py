@@ -94,10 +94,18 @@ RECIPES: dict[str, Recipe] = {
     "mnist-cd3-25": Recipe(
         "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
     ),
-    "digits-cd1-12": Recipe("CD1(12)", "digits", ContrastiveDivergence(12, epochs=300), seed=0),
-    "digits-cd1-16": Recipe("CD1(16)", "digits", ContrastiveDivergence(16, epochs=300), seed=0),
+    # minibatches of 50: there are 1,438 training images
+    "digits-cd1-12": Recipe(
+        "CD1(12)", "digits", ContrastiveDivergence(12, epochs=300, batch_size=50), seed=0
+    ),
+    "digits-cd1-16": Recipe(
+        "CD1(16)", "digits", ContrastiveDivergence(16, epochs=300, batch_size=50), seed=0
+    ),
     "digits-cd3-16": Recipe(
-        "CD3(16)", "digits", ContrastiveDivergence(16, epochs=300, cd_steps=3), seed=0
+        "CD3(16)",
+        "digits",
+        ContrastiveDivergence(16, epochs=300, cd_steps=3, batch_size=50),
+        seed=0,
     ),
 }
 

@@ -76,6 +76,8 @@ class Run:
         self._profile = profile
         self._seed = seed
         self._started = time.perf_counter()
+        # The state of the code that was imported, not that of the folder hours later.
+        self._commit, self._dirty = repository_state()
 
     def save(
         self,
@@ -144,14 +146,13 @@ class Run:
         return record
 
     def _provenance(self, models: Mapping[str, RBM]) -> dict[str, Any]:
-        commit, dirty = repository_state()
         only = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         return {
             "command": f"{only} --set seed={self._seed}",
             "chapter": self._chapter,
             "seed": self._seed,
-            "commit": commit,
-            "dirty": dirty,
+            "commit": self._commit,
+            "dirty": self._dirty,
             "utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 1),
             "device": "cpu",
@@ -296,4 +297,6 @@ def _decode(value: Any) -> Any:
         return {key: _decode(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_decode(item) for item in value]
-    return {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+    return (
+        {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
+    )

@@ -51,12 +51,12 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
     """
     chosen = list(columns or record["columns"])
     heading = [_heading(record["columns"][key]) for key in chosen]
-    return Table(heading, [[format_value(row.get(key)) for key in chosen] for row in record["rows"]])
+    return Table(
+        heading, [[format_value(row.get(key)) for key in chosen] for row in record["rows"]]
+    )
 
 
-def comparison_table(
-    record_name: str, profile: str = "paper", where: str | None = None
-) -> Table:
+def comparison_table(record_name: str, profile: str = "paper", where: str | None = None) -> Table:
     """Published | reproduced | difference | verdict, for every published number that a record holds an answer to.
 
     Parameters
@@ -126,7 +126,9 @@ def published_intro(entries: Iterable[Published]) -> Table:
                 entry.column,
                 format_value(entry.interval if entry.value is None else entry.value),
                 entry.unit,
-                "not judged" if entry.criterion.tolerance is None else f"{entry.criterion.tolerance:g}",
+                "not judged"
+                if entry.criterion.tolerance is None
+                else f"{entry.criterion.tolerance:g}",
                 entry.criterion.why,
             ]
             for entry in entries
@@ -135,7 +137,11 @@ def published_intro(entries: Iterable[Published]) -> Table:
 
 
 def _heading(column: Mapping[str, Any]) -> str:
-    return f"{column['label']} ({column['unit']})" if column["unit"] not in ("", "count") else column["label"]
+    return (
+        f"{column['label']} ({column['unit']})"
+        if column["unit"] not in ("", "count")
+        else column["label"]
+    )
 
 
 def _difference(published: Any, value: Any) -> Any:

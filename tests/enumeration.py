@@ -1,0 +1,87 @@
+"""Ground truth by brute force, written down directly from the definitions and sharing no code with paperlib."""
+
+import torch
+
+from paperlib.models import RBM
+
+
+def all_states(width):
+    """Every binary vector of this width: [2^width, width], float64."""
+    return torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * width).view(
+        -1, width
+    )
+
+
+def random_rbm(num_visible, num_hidden, seed, scale=1.0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return scale * torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    return RBM(
+        normal(num_visible, num_hidden).to(dtype),
+        normal(num_visible).to(dtype),
+        normal(num_hidden).to(dtype),
+    )
+
+
+def joint_log_table(rbm):
+    """-E(v, h) for every pair: [2^D, 2^M]."""
+    v, h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    w, b, a = rbm.weights.double(), rbm.visible_bias.double(), rbm.hidden_bias.double()
+    return torch.einsum("ni,ij,mj->nm", v, w, h) + (v @ b)[:, None] + (h @ a)[None, :]
+
+
+def log_z(rbm):
+    return torch.logsumexp(joint_log_table(rbm).flatten(), 0).item()
+
+
+def log_f_table(rbm, visible_bias_a, beta):
+    """ln f_beta(v) of a base-rate path for every v, by summing over every h."""
+    v = all_states(rbm.num_visible)
+    scaled = torch.logsumexp(beta * joint_log_table(rbm), 1)
+    return (1 - beta) * (v @ visible_bias_a.double()) + scaled
+
+
+def log_f_pair_table(rbm_a, rbm_b, beta):
+    """ln f_beta(v) of a pair path for every v, by summing over every h_A and h_B."""
+    return torch.logsumexp((1 - beta) * joint_log_table(rbm_a), 1) + torch.logsumexp(
+        beta * joint_log_table(rbm_b), 1
+    )
+
+
+def bernoulli_table(probabilities, states):
+    """Probability of each state under each row of independent probabilities: [rows, states]."""
+    p, s = probabilities[:, None, :], states[None, :, :]
+    return (p * s + (1 - p) * (1 - s)).prod(-1)
+
+
+def transition_matrix(rbm_a, rbm_b, beta):
+    """T[v, v'] of eq. 15-17 by summing over every h_A and h_B; `rbm_a` may have no hidden units."""
+    v = all_states(rbm_b.num_visible)
+    hidden = []
+    for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
+        states = all_states(rbm.num_hidden) if rbm.num_hidden else torch.zeros(1, 0).double()
+        probs = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
+        hidden.append((states, bernoulli_table(probs, states), scale))
+    (h_a, p_a, scale_a), (h_b, p_b, scale_b) = hidden
+    matrix = torch.zeros(len(v), len(v), dtype=torch.float64)
+    for i in range(len(h_a)):
+        for j in range(len(h_b)):
+            inputs = scale_a * (rbm_a.weights @ h_a[i] + rbm_a.visible_bias) + scale_b * (
+                rbm_b.weights @ h_b[j] + rbm_b.visible_bias
+            )
+            row = bernoulli_table(torch.sigmoid(inputs)[None], v)
+            matrix += (p_a[:, i] * p_b[:, j])[:, None] * row
+    return matrix
+
+
+class WeightlessRBM:
+    """The base-rate start of a path: visible biases and no hidden units."""
+
+    num_hidden = 0
+
+    def __init__(self, visible_bias):
+        self.visible_bias = visible_bias
+        self.weights = visible_bias.new_zeros(len(visible_bias), 0)
+        self.hidden_bias = visible_bias.new_zeros(0)

@@ -1,0 +1,137 @@
+"""The RBM against enumeration, and its files."""
+
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, joint_log_table, log_z, random_rbm
+
+from paperlib.estimators import exact_hidden_samples, exact_log_z
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+SHAPES = [(1, 1), (5, 4), (4, 6), (2, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_energy_and_marginals_equal_sums_over_all_states(shape):
+    rbm = random_rbm(*shape, seed=3)
+    v, h = all_states(shape[0]), all_states(shape[1])
+    table = joint_log_table(rbm)
+    torch.testing.assert_close(-rbm.energy(v[:, None], h[None]), table, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rbm.log_unnormalized(v), table.logsumexp(1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        rbm.log_unnormalized_hidden(h), table.logsumexp(0), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_conditionals_equal_the_joint_divided_by_its_marginals(shape):
+    rbm = random_rbm(*shape, seed=4)
+    v, h = all_states(shape[0]), all_states(shape[1])
+    given_v, given_h = joint_log_table(rbm).softmax(1), joint_log_table(rbm).softmax(0)
+    torch.testing.assert_close(rbm.hidden_probs(v), given_v @ h, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rbm.visible_probs(h), given_h.T @ v, rtol=0, atol=1e-12)
+
+
+def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):
+    torch.testing.assert_close(joint_log_table(tiny_rbm.transposed()), joint_log_table(tiny_rbm).T)
+
+
+def test_gibbs_step_frequencies_equal_the_transition_probabilities(tiny_rbm):
+    v, h = all_states(5), all_states(4)
+    start = v[13]
+    count = 100_000
+    drawn = tiny_rbm.gibbs_step(start.expand(count, -1), seeded_generator(0))
+    index = (drawn * 2.0 ** torch.arange(4, -1, -1)).sum(1).long()
+    frequencies = torch.bincount(index, minlength=32) / count
+    table = joint_log_table(tiny_rbm)
+    expected = table[13].softmax(0) @ table.softmax(0).T
+    # 4.5 standard errors: 32 comparisons fail together in fewer than 1 of 4,000 suites of seeds
+    error = (expected * (1 - expected) / count).sqrt()
+    assert ((frequencies - expected).abs() < 4.5 * error).all()
+    assert len(h) == 16
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".mat"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_files_give_the_same_model_back(tmp_path, suffix, dtype):
+    rbm = random_rbm(6, 3, seed=5, dtype=dtype)
+    rbm.save(tmp_path / f"model{suffix}")
+    assert RBM.load(tmp_path / f"model{suffix}").checksum() == rbm.checksum()
+    assert [path.name for path in tmp_path.iterdir()] == [f"model{suffix}"]
+
+
+def test_half_precision_files_are_widened_and_keep_their_metadata(tmp_path):
+    from safetensors import safe_open
+
+    rbm = random_rbm(6, 3, seed=5, dtype=torch.float32)
+    path = tmp_path / "model.safetensors"
+    rbm.save(path, metadata={"seed": "5"}, dtype=torch.float16)
+    loaded = RBM.load(path)
+    assert loaded.dtype == torch.float32
+    torch.testing.assert_close(loaded.weights, rbm.weights.half().float(), rtol=0, atol=0)
+    with safe_open(path, "pt") as stored:
+        assert stored.metadata() == {"seed": "5"}
+
+
+@pytest.mark.parametrize("orientation", ["row", "column"])
+def test_matlab_bias_vectors_may_be_rows_or_columns(tmp_path, orientation):
+    from scipy.io import savemat
+
+    rbm = random_rbm(6, 3, seed=5)
+    arrays = {
+        "vishid": rbm.weights.numpy(),
+        "visbiases": rbm.visible_bias.numpy(),
+        "hidbiases": rbm.hidden_bias.numpy(),
+    }
+    savemat(tmp_path / "model.mat", arrays, oned_as=orientation)
+    assert RBM.load(tmp_path / "model.mat").checksum() == rbm.checksum()
+
+
+def test_numpy_arrays_integers_and_lists_make_a_model():
+    rbm = RBM(np.ones((2, 3), dtype=np.int64), [0, 1], np.zeros(3, dtype=np.float32))
+    assert (rbm.num_visible, rbm.num_hidden, rbm.dtype) == (2, 3, torch.float64)
+
+
+# 2^12 states at most by brute force; scales at which e^{W h} overflows float64 included
+@pytest.mark.parametrize(
+    ("num_visible", "num_hidden", "scale"),
+    [(1, 1, 1), (2, 1, 1), (7, 5, 1), (5, 7, 1), (6, 6, 30), (4, 5, 400), (60, 2, 100), (61, 9, 1)],
+)
+def test_exact_log_z_equals_brute_force(num_visible, num_hidden, scale):
+    rbm = random_rbm(num_visible, num_hidden, seed=6, scale=scale)
+    if num_visible + num_hidden <= 14:
+        expected = log_z(rbm)
+    else:
+        expected = torch.logsumexp(rbm.log_unnormalized_hidden(all_states(num_hidden)), 0).item()
+    assert exact_log_z(rbm) == pytest.approx(expected, rel=1e-13, abs=1e-12)
+
+
+def test_exact_log_z_of_independent_units_is_known_in_closed_form():
+    bias_v, bias_h = torch.linspace(-3, 3, 300).double(), torch.linspace(-1, 2, 13).double()
+    rbm = RBM(torch.zeros(300, 13), bias_v, bias_h)
+    expected = torch.log1p(bias_v.exp()).sum() + torch.log1p(bias_h.exp()).sum()
+    assert exact_log_z(rbm) == pytest.approx(expected.item(), abs=1e-5)  # parameters in float32
+    double = RBM(torch.zeros(300, 13).double(), bias_v, bias_h)
+    assert exact_log_z(double) == pytest.approx(expected.item(), abs=1e-10)
+
+
+def test_exact_log_z_crosses_block_borders():
+    # 2^19 states: more than one block of rows and of columns
+    rbm = random_rbm(30, 19, seed=8, scale=0.5)
+    h = torch.arange(2**19)[:, None] >> torch.arange(19)
+    expected = torch.cat(
+        [rbm.log_unnormalized_hidden((part & 1).double()) for part in h.split(2**16)]
+    ).logsumexp(0)
+    assert exact_log_z(rbm) == pytest.approx(expected.item(), abs=1e-10)
+
+
+def test_exact_samples_have_the_exact_distribution(tiny_rbm):
+    count = 100_000
+    v, h = exact_hidden_samples(tiny_rbm, count, seeded_generator(0))
+    index = (v * 2.0 ** torch.arange(8, 3, -1)).sum(1) + (h * 2.0 ** torch.arange(3, -1, -1)).sum(1)
+    frequencies = torch.bincount(index.long(), minlength=512) / count
+    expected = joint_log_table(tiny_rbm).flatten().softmax(0)
+    chi_square = (count * (frequencies - expected).square() / expected).sum()
+    # 511 degrees of freedom: mean 511, standard deviation 32; the bound is 4.5 of these away
+    assert chi_square < 511 + 4.5 * 32
