@@ -1,4 +1,4 @@
-"""What is the test log-likelihood of an RBM, really?
+"""Test log-likelihoods of RBMs, with error bars that hold and warnings when they do not.
 
 The library behind the book: models that know their unnormalised log-probability, annealing paths that join
 a tractable distribution to a model, and estimators that walk a path and return log-weights with diagnostics.

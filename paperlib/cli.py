@@ -43,8 +43,8 @@ def train(
     with the identical result.
     """
     from paperlib.datasets import cache_folder
-    from paperlib.reproduction.records import repository_state
     from paperlib.reproduction.recipes import model_path, recipe, store_model, train_recipe
+    from paperlib.reproduction.records import repository_state
 
     recipe(model_id)
     path = output or model_path(model_id)

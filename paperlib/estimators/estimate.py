@@ -35,7 +35,7 @@ class PartitionEstimate:
 
     @property
     def log_z(self) -> float:
-        """ln of the mean weight (Salakhutdinov & Murray 2008, eq. 11): on average too small, by Jensen's inequality."""
+        """Logarithm of the mean weight (Salakhutdinov & Murray 2008, eq. 11), on average too small by Jensen's inequality."""
         return log_mean_exp(self.log_weights).item()
 
     @property
@@ -49,7 +49,7 @@ class PartitionEstimate:
 
     @property
     def effective_sample_size(self) -> float:
-        """(sum w)^2 / sum w^2: between 1, one weight dominates, and M, all are equal."""
+        """(sum w)^2 / sum w^2, between 1 (one weight dominates) and M (all are equal)."""
         log_ess = 2 * torch.logsumexp(self.log_weights, 0) - torch.logsumexp(
             2 * self.log_weights, 0
         )

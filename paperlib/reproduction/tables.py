@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paperlib.reproduction.published import Published, find, load_published
+from paperlib.reproduction.published import Published, load_published
 from paperlib.reproduction.records import load_result
 
 

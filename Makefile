@@ -1,0 +1,57 @@
+# The companion's commands. `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+# Any Python 3.11; another name or path with make PYTHON=...
+PYTHON ?= $(firstword $(shell command -v python3.11 python3))
+BIN := .venv/bin
+STAMP := .venv/.installed
+# Chapters executed at the same time.
+JOBS ?= 2
+PROFILE ?= digits
+# Nothing of the user's own configuration may change what the notebooks do.
+export PYTHONNOUSERSITE := 1
+
+.PHONY: help install book test paper refresh lint serve bench clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP) ## make .venv with the pinned packages
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: expected Python 3.11, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[book,test]'
+	@touch $@
+
+book: $(STAMP) ## execute every chapter on the digits profile and build the book
+	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)
+	$(BIN)/paperlib book --profile $(PROFILE)
+
+test: $(STAMP) ## unit, statistical and notebook tests
+	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression tests
+	rm -rf _build/fresh
+	PAPERLIB_FIGURES=_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n 2 --dist loadfile book
+	$(BIN)/python -m pytest tests/regression
+
+paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
+	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
+
+refresh: $(STAMP) ## execute on digits and record the outputs in the committed chapters
+	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)
+	$(BIN)/paperlib refresh
+
+lint: $(STAMP) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+bench: $(STAMP) ## measure exact ln Z beside plain enumeration
+	$(BIN)/python benchmarks/exact_log_z.py
+
+serve: ## show the built book at http://localhost:8000
+	@test -f _build/html/index.html || { echo "make: no book yet; run make book"; exit 2; }
+	$(PYTHON) -m http.server --directory _build/html --bind 127.0.0.1 8000
+
+clean: ## remove everything that was built, .venv included
+	rm -rf .venv _build build *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

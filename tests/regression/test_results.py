@@ -1,0 +1,54 @@
+"""The numbers of a fresh run against the committed ones, within the tolerance written beside each column.
+
+`make test` runs the notebooks with `PAPERLIB_FIGURES=_build/fresh` first, so that their results land there.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paperlib.reproduction.records import differences, read_record
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = sorted((ROOT / "figures" / "digits").glob("*.json"))
+FRESH = ROOT / "_build" / "fresh" / "digits"
+
+
+def test_there_are_records_to_compare():
+    assert len(COMMITTED) >= 4
+
+
+@pytest.mark.parametrize("committed", COMMITTED, ids=lambda path: path.stem)
+def test_fresh_run_agrees_with_the_committed_record(committed):
+    fresh = FRESH / committed.name
+    assert fresh.is_file(), f"{fresh} is missing: run `make test`, which executes the notebooks first"
+    assert differences(read_record(committed), read_record(fresh)) == []
+
+
+def test_every_fresh_record_is_committed():
+    assert {path.name for path in FRESH.glob("*.json")} <= {path.name for path in COMMITTED}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "figures").rglob("*.json")), ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_every_committed_record_has_provenance_and_states_its_tolerances(path):
+    record = read_record(path)
+    provenance = record["provenance"]
+    for key in ("seed", "commit", "utc", "processor", "dtype", "torch", "numpy", "data", "command"):
+        assert provenance[key] not in (None, ""), key
+    assert provenance["dirty"] is False, "made by code that is not committed"
+    assert {"label", "unit", "tolerance"} <= set.intersection(
+        *(set(column) for column in record["columns"].values())
+    )
+    json.dumps(record["rows"])
+
+
+@pytest.mark.parametrize(
+    ("change", "noticed"),
+    [(0.0, False), (5e-7, False), (2e-6, True), (float("nan"), True)],
+)
+def test_a_number_that_moves_beyond_its_tolerance_is_noticed(change, noticed):
+    record = read_record(ROOT / "figures" / "digits" / "sm2008-table-1.json")
+    moved = json.loads(json.dumps(record))
+    moved["rows"][0]["log_z"] += change
+    assert bool(differences(record, moved)) is noticed
