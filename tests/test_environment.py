@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -20,7 +21,7 @@ def pins():
 
 
 def test_every_requirement_is_pinned_to_one_version():
-    wanted = [*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])]
+    wanted = list(chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()))
     pinned = {normalized(name) for name in pins()}
     assert [name for name in wanted if normalized(name) not in pinned] == []
 

@@ -58,7 +58,9 @@ def test_every_table_cell_says_which_record_answers_it():
     for entry in tables:
         prefix = {"sm2008": "sm2008-table-", "raise2015": "raise-table-"}[entry.paper]
         # the full-size models of Table 1 are another chapter's work, with a record of their own
-        suffix = "-full-size" if entry.id.startswith("sm2008/table-1") and "(500)" in entry.row else ""
+        suffix = (
+            "-full-size" if entry.id.startswith("sm2008/table-1") and "(500)" in entry.row else ""
+        )
         assert entry.reproduced_by.record == prefix + entry.where[-1] + suffix
         assert entry.reproduced_by.row == entry.row
 

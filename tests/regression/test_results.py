@@ -22,7 +22,9 @@ def test_there_are_records_to_compare():
 @pytest.mark.parametrize("committed", COMMITTED, ids=lambda path: path.stem)
 def test_fresh_run_agrees_with_the_committed_record(committed):
     fresh = FRESH / committed.name
-    assert fresh.is_file(), f"{fresh} is missing: run `make test`, which executes the notebooks first"
+    assert fresh.is_file(), (
+        f"{fresh} is missing: run `make test`, which executes the notebooks first"
+    )
     assert differences(read_record(committed), read_record(fresh)) == []
 
 
@@ -30,7 +32,9 @@ def test_every_fresh_record_is_committed():
     assert {path.name for path in FRESH.glob("*.json")} <= {path.name for path in COMMITTED}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "figures").rglob("*.json")), ids=lambda p: f"{p.parent.name}/{p.stem}")
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "figures").rglob("*.json")), ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
 def test_every_committed_record_has_provenance_and_states_its_tolerances(path):
     record = read_record(path)
     provenance = record["provenance"]

@@ -1,0 +1,148 @@
+"""Every page of the built book in a real browser, wide and narrow: it needs nothing from outside and nothing is cut off.
+
+Needs `make book` first, and Chromium on the path (Debian: `apt-get install chromium`).
+"""
+
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from paperlib.reproduction.book import toc_pages
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+PAGES = toc_pages(ROOT / "_toc.yml")
+# Without these Chromium tries to reach its maker's hosts at every start.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert executable, "expected Chromium on the path"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=executable, args=QUIET)
+        yield running
+        running.close()
+
+
+@pytest.fixture(params=[1400, 400], ids=["wide", "narrow"])
+def open_page(request, browser):
+    """Opens a page at one of the two widths; complaints of the browser collect in `.problems`."""
+    context = browser.new_context(viewport={"width": request.param, "height": 1000})
+    tab = context.new_page()
+    tab.problems = []
+    tab.on("console", lambda m: m.type == "error" and tab.problems.append(m.text))
+    tab.on("pageerror", lambda error: tab.problems.append(str(error)))
+    tab.on("requestfailed", lambda r: tab.problems.append(f"failed: {r.url}"))
+    tab.on(
+        "request",
+        lambda r: (
+            r.url.startswith(("file:", "data:", "blob:"))
+            or tab.problems.append(f"asks another host: {r.url}")
+        ),
+    )
+
+    def open_(name):
+        path = HTML / f"{name}.html"
+        assert path.is_file(), f"{path} is missing: run `make book` first"
+        tab.goto(path.as_uri())
+        tab.wait_for_function(
+            "!window.MathJax || (window.MathJax.startup && window.MathJax.startup.promise)"
+        )
+        tab.evaluate("window.MathJax && window.MathJax.startup.promise")
+        return tab
+
+    yield open_
+    context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_whole(open_page, name):
+    tab = open_page(name)
+    assert tab.problems == []
+    # formulas: every source element was typeset, none as an error
+    sources = tab.locator(".math").count()
+    assert tab.locator("mjx-container").count() >= sources
+    assert tab.locator("mjx-merror, merror").count() == 0
+    # nothing is wider than the window: what is wide scrolls inside its own box
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1")
+    cut_off = tab.evaluate(
+        """() => [...document.querySelectorAll('article table, article pre, article img, article mjx-container[display]')]
+        .filter(element => {
+            if (element.getBoundingClientRect().right <= window.innerWidth + 1) return false;
+            for (let box = element; box; box = box.parentElement)
+                if (['auto', 'scroll'].includes(getComputedStyle(box).overflowX)) return false;
+            return true;
+        }).map(element => element.outerHTML.slice(0, 80))"""
+    )
+    assert cut_off == []
+    # images: loaded, and described for those who cannot see them
+    tab.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    tab.wait_for_function("[...document.images].every(image => image.complete)")
+    assert (
+        tab.evaluate("[...document.images].filter(i => i.src && !i.naturalWidth).map(i => i.src)")
+        == []
+    )
+    assert (
+        tab.evaluate("[...document.querySelectorAll('article img')].filter(i => !i.alt).length")
+        == 0
+    )
+    # markup that was not understood
+    text = tab.locator("article").inner_text()
+    for raw in ("```", "{cite", "{eq}", "{doc}", "{numref}", "{prf:", "$$", ":label:", "Traceback"):
+        assert raw not in text, raw
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_within_the_book_lead_somewhere(open_page, name):
+    tab = open_page(name)
+    links = tab.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")
+    for link in {link for link in links if link.startswith("file:")}:
+        parts = urlparse(link)
+        target = Path(unquote(parts.path))
+        assert target.is_file(), link
+        if parts.fragment and target.suffix == ".html":
+            identifier = unquote(parts.fragment)
+            html = target.read_text()
+            assert f'id="{identifier}"' in html or f'name="{identifier}"' in html, link
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_dark_mode_is_readable(open_page, name):
+    """Body text, headings and tables keep a contrast of at least 4.5 (WCAG AA) on a dark page."""
+    tab = open_page(name)
+    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    poor = tab.evaluate(
+        """() => {
+        const channels = colour => (colour.match(/[\\d.]+/g) || []).map(Number);
+        const luminance = ([r, g, b]) => [r, g, b].map(c => c / 255)
+            .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+        const background = element => {
+            for (let box = element; box; box = box.parentElement) {
+                const colour = channels(getComputedStyle(box).backgroundColor);
+                if (colour.length === 3 || colour[3] > 0.5) return colour;
+            }
+            return [255, 255, 255];
+        };
+        return [...document.querySelectorAll('article p, article h1, article h2, article td, article th, article li')]
+            .filter(element => element.innerText.trim())
+            .map(element => {
+                const [a, b] = [channels(getComputedStyle(element).color), background(element)].map(luminance);
+                return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), element.innerText.slice(0, 40)];
+            }).filter(([contrast]) => contrast < 4.5);
+        }"""
+    )
+    assert poor == []

@@ -1,0 +1,389 @@
+"""The pages of the book: names resolve, citations and links have targets, notebooks are clean, errata hold."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import itertools
+import math
+import re
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+import yaml
+from enumeration import all_states, joint_log_table, log_f_pair_table, log_z, random_rbm
+
+import paperlib.annealing
+import paperlib.estimators
+import paperlib.learning
+import paperlib.models
+from paperlib.estimators import exact_log_z
+from paperlib.models import RBM
+from paperlib.reproduction.published import load_published
+
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+PACKAGES = (paperlib.annealing, paperlib.estimators, paperlib.learning, paperlib.models)
+PUBLIC = [f"{package.__name__}.{name}" for package in PACKAGES for name in package.__all__]
+
+
+def prose(path):
+    """The Markdown of a page or of a notebook's Markdown cells."""
+    if path.suffix == ".ipynb":
+        cells = nbformat.read(path, as_version=4).cells
+        return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return path.read_text(encoding="utf-8")
+
+
+PAGES = [*sorted(BOOK.glob("*.md")), *NOTEBOOKS]
+TEXTS = {path.stem: prose(path) for path in PAGES}
+
+
+# ---- the table of contents, citations, the library reference
+
+
+def test_every_page_of_the_table_of_contents_exists():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    pages = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    suffixes = (".md", ".ipynb", ".rst")
+    missing = [p for p in pages if not any((ROOT / f"{p}{s}").is_file() for s in suffixes)]
+    assert missing == []
+    listed = {Path(page).name for page in pages}
+    assert sorted(path.stem for path in PAGES if path.stem not in listed) == []
+
+
+def bibliography_keys():
+    text = (BOOK / "references.bib").read_text(encoding="utf-8")
+    return re.findall(r"^@\w+\{([^,\s]+),", text, re.MULTILINE)
+
+
+def test_no_reference_is_listed_twice():
+    keys = [key.lower() for key in bibliography_keys()]
+    assert keys
+    assert sorted(set(keys)) == sorted(keys)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_citation_has_a_reference(page):
+    cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", TEXTS[page])
+    keys = {key.strip() for group in cited for key in group.split(",")}
+    assert sorted(keys - set(bibliography_keys())) == []
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_link_to_a_page_has_a_target(page):
+    linked = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", TEXTS[page])
+    targets = {path.stem for path in BOOK.iterdir() if path.suffix in (".md", ".ipynb", ".rst")}
+    assert sorted(set(linked) - targets) == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_in_the_library_reference(name):
+    reference = (BOOK / "api.rst").read_text()
+    assert re.search(rf"^\.\. auto(class|function):: {re.escape(name)}$", reference, re.MULTILINE)
+
+
+# ---- symbols
+
+HEADER = ["Symbol", "Meaning", "Name in code", "2008 paper", "RAISE paper"]
+EQUATIONS = {"2008 paper": 24, "RAISE paper": 14}  # how many each paper numbers
+# Attributes that exist only on instances.
+INSTANCES = {RBM: RBM([[0.0]], [0.0], [0.0])}
+
+
+def symbol_rows():
+    """All rows of the tables of book/symbols.md as dictionaries."""
+    rows, header = [], None
+    for line in TEXTS["symbols"].splitlines():
+        if not line.startswith("|"):
+            header = None
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if header is None:
+            header = cells
+        elif set("".join(cells)) - set("-:"):
+            rows.append((header, cells))
+    return rows
+
+
+SYMBOLS = symbol_rows()
+EACH_SYMBOL = pytest.mark.parametrize(
+    ("header", "cells"), SYMBOLS, ids=[f"{i:02}" for i in range(len(SYMBOLS))]
+)
+
+
+def resolve(name):
+    """The object of this dotted name; for fields without a default, their class's annotation."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:length]))
+            break
+        except ModuleNotFoundError:
+            continue
+    else:
+        raise AttributeError(name)
+    # A function may have the name of its module: then the package's attribute is what users see.
+    if length > 1 and length == len(parts):
+        found = getattr(importlib.import_module(".".join(parts[:-1])), parts[-1])
+    for part in parts[length:]:
+        if hasattr(found, part):
+            found = getattr(found, part)
+        elif hasattr(INSTANCES.get(found), part):
+            found = getattr(INSTANCES[found], part)
+        elif inspect.isclass(found) and dataclasses.is_dataclass(found):
+            found = {field.name: field for field in dataclasses.fields(found)}[part]
+        else:
+            annotations = [vars(c).get("__annotations__", {}) for c in inspect.getmro(found)]
+            found = next(a[part] for a in annotations if part in a)
+    return found
+
+
+@EACH_SYMBOL
+def test_every_symbol_has_all_its_cells(header, cells):
+    assert header == HEADER
+    assert len(cells) == len(HEADER)
+    assert all(cells)
+
+
+@EACH_SYMBOL
+def test_every_name_of_a_symbol_exists(header, cells):
+    code = dict(zip(header, cells, strict=True))["Name in code"]
+    names = re.findall(r"`([a-z]\w*(?:\.\w+)+)`", code)
+    assert names
+    for name in names:
+        resolve(name)
+    arguments = set()
+    for group, owner in re.findall(
+        r"arguments? ((?:`\w+`(?: and )?)+) of (?:\{py:obj\})?`([\w.]+)`", code
+    ):
+        arguments |= set(re.findall(r"`(\w+)`", group))
+        assert arguments <= set(inspect.signature(resolve(owner)).parameters)
+    # Nothing else is quoted as code.
+    assert set(re.findall(r"`([^`]+)`", code)) == set(names) | arguments
+
+
+@EACH_SYMBOL
+def test_equations_of_a_symbol_are_numbers_of_its_paper(header, cells):
+    row = dict(zip(header, cells, strict=True))
+    for paper, count in EQUATIONS.items():
+        for numbers in re.findall(r"eq\. (\d+(?:(?:, | and | to )\d+)*)", row[paper]):
+            assert all(1 <= int(number) <= count for number in re.findall(r"\d+", numbers))
+
+
+def test_a_name_that_does_not_exist_is_noticed():
+    assert resolve("paperlib.models.RBM.weights").shape == (1, 1)
+    for name in ("paperlib.models.RBM.weight", "paperlib.nothing", "paperlib.estimators.aiss"):
+        with pytest.raises((AttributeError, StopIteration)):
+            resolve(name)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_has_a_symbol(name):
+    assert re.search(rf"`{re.escape(name)}[`.]", TEXTS["symbols"])
+
+
+# ---- notebooks
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@EACH_NOTEBOOK
+def test_notebook_has_one_parameters_cell_with_a_profile(path):
+    cells = nbformat.read(path, as_version=4).cells
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    assigned = [node for node in ast.parse(tagged[0].source).body if isinstance(node, ast.Assign)]
+    values = {node.targets[0].id: ast.literal_eval(node.value) for node in assigned}
+    assert values["profile"] == "digits"
+    assert isinstance(values["seed"], int)
+
+
+@EACH_NOTEBOOK
+def test_notebook_carries_no_traces_of_its_execution(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    for cell in notebook.cells:
+        assert not {"papermill", "execution", "ExecuteTime"} & set(cell.metadata)
+        assert "injected-parameters" not in cell.metadata.get("tags", [])
+
+
+@EACH_NOTEBOOK
+def test_every_figure_has_a_caption_a_name_and_alternative_text(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        settings = cell.metadata.get("mystnb", {})
+        draws = any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+        assert not draws or "figure" in settings, cell.source[:80]
+        if "figure" in settings:
+            assert settings["figure"]["caption"].strip()
+            assert re.fullmatch(r"fig-[\w-]+", settings["figure"]["name"])
+            assert len(settings["image"]["alt"].split()) >= 8
+
+
+def test_no_two_figures_share_a_name():
+    cells = itertools.chain(*(nbformat.read(path, as_version=4).cells for path in NOTEBOOKS))
+    settings = [cell.metadata.get("mystnb", {}).get("figure") for cell in cells]
+    names = [figure["name"] for figure in settings if figure]
+    assert sorted(set(names)) == sorted(names)
+
+
+# ---- the front page
+
+
+def test_example_of_the_front_page_runs(tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", TEXTS["intro"], re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) == 10
+    rbm = random_rbm(6, 3, seed=31, scale=0.5)
+    rbm.save(tmp_path / "model.npz")
+    np.save(tmp_path / "train.npy", all_states(6).numpy().astype(np.uint8))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    # An easy model: 14,500 steps leave an error of a few thousandths of a nat.
+    assert names["est"].log_z == pytest.approx(exact_log_z(rbm), abs=0.1)
+    (likelihood,) = re.findall(r"test log-likelihood is then `([^`]+)`", TEXTS["intro"])
+    test = all_states(6)
+    log_p = eval(likelihood, names | {"test": test})
+    assert log_p.item() == pytest.approx(
+        (rbm.log_unnormalized(test).mean() - log_z(rbm)).item(), abs=0.1
+    )
+    assert capsys.readouterr().out.count("(") == 2
+
+
+# ---- errata
+
+
+def test_every_test_named_in_the_errata_exists():
+    named = re.findall(r"`(tests/\w+\.py)::(\w+)`", TEXTS["errata"])
+    assert len(named) > 10
+    for file, test in named:
+        functions = {
+            node.name
+            for node in ast.parse((ROOT / file).read_text()).body
+            if isinstance(node, ast.FunctionDef)
+        }
+        assert test in functions, f"{file}::{test}"
+
+
+def test_errata_energy_sign():
+    rbm_a, rbm_b, beta = random_rbm(3, 2, seed=41), random_rbm(3, 4, seed=42), 0.3
+    v = all_states(3)
+    product = (1 - beta) * v @ rbm_a.visible_bias + beta * v @ rbm_b.visible_bias
+    for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
+        inputs = scale * (v @ rbm.weights + rbm.hidden_bias)
+        product += torch.log1p(inputs.exp()).sum(1)
+    # enumeration.py's tables are of -E.
+    torch.testing.assert_close(log_f_pair_table(rbm_a, rbm_b, beta), product, rtol=0, atol=1e-12)
+    printed = log_f_pair_table(
+        *(RBM(-rbm.weights, -rbm.visible_bias, -rbm.hidden_bias) for rbm in (rbm_a, rbm_b)), beta
+    )
+    assert (printed.softmax(0) - product.softmax(0)).abs().max() > 0.05
+
+
+def test_errata_partition_function_of_the_start():
+    b, a = torch.tensor([-1.0, 0.5]).double(), torch.tensor([0.7, -2.0, 1.0]).double()
+    start = RBM(torch.zeros(2, 3).double(), b, a)
+    right = torch.log1p(b.exp()).sum() + torch.log1p(a.exp()).sum()
+    assert log_z(start) == pytest.approx(right.item(), abs=1e-12)
+    printed = torch.log1p(b.exp()).sum().item() + 3 * math.log(2)
+    assert abs(log_z(start) - printed) > 0.1
+    unbiased = RBM(start.weights, b, torch.zeros(3).double())
+    assert log_z(unbiased) == pytest.approx(printed, abs=1e-12)
+
+
+def test_errata_base_rate_probability():
+    b = torch.tensor([-1.0, 0.5, 2.0]).double()
+    v = all_states(3)
+    right = ((v * b).exp() / (1 + b.exp())).prod(1)
+    assert right.sum().item() == pytest.approx(1, abs=1e-12)
+    printed = (1 / (1 + (-b).exp())).prod()
+    assert printed == pytest.approx(right[-1].item(), abs=1e-12)  # all pixels on
+    assert abs(len(v) * printed - 1) > 0.1
+
+
+def test_errata_ratio_was_averaged_with_the_negative_logarithm():
+    entries = {entry.id: entry for entry in load_published()}
+    where = "sm2008/section-5.1/cd1-20-over-cd1-25"
+    estimate = entries[f"{where}/log-ratio"].value
+    low, high = (end - estimate for end in entries[f"{where}/interval-3-sigma"].interval)
+    # ln(r -+ 3 sigma) - ln r: the exponentials of both arms add up to 2. Each arm is known to 0.01.
+    assert math.exp(low) + math.exp(high) == pytest.approx(2, abs=0.03)
+    assert abs(math.exp(-low) + math.exp(-high) - 2) > 0.2  # the inverse ratio does not fit
+
+
+class RaiseByEnumeration:
+    """All chains of RAISE for a tiny RBM, multiplied out: x = (v, h), along a base-rate path."""
+
+    def __init__(self):
+        rbm = random_rbm(2, 2, seed=43, scale=1.5)
+        bias = torch.tensor([1.0, -0.5]).double()
+        betas = [0.0, 0.2, 0.6, 1.0]
+        self.steps = len(betas) - 1
+        start = (all_states(2) @ bias)[:, None]
+        self.log_f = [(1 - beta) * start + beta * joint_log_table(rbm) for beta in betas]
+        self.kernels = [self._kernel(log_f) for log_f in self.log_f]
+        self.log_z_start = self.log_f[0].flatten().logsumexp(0)
+
+    @staticmethod
+    def _kernel(log_f):
+        """T[x, x']: h' from p(h | v), then v' from p(v | h'); not reversible on pairs."""
+        step = torch.einsum("vh,wh->vwh", log_f.softmax(1), log_f.softmax(0))
+        return step[:, None].expand(-1, log_f.shape[1], -1, -1).reshape(log_f.numel(), -1)
+
+    def reversal(self, k):
+        p = self.log_f[k].flatten().softmax(0)
+        return self.kernels[k].T * p[None, :] / p[:, None]
+
+    def annealing_model(self):
+        """p_ann(v) of eq. 11."""
+        p = self.log_f[0].flatten().softmax(0)
+        for kernel in self.kernels[1:]:
+            p = p @ kernel
+        return p.view_as(self.log_f[0]).sum(1)
+
+    def melt(self, mass, shift):
+        """Mean weight for every v: x_k from the reversal of T_{k + shift}; `mass` is [v, h] at x_K."""
+        total = torch.diag_embed(mass.T).permute(1, 2, 0).reshape(len(mass), -1)  # [v, (v, h)]
+        for k in range(self.steps - 1, -1, -1):
+            total = total @ self.reversal(k + shift)
+            total = total * (self.log_f[k] - self.log_f[k + 1]).exp().flatten()
+        return total.sum(1)
+
+    def algorithm_2(self, shift):
+        last = self.log_f[-1]
+        weight = (last.logsumexp(1) - self.log_z_start).exp()
+        return self.melt(weight[:, None] * last.softmax(1), shift)
+
+    def algorithm_3(self, heating_shift, shift):
+        """The heating kernel for fixed v keeps h with probability 1/2 and else redraws it: its own reversal."""
+        mass = (self.log_f[0] - self.log_z_start).exp()
+        for k in range(1, self.steps + 1):
+            redrawn = mass.sum(1, keepdim=True) * self.log_f[k + heating_shift].softmax(1)
+            mass = (mass + redrawn) / 2 * (self.log_f[k] - self.log_f[k - 1]).exp()
+        return self.melt(mass, shift)
+
+
+def test_errata_raise_kernel():
+    problem = RaiseByEnumeration()
+    truth = problem.annealing_model()
+    assert truth.sum().item() == pytest.approx(1, abs=1e-12)
+    torch.testing.assert_close(problem.algorithm_2(shift=1), truth, rtol=0, atol=1e-12)
+    assert (problem.algorithm_2(shift=0) / truth - 1).abs().max() > 0.01  # as printed
+
+
+@pytest.mark.parametrize("heating_shift", [-1, 0])
+@pytest.mark.parametrize("shift", [1, 0])
+def test_errata_raise_heating(heating_shift, shift):
+    problem = RaiseByEnumeration()
+    truth = problem.annealing_model()
+    error = (problem.algorithm_3(heating_shift, shift) / truth - 1).abs().max()
+    assert error < 1e-12 if (heating_shift, shift) == (-1, 1) else error > 0.01

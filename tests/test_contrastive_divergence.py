@@ -1,0 +1,173 @@
+"""Training: one update against its definition, resuming, determinism, and that it learns."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from enumeration import all_states
+
+from paperlib.estimators import exact_log_z
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.numerics import seeded_generator
+
+DATA = all_states(6)[torch.tensor([0, 7, 7, 56, 63, 63, 56, 7, 21, 42])].to(torch.uint8)
+
+
+def recipe(**changes):
+    return ContrastiveDivergence(**({"num_hidden": 3, "epochs": 4, "batch_size": 4} | changes))
+
+
+def train(chosen, seed=0, **options):
+    return train_rbm(DATA, chosen, seed, dtype=torch.float64, progress=False, **options)
+
+
+def test_defaults_are_the_published_recipe():
+    cd25 = ContrastiveDivergence(500, epochs=300, cd_steps=25, cd_ramp_epochs=10)
+    assert [cd25.steps_in(epoch) for epoch in (1, 10, 11, 240, 241, 300)] == [1, 1, 2, 24, 25, 25]
+    assert cd25.learning_rate_in(11) == 0.05 / 2
+    assert [cd25.momentum_in(epoch) for epoch in (1, 5, 6)] == [0.5, 0.5, 0.9]
+    assert (cd25.batch_size, cd25.weight_cost, cd25.initial_weight_std) == (100, 0.0002, 0.01)
+
+
+@pytest.mark.parametrize("chains", [0, 5])
+def test_updates_are_data_minus_chain_statistics(chains):
+    """The first two updates, written down again from eq. 7 with the same stream of random numbers."""
+    chosen = recipe(epochs=1, batch_size=5, cd_steps=2, weight_cost=0.01, persistent_chains=chains)
+    result, _ = train(chosen, seed=3)
+
+    generator = seeded_generator(3)
+
+    def uniform_below(p):
+        return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
+
+    w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
+    b, a = torch.zeros(6).double(), torch.zeros(3).double()
+    start = torch.randint(10, (5,), generator=generator) if chains else None
+    chain = DATA[start].double() if chains else None
+    velocity = [torch.zeros_like(t) for t in (w, b, a)]
+    for index in torch.randperm(10, generator=generator).split(5):
+        v0 = DATA[index].double()
+        v = v0 if chain is None else chain
+        for _ in range(2):
+            h = uniform_below(torch.sigmoid(v @ w + a))
+            v = uniform_below(torch.sigmoid(h @ w.T + b))
+        if chains:
+            chain = v
+        p0, p1 = torch.sigmoid(v0 @ w + a), torch.sigmoid(v @ w + a)
+        gradients = [
+            v0.T @ p0 / 5 - v.T @ p1 / 5 - 0.01 * w,
+            v0.mean(0) - v.mean(0),
+            p0.mean(0) - p1.mean(0),
+        ]
+        velocity = [0.5 * old + 0.05 * new for old, new in zip(velocity, gradients, strict=True)]
+        w, b, a = (t + step for t, step in zip((w, b, a), velocity, strict=True))
+    for name, expected in (("weights", w), ("visible_bias", b), ("hidden_bias", a)):
+        torch.testing.assert_close(getattr(result, name), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("chains", [0, 3])
+def test_resumed_training_ends_with_the_identical_result(tmp_path, chains):
+    chosen = recipe(cd_steps=3, cd_ramp_epochs=1, persistent_chains=chains)
+    whole, errors = train(chosen)
+    path = tmp_path / "checkpoint.safetensors"
+
+    class StopError(Exception):
+        pass
+
+    def stop(epoch, rbm):
+        if epoch == 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        train(chosen, checkpoint=path, on_epoch=stop)
+    seen = []
+    resumed, resumed_errors = train(
+        chosen, checkpoint=path, on_epoch=lambda epoch, rbm: seen.append(epoch)
+    )
+    assert seen == [3, 4]
+    assert resumed.checksum() == whole.checksum()
+    assert resumed_errors == errors
+
+
+def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
+    """Ctrl-C at any moment: the checkpoint opens, training resumes, and the result is the undisturbed one."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys, torch
+            from paperlib.learning import ContrastiveDivergence, train_rbm
+            data = (torch.rand(200, 30, generator=torch.Generator().manual_seed(0)) < 0.4).to(torch.uint8)
+            recipe = ContrastiveDivergence(8, epochs=int(sys.argv[2]), batch_size=5)
+            print("ready", flush=True)
+            rbm, _ = train_rbm(data, recipe, 0, dtype=torch.float64, checkpoint=sys.argv[1] or None, progress=False)
+            print(rbm.checksum())
+            """
+        )
+    )
+
+    def start(checkpoint):
+        return subprocess.Popen(
+            [sys.executable, script, checkpoint, "60"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    expected = start("").communicate()[0].split()[-1]
+    path = tmp_path / "checkpoint.safetensors"
+    for _ in range(3):
+        process = start(str(path))
+        assert process.stdout.readline().strip() == "ready"
+        while not path.exists() and process.poll() is None:
+            pass
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert {entry.name for entry in tmp_path.iterdir()} == {
+            "train.py",
+            "checkpoint.safetensors",
+        }
+    assert start(str(path)).communicate()[0].split()[-1] == expected
+
+
+@pytest.mark.parametrize("change", ["recipe", "seed", "data"])
+def test_checkpoint_of_another_training_is_refused(tmp_path, change):
+    path = tmp_path / "checkpoint.safetensors"
+    train(recipe(epochs=2), checkpoint=path)
+    data = DATA.clone()
+    data[0, 0] = 1 - data[0, 0]
+    arguments = {
+        "recipe": (DATA, recipe(epochs=2, learning_rate=0.1), 0),
+        "seed": (DATA, recipe(epochs=2), 1),
+        "data": (data, recipe(epochs=2), 0),
+    }[change]
+    with pytest.raises(ValueError, match="checkpoint: expected"):
+        train_rbm(*arguments, dtype=torch.float64, checkpoint=path, progress=False)
+
+
+def test_damaged_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    train(recipe(epochs=1), checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="undamaged"):
+        train(recipe(epochs=1), checkpoint=path)
+
+
+@pytest.mark.parametrize("options", [{}, {"persistent_chains": 100}, {"cd_steps": 5}])
+def test_training_raises_the_exact_likelihood(options):
+    gentle = {"batch_size": 10, "final_momentum": 0.5, "weight_cost": 0.0}
+    chosen = recipe(num_hidden=4, epochs=2000, **gentle, **options)
+    rbm, errors = train(chosen)
+    data = DATA.double()
+    log_likelihood = (rbm.log_unnormalized(data).mean() - exact_log_z(rbm)).item()
+    # Six fair coins give -4.16; the data's own entropy, the best there is, is -1.70.
+    assert log_likelihood > -3.0
+    assert errors[-1] < errors[0]
+
+
+def test_diverging_training_is_an_error():
+    with pytest.raises(ValueError, match="learning_rate"):
+        train(recipe(epochs=200, learning_rate=1e200))

@@ -1,0 +1,306 @@
+"""Records, tables, the runner and the command: what is written, when, and what is said when something fails."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+
+from paperlib.reproduction import ReproductionError, runner, tables
+from paperlib.reproduction.profiles import get_profile
+from paperlib.reproduction.published import Criterion, Published, ReproducedBy
+from paperlib.reproduction.records import Column, Run, differences, read_record
+
+ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "paperlib"]
+
+
+@pytest.fixture
+def figures(monkeypatch, tmp_path):
+    monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))
+    monkeypatch.delenv("PAPERLIB_REFRESH", raising=False)
+    return tmp_path / "figures" / "digits"
+
+
+COLUMNS = {
+    "model": Column("model"),
+    "log_z": Column("ln Z", "nats", 1e-6),
+    "interval": Column("interval", "nats", 1e-6),
+    "minutes": Column("time", "minutes", None),
+}
+
+
+def row(**changes):
+    values = {"model": "A", "log_z": 1.5, "interval": (-math.inf, 2.0), "minutes": 0.1}
+    return values | changes
+
+
+def save(rows, name="table", **options):
+    return Run("05-x", get_profile("digits"), 7).save(name, COLUMNS, rows, **options)
+
+
+def test_record_comes_back_as_it_was_saved(figures):
+    record = save([row(log_z=torch.tensor(1.5))])
+    stored = read_record(figures / "table.json")
+    assert stored == record
+    assert stored["rows"] == [{**row(), "interval": [-math.inf, 2.0]}]
+    json.loads((figures / "table.json").read_text(), parse_constant=pytest.fail)  # strict JSON
+    provenance = stored["provenance"]
+    assert provenance["seed"] == 7
+    assert provenance["command"].startswith("paperlib reproduce --profile digits --only 05-x")
+    assert len(provenance["commit"]) == 40
+    assert set(provenance["data"]) == {"digits"}
+
+
+@pytest.mark.parametrize(
+    ("change", "rewritten"),
+    [
+        ({}, False),
+        ({"log_z": 1.5 + 5e-7}, False),
+        ({"minutes": 9.0}, False),
+        ({"log_z": 1.6}, True),
+        ({"model": "B"}, True),
+        ({"interval": (1.0, 2.0)}, True),
+    ],
+)
+def test_file_is_rewritten_only_when_a_number_moved(figures, change, rewritten):
+    save([row()])
+    before = (figures / "table.json").read_bytes()
+    save([row(**change)])
+    assert ((figures / "table.json").read_bytes() != before) is rewritten
+
+
+def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    from paperlib.reproduction.plots import use_style
+
+    use_style()
+
+    def picture(height):
+        figure, axes = plt.subplots()
+        axes.plot([0, height])
+        plt.close(figure)
+        return figure
+
+    save([row()], figure=picture(1))
+    first = {path.name: path.read_bytes() for path in figures.iterdir()}
+    assert set(first) == {"table.json", "table.svg", "table.png"}
+    monkeypatch.setenv("PAPERLIB_REFRESH", "1")
+    save([row()], figure=picture(1))
+    for name in ("table.svg", "table.png"):
+        assert (figures / name).read_bytes() == first[name]
+    monkeypatch.delenv("PAPERLIB_REFRESH")
+    save([row()], figure=picture(2))
+    assert (figures / "table.svg").read_bytes() == first["table.svg"]
+    save([row(log_z=3.0)], figure=picture(2))
+    assert (figures / "table.svg").read_bytes() != first["table.svg"]
+
+
+def test_rows_must_fit_the_columns(figures):
+    with pytest.raises(ValueError, match=r"rows: expected the keys .* got sigma"):
+        save([row(sigma=1.0)])
+    with pytest.raises(ValueError, match="rows: expected numbers"):
+        save([row(log_z={1: 2})])
+    assert not figures.exists()
+
+
+def test_differences_name_row_and_column():
+    old = {"columns": {"x": {"tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
+    assert differences(old, old) == []
+    assert differences(old, {**old, "rows": [{"x": 1.05}, {"x": None}]}) == []
+    assert "row 1, x" in differences(old, {**old, "rows": [{"x": 1.0}, {"x": 2.0}]})[0]
+    assert differences(old, {**old, "rows": [{"x": 1.0}]}) == ["2 rows expected, 1 found"]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"name": "x"}', '{"name": '])
+def test_damaged_record_is_named(tmp_path, content):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(ValueError, match=r"path: .*x\.json"):
+        read_record(tmp_path / "x.json")
+
+
+def published(value=1.0, tolerance=0.5, interval=None):
+    return Published(
+        id="p/t/r/c", paper="sm2008", where="Table 1", row="A", column="ln Z", value=value,
+        interval=interval, unit="nats", kind="model", criterion=Criterion(tolerance, "because"),
+        reproduced_by=ReproducedBy("table", "A", "log_z"), note=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "verdict"),
+    [
+        (published(), 1.4, "reproduced"),
+        (published(), 1.6, "not reproduced"),
+        (published(), None, "not run"),
+        (published(tolerance=None), 99.0, "not judged"),
+        (published(), math.nan, "not reproduced"),
+        (published(value=None, interval=(0.0, 1.0)), [0.1, 1.2], "reproduced"),
+        (published(value=None, interval=(0.0, 1.0)), [0.1, 1.7], "not reproduced"),
+        (published(value=None, interval=(-math.inf, 1.0)), [-math.inf, 1.0], "reproduced"),
+    ],
+)
+def test_verdicts(entry, value, verdict):
+    assert tables.verdict(entry, value) == verdict
+
+
+def test_tables_are_markdown_with_units_and_proper_signs():
+    record = {
+        "columns": {"a": {"label": "x", "unit": "nats"}},
+        "rows": [{"a": -1.234}, {"a": [-math.inf, 1]}],
+    }
+    text = repr(tables.record_table(record))
+    assert text.splitlines() == ["| x (nats) |", "| --- |", "| −1.23 |", "| (−∞, 1) |"]
+
+
+# ---- executing chapters
+
+
+def notebook(*sources, parameters='profile = "digits"\nseed = 1'):
+    cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    cells += [nbformat.v4.new_code_cell(source) for source in sources]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """A small checkout with one chapter, in which the runner works."""
+    monkeypatch.setattr(runner.storage, "repository_root", lambda: tmp_path)
+    (tmp_path / "book").mkdir()
+    nbformat.write(notebook("print(seed + 1, profile)"), tmp_path / "book" / "01-one.ipynb")
+    return tmp_path
+
+
+def test_copy_is_executed_and_the_chapter_left_alone(checkout):
+    chapter = checkout / "book" / "01-one.ipynb"
+    before = chapter.read_bytes()
+    done = nbformat.read(runner.execute_chapter(chapter, "digits", {"seed": 41}), as_version=4)
+    assert chapter.read_bytes() == before
+    assert done.cells[-1].outputs[0].text == "42 digits\n"
+    injected = [c for c in done.cells if "injected-parameters" in c.metadata.get("tags", [])]
+    assert [cell.metadata["tags"] for cell in injected] == [["injected-parameters", "remove-cell"]]
+    assert all("papermill" not in cell.metadata for cell in done.cells)
+    assert set(done.metadata) == {"kernelspec", "language_info"}
+
+
+def test_refresh_stores_outputs_without_traces_of_the_run(checkout):
+    chapter = checkout / "book" / "01-one.ipynb"
+    runner.execute_chapter(chapter, "digits")
+    assert runner.refresh_stored_outputs([chapter]) == [chapter]
+    stored = nbformat.read(chapter, as_version=4)
+    assert [cell.source for cell in stored.cells] == [
+        'profile = "digits"\nseed = 1',
+        "print(seed + 1, profile)",
+    ]
+    assert stored.cells[-1].outputs[0].text == "2 digits\n"
+    assert runner.refresh_stored_outputs([chapter]) == []
+
+
+def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
+    chapter = checkout / "book" / "01-one.ipynb"
+    with pytest.raises(
+        ValueError, match=r"set: expected parameters of 01-one \(profile, seed\), got chains"
+    ):
+        runner.execute_chapter(chapter, "digits", {"chains": 3})
+    with pytest.raises(ValueError, match="got chains"):
+        runner.execute_chapters([chapter], "digits", {"chains": 3})
+    assert not (checkout / "_build").exists()
+
+
+def test_failing_cell_is_named_and_earlier_output_kept(checkout):
+    chapter = checkout / "book" / "01-one.ipynb"
+    target = runner.execute_chapter(chapter, "digits")
+    before = target.read_bytes()
+    nbformat.write(notebook("x = 1", "raise RuntimeError('no luck')", "print('never')"), chapter)
+    with pytest.raises(
+        ReproductionError, match=r"01-one: cell \d+ failed with RuntimeError: no luck"
+    ) as caught:
+        runner.execute_chapter(chapter, "digits")
+    assert "raise RuntimeError('no luck')" in str(caught.value)
+    assert target.read_bytes() == before
+    assert sorted(path.name for path in target.parent.iterdir()) == [
+        "01-one.failed.ipynb",
+        "01-one.ipynb",
+    ]
+
+
+def run_command(*arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, cwd=ROOT, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "--only", "99"], "only: expected part of a chapter's name"),
+        (["reproduce", "--profile", "imagenet"], "profile: expected one of digits, paper"),
+        (["reproduce", "--set", "seed"], "set: expected NAME=VALUE, got 'seed'"),
+        (["reproduce", "--only", "05", "--set", "colour=1"], "set: expected parameters of 05"),
+        (["train", "mnist-x"], "model_id: expected one of"),
+        (["train", "digits-cd1-12", "--output", "x.pkl"], "output: expected a .safetensors file"),
+        (["book", "--profile", "x"], "profile: expected"),
+    ],
+)
+def test_wrong_arguments_end_with_a_sentence_and_code_2(arguments, message):
+    done = run_command(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_help_lists_the_commands_and_every_command_has_help():
+    overview = run_command("--help")
+    for command in ("train", "models", "reproduce", "refresh", "book"):
+        assert command in overview.stdout
+        assert run_command(command, "--help").returncode == 0
+    assert "mnist-cd1-20" in run_command("models").stdout
+
+
+def test_training_command_stores_a_model_with_its_recipe(tmp_path):
+    from safetensors import safe_open
+
+    path = tmp_path / "model.safetensors"
+    done = run_command(
+        "train",
+        "digits-cd1-12",
+        "--output",
+        str(path),
+        env=os.environ | {"PAPERLIB_CACHE": str(tmp_path / "cache")},
+    )
+    assert done.returncode == 0, done.stderr
+    with safe_open(path, "pt") as stored:
+        metadata = stored.metadata()
+        assert stored.get_tensor("weights").dtype == torch.float16
+    assert json.loads(metadata["recipe"])["num_hidden"] == 12
+    assert {"dataset_sha256", "seed", "commit", "binarization_seed"} <= set(metadata)
+    assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []
+
+
+def test_interrupted_execution_leaves_no_half_written_file(checkout):
+    chapter = checkout / "book" / "01-one.ipynb"
+    nbformat.write(notebook("open('started', 'w').close()", "import time; time.sleep(60)"), chapter)
+    script = (
+        "import sys; from pathlib import Path; from paperlib.reproduction import runner; "
+        "root = Path(sys.argv[1]); runner.storage.repository_root = lambda: root; "
+        "runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, checkout], stderr=subprocess.DEVNULL)
+    started = checkout / "book" / "started"
+    deadline = time.monotonic() + 60
+    while not started.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert started.exists()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) != 0
+    assert list((checkout / "_build" / "executed" / "digits").iterdir()) == []
