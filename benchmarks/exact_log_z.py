@@ -51,7 +51,9 @@ def main():
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{rbm}, {torch.get_num_threads()} threads, medians of {arguments.repeats}")
     print(f"plain enumeration: {1e9 * plain:6.2f} ns per state and visible unit")
-    print(f"in halves:         {1e9 * halves:6.2f} ns, {halves_seconds:.1f} s for all 2^{rbm.num_hidden} states")
+    print(
+        f"in halves:         {1e9 * halves:6.2f} ns, {halves_seconds:.1f} s for all 2^{rbm.num_hidden} states"
+    )
     print(f"ratio:             {plain / halves:6.1f}")
     print(f"peak memory of the whole process, torch included: {memory:.2f} GiB")
 

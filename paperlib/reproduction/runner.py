@@ -173,8 +173,14 @@ def execute_chapters(
         started = time.perf_counter()
         command = [sys.executable, "-m", "paperlib.reproduction.execute", str(chapter), profile]
         command += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
+        # In a session of its own, Ctrl-C reaches it once and through us, so that it can put its kernel away.
         process = subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         running.append(process)
         _, errors = process.communicate()
