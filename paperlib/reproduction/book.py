@@ -46,7 +46,9 @@ def build_book(profile: str) -> Path:
                 f"{chapter.stem} has not been executed; run `paperlib reproduce --profile {profile}`"
             )
         shutil.copy(executed, source / "book" / chapter.name)
-    command = [sys.executable, "-m", "jupyter_book.cli.main", "build", str(source)]
+    # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source)]
     command += ["--path-output", str(root), "--all", "-W", "-n", "--keep-going", "-q"]
     if subprocess.run(command, cwd=root).returncode != 0:
         raise ReproductionError(
