@@ -43,7 +43,7 @@ class AnnealingPath(Protocol[State]):
         ...
 
     def log_ratio(self, state: State, beta_from: float, beta_to: float) -> Tensor:
-        """Ln f_{beta_to}(x) - ln f_{beta_from}(x) for each chain, float64 [chains]."""
+        """ln f_{beta_to}(x) - ln f_{beta_from}(x) for each chain, float64 [chains]."""
         ...
 
     def transition(self, state: State, beta: float, generator: torch.Generator) -> State:

@@ -87,7 +87,7 @@ class _RBMInterpolation:
         return VisibleState(v, products[:, :-1], products[:, -1])
 
     def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
-        """Ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
         split = self._num_hidden_a
         ratio = softplus_increment(state.hidden_input[:, split:], beta_from, beta_to)
         if split:

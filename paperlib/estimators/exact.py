@@ -31,7 +31,7 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = (
 
 
 def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> float:
-    """Ln Z in nats, by summing over every state of the smaller layer.
+    """ln Z in nats, by summing over every state of the smaller layer.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
 
 
 def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
-    """Ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}] whose rows run through the first half's states."""
+    """ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}] whose rows run through the first half's states."""
     left, right = _halves(rbm)
     # No state makes unit i contribute more than this to the logarithm.
     largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))

@@ -101,12 +101,12 @@ class RBM:
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
     def log_unnormalized(self, v: Tensor) -> Tensor:
-        """Ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator)."""
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator)."""
         require_width("v", v, self.num_visible)
         return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
 
     def log_unnormalized_hidden(self, h: Tensor) -> Tensor:
-        """Ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
+        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
         require_width("h", h, self.num_hidden)
         return h @ self.hidden_bias + softplus(h @ self.weights.T + self.visible_bias).sum(-1)
 
