@@ -205,6 +205,20 @@ def test_refresh_stores_outputs_without_traces_of_the_run(checkout):
     assert runner.refresh_stored_outputs([chapter]) == []
 
 
+def test_printed_text_is_stored_in_one_piece():
+    pieces = [("stdout", "a"), ("stdout", "b"), ("stderr", "c"), ("stdout", "d")]
+    printed = notebook("print()")
+    printed.cells[-1].outputs = [
+        nbformat.v4.new_output("stream", name=n, text=t) for n, t in pieces
+    ]
+    stored = runner.clean_notebook(printed).cells[-1].outputs
+    assert [(o.name, o.text) for o in stored] == [
+        ("stdout", "ab"),
+        ("stderr", "c"),
+        ("stdout", "d"),
+    ]
+
+
 def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     with pytest.raises(

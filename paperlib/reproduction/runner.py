@@ -81,7 +81,21 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata["tags"] = [*tags, "remove-cell"]
         elif not tags:
             cell.metadata.pop("tags", None)
+        if cell.cell_type == "code":
+            cell.outputs = _joined_streams(cell.outputs)
     return notebook
+
+
+def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Printed text in one piece: into how many a kernel cuts it depends on timing."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def execute_chapter(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,27 +113,6 @@ def verdict(entry: Published, value: Any) -> str:
     gaps = difference if isinstance(difference, list) else [difference]
     within = all(gap is not None and abs(gap) <= entry.criterion.tolerance for gap in gaps)
     return "reproduced" if within else "not reproduced"
-
-
-def published_intro(entries: Iterable[Published]) -> Table:
-    """Published numbers by themselves, with what counts as reproduced and why."""
-    return Table(
-        ["where", "row", "column", "value", "unit", "reproduced if within", "because"],
-        [
-            [
-                entry.where,
-                entry.row,
-                entry.column,
-                format_value(entry.interval if entry.value is None else entry.value),
-                entry.unit,
-                "not judged"
-                if entry.criterion.tolerance is None
-                else f"{entry.criterion.tolerance:g}",
-                entry.criterion.why,
-            ]
-            for entry in entries
-        ],
-    )
 
 
 def _heading(column: Mapping[str, Any]) -> str:
