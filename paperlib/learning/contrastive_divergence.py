@@ -320,7 +320,8 @@ def _load_checkpoint(path: Path, signature: dict[str, str], device: torch.device
     try:
         with safe_open(path, "pt") as stored:
             metadata = stored.metadata() or {}
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            # Copies: the file's own buffers are unaligned, and BLAS then rounds differently.
+            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
     except Exception as error:  # safetensors raises an exception type of its own
         raise ValueError(
             f"checkpoint: expected an undamaged file at {path}, could not read it: {error}; remove it to start anew"

@@ -232,7 +232,8 @@ def _read_arrays(path: Path) -> Mapping[str, object]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return load_file(path)
+            # Copies: the file's own buffers are unaligned, and matrix products then round differently.
+            return {name: tensor.clone() for name, tensor in load_file(path).items()}
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
