@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.bounds import log_z_lower_bound

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli, resolve_generator, softplus

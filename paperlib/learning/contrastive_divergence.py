@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from paperlib import storage
 from paperlib.models import RBM
