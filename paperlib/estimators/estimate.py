@@ -91,9 +91,24 @@ def find_warnings(estimate: PartitionEstimate, uniform_start: bool) -> tuple[str
             f"The weights vary too much: {count} chains are worth {estimate.effective_sample_size:.1f}, and three "
             "standard deviations of their mean exceed it. ln Z is probably too low; use more betas, or more chains."
         )
+    elif (needed := _log_runs_needed(estimate.log_weights)) > math.log(count):
+        found.append(
+            f"The log-weights spread so widely that about {math.exp(min(needed, 99)):.0g} chains would be needed to meet "
+            f"the weights that make up Z; there are {count}. ln Z is probably too low; use more betas, or more chains."
+        )
     if uniform_start:
         found.append(
             "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
             "bars are small; pass base_rate_bias(train) to BaseRatePath."
         )
     return tuple(found)
+
+
+def _log_runs_needed(log_weights: Tensor) -> float:
+    """ln of the number of runs that importance sampling needs, exp(KL) for the divergence of target from proposal.
+
+    For log-normal weights that is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee & Diaconis 2018).
+    The spread of the upper half is taken: chains that went astray, with tiny weights, do no harm.
+    """
+    median = log_weights.median()
+    return (log_weights[log_weights >= median] - median).square().mean().item() / 2

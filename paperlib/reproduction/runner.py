@@ -181,6 +181,10 @@ def execute_chapters(
         check_parameters(chapter, {"profile": profile, **(parameters or {})})
     threads = max(1, (os.cpu_count() or 1) // jobs)
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
+        # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
+        if environment.get(name):
+            environment[name] = str(Path(environment[name]).absolute())
     running: list[subprocess.Popen[str]] = []
 
     def execute(chapter: Path) -> _Outcome:
@@ -198,7 +202,9 @@ def execute_chapters(
         )
         running.append(process)
         _, errors = process.communicate()
-        error = None if process.returncode == 0 else errors.strip()[-2000:]
+        # The kernel's own notices come through the same channel.
+        told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
+        error = None if process.returncode == 0 else "\n".join(told).strip()[-2000:]
         return _Outcome(chapter, time.perf_counter() - started, error)
 
     failures: list[str] = []
