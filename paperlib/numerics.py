@@ -50,6 +50,12 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
     return linear.mul_(0.5 * (beta_to - beta_from)).add_(curved.sum(-1, dtype=torch.float64))
 
 
+def all_states(width: int) -> Tensor:
+    """Every binary vector of a length, counting upwards: float64 [2^width, width]."""
+    bit = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    return torch.cartesian_prod(*[bit] * width).view(-1, width)
+
+
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
     """Independent draws from {0, 1} with the given probabilities, in their dtype.
 

@@ -1,15 +1,35 @@
 """The RBM against enumeration, and its files."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from enumeration import all_states, joint_log_table, log_z, random_rbm
 
+from paperlib import numerics
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 SHAPES = [(1, 1), (5, 4), (4, 6), (2, 7)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_all_states_count_upwards(width):
+    states = numerics.all_states(width)
+    assert states.shape == (2**width, width)
+    numbers = states.long() @ (2 ** torch.arange(width - 1, -1, -1))
+    assert numbers.tolist() == list(range(2**width))
+
+
+def test_softplus_and_its_slope_are_exact():
+    x = torch.tensor([-800.0, -30.0, 0.0, 30.0, 800.0], dtype=torch.float64, requires_grad=True)
+    value = numerics.softplus(x)
+    expected = torch.tensor([0.0, math.exp(-30), math.log(2), 30 + math.exp(-30), 800.0]).double()
+    torch.testing.assert_close(value, expected, rtol=1e-15, atol=0)
+    value.sum().backward()
+    torch.testing.assert_close(x.grad, torch.sigmoid(x.detach()), rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
