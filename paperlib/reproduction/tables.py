@@ -83,7 +83,7 @@ def comparison_table(record_name: str, profile: str = "paper", where: str | None
         rows.append(
             [
                 entry.row,
-                entry.column.replace("|", "\\|"),
+                _quantity(entry, record),
                 format_value(published),
                 format_value(value),
                 format_value(_difference(published, value)),
@@ -113,6 +113,13 @@ def verdict(entry: Published, value: Any) -> str:
     gaps = difference if isinstance(difference, list) else [difference]
     within = all(gap is not None and abs(gap) <= entry.criterion.tolerance for gap in gaps)
     return "reproduced" if within else "not reproduced"
+
+
+def _quantity(entry: Published, record: Mapping[str, Any] | None) -> str:
+    """What a published number is, in the words of the record that answers it where there is one."""
+    columns = {} if record is None or entry.reproduced_by is None else record["columns"]
+    column = columns.get(entry.reproduced_by.column) if columns else None
+    return entry.column.replace("|", "\\|") if column is None else column["label"]
 
 
 def _heading(column: Mapping[str, Any]) -> str:
