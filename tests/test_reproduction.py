@@ -230,6 +230,17 @@ def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
     assert not (checkout / "_build").exists()
 
 
+def test_results_of_other_settings_do_not_replace_those_of_the_book(checkout, monkeypatch):
+    monkeypatch.delenv("PAPERLIB_FIGURES", raising=False)
+    chapter = checkout / "book" / "01-one.ipynb"
+    nbformat.write(notebook("import os", "print(os.environ.get('PAPERLIB_FIGURES'))"), chapter)
+    printed = []
+    for parameters in ({}, {"seed": 2}):
+        (done,) = runner.execute_chapters([chapter], "digits", parameters, report=lambda line: None)
+        printed.append(nbformat.read(done, as_version=4).cells[-1].outputs[0].text.strip())
+    assert printed == ["None", str(checkout / "_build" / "figures")]
+
+
 def test_failing_cell_is_named_and_earlier_output_kept(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     target = runner.execute_chapter(chapter, "digits")

@@ -146,9 +146,8 @@ class Run:
         return record
 
     def _provenance(self, models: Mapping[str, RBM]) -> dict[str, Any]:
-        only = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         return {
-            "command": f"{only} --set seed={self._seed}",
+            "command": f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}",
             "chapter": self._chapter,
             "seed": self._seed,
             "commit": self._commit,

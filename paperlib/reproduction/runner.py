@@ -42,9 +42,8 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
 
 
 def executed_path(chapter: Path, profile: str) -> Path:
-    """Where the executed copy of a chapter is kept."""
-    root = storage.repository_root()
-    return root / "_build" / "executed" / profile / chapter.name
+    """Where the executed copy of a chapter is kept: in `_build` of the checkout whose `book` it is in."""
+    return chapter.parents[1] / "_build" / "executed" / profile / chapter.name
 
 
 def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
@@ -185,6 +184,11 @@ def execute_chapters(
         # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
         if environment.get(name):
             environment[name] = str(Path(environment[name]).absolute())
+    if parameters and not environment.get("PAPERLIB_FIGURES"):
+        # What comes out of other settings must not take the place of the results of the book.
+        elsewhere = storage.repository_root() / "_build" / "figures"
+        environment["PAPERLIB_FIGURES"] = str(elsewhere)
+        report(f"with parameters of your own, results go to {elsewhere / profile}")
     running: list[subprocess.Popen[str]] = []
 
     def execute(chapter: Path) -> _Outcome:
