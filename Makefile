@@ -31,7 +31,7 @@ book: $(STAMP) ## execute every chapter on the digits profile and build the book
 test: $(STAMP) ## unit, statistical and notebook tests
 	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression tests
 	rm -rf _build/fresh
-	PAPERLIB_FIGURES=_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n 2 --dist loadfile book
+	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n 2 --dist loadfile book
 	$(BIN)/python -m pytest tests/regression
 
 paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
