@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 import torch
@@ -114,6 +115,8 @@ def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
             [sys.executable, script, checkpoint, "60"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            # a suite that runs in the background ignores Ctrl-C, and children inherit that
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             text=True,
         )
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -320,7 +321,12 @@ def test_interrupted_execution_leaves_no_half_written_file(checkout):
         "root = Path(sys.argv[1]); runner.storage.repository_root = lambda: root; "
         "runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
     )
-    process = subprocess.Popen([sys.executable, "-c", script, checkout], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, checkout],
+        stderr=subprocess.DEVNULL,
+        # a suite that runs in the background ignores Ctrl-C, and children inherit that
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
     started = checkout / "book" / "started"
     deadline = time.monotonic() + 60
     while not started.exists() and time.monotonic() < deadline:
