@@ -24,10 +24,8 @@ from paperlib.validation import require_count
 
 _GROUP = 3  # visible units per matrix product: 2 and 4 are slower
 _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
-_BLOCK_ROWS, _BLOCK_COLUMNS = (
-    256,
-    512,
-)  # 1 MiB of running products: fits a core's second-level cache
+# 1 MiB of running products: fits a core's second-level cache
+_BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512
 
 
 def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> float:

@@ -56,7 +56,7 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
     )
 
 
-def comparison_table(record_name: str, profile: str = "paper", where: str | None = None) -> Table:
+def comparison_table(record_name: str, profile: str = "paper") -> Table:
     """Published | reproduced | difference | verdict, for every published number that a record holds an answer to.
 
     Parameters
@@ -65,15 +65,11 @@ def comparison_table(record_name: str, profile: str = "paper", where: str | None
         For example `sm2008-table-1`.
     profile : str
         Whose record; only `paper` runs on the papers' data.
-    where : str, optional
-        Only numbers from this place of the paper, such as `Table 1`.
     """
     entries = [
         entry
         for entry in load_published()
-        if entry.reproduced_by is not None
-        and entry.reproduced_by.record == record_name
-        and where in (None, entry.where)
+        if entry.reproduced_by is not None and entry.reproduced_by.record == record_name
     ]
     record = load_result(record_name, profile)
     rows = []
