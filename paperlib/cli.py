@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from paperlib import storage
 from paperlib.reproduction import ReproductionError
+
+if TYPE_CHECKING:
+    from paperlib.models import RBM
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,6 +39,10 @@ def train(
     output: Annotated[
         Path | None, typer.Option(help="Where to store the model; by default data/models.")
     ] = None,
+    snapshots: Annotated[
+        int,
+        typer.Option(min=0, help="Also keep the model after every n-th epoch, in data/cache."),
+    ] = 0,
 ) -> None:
     """Train a model from its recipe and store it.
 
@@ -43,7 +50,13 @@ def train(
     with the identical result.
     """
     from paperlib.datasets import cache_folder
-    from paperlib.reproduction.recipes import model_path, recipe, store_model, train_recipe
+    from paperlib.reproduction.recipes import (
+        model_path,
+        recipe,
+        snapshot_path,
+        store_model,
+        train_recipe,
+    )
     from paperlib.reproduction.records import repository_state
 
     recipe(model_id)
@@ -51,9 +64,15 @@ def train(
     if path.suffix != ".safetensors":
         raise ValueError(f"output: expected a .safetensors file, got {path.name!r}")
     checkpoint = cache_folder() / "checkpoints" / f"{model_id}.safetensors"
-    rbm = train_recipe(model_id, checkpoint=checkpoint)
-    commit, dirty = repository_state()
-    store_model(model_id, rbm, path, commit=f"{commit}{' with changes' if dirty else ''}")
+    state, dirty = repository_state()
+    commit = f"{state}{' with changes' if dirty else ''}"
+
+    def keep_snapshot(epoch: int, rbm: RBM) -> None:
+        if snapshots and epoch % snapshots == 0:
+            store_model(model_id, rbm, snapshot_path(model_id, epoch), commit)
+
+    rbm = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
+    store_model(model_id, rbm, path, commit)
     checkpoint.unlink(missing_ok=True)
     typer.echo(f"{model_id}: stored as {path}")
 

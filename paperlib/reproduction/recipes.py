@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,14 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.datasets import ImageDataset, base_rate_bias, binarize, load_digits, load_mnist
+from paperlib.datasets import (
+    ImageDataset,
+    base_rate_bias,
+    binarize,
+    cache_folder,
+    load_digits,
+    load_mnist,
+)
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 
@@ -94,6 +102,16 @@ RECIPES: dict[str, Recipe] = {
     "mnist-cd3-25": Recipe(
         "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
     ),
+    "mnist-cd1-500": Recipe("CD1(500)", "mnist", ContrastiveDivergence(500, epochs=300), seed=0),
+    "mnist-cd3-500": Recipe(
+        "CD3(500)", "mnist", ContrastiveDivergence(500, epochs=300, cd_steps=3), seed=0
+    ),
+    "mnist-cd25-500": Recipe(
+        "CD25(500)",
+        "mnist",
+        ContrastiveDivergence(500, epochs=250, cd_steps=25, cd_ramp_epochs=10),
+        seed=0,
+    ),
     # minibatches of 50: there are 1,438 training images
     "digits-cd1-12": Recipe(
         "CD1(12)", "digits", ContrastiveDivergence(12, epochs=300, batch_size=50), seed=0
@@ -128,11 +146,17 @@ def model_path(model_id: str) -> Path:
     return storage.repository_root() / "data" / "models" / f"{model_id}.safetensors"
 
 
+def snapshot_path(model_id: str, epoch: int) -> Path:
+    """Where `paperlib train --snapshots` keeps a model as it was after an epoch."""
+    return cache_folder() / "snapshots" / model_id / f"epoch-{epoch:04}.safetensors"
+
+
 def train_recipe(
     model_id: str,
     *,
     dtype: torch.dtype = torch.float32,
     checkpoint: str | os.PathLike[str] | None = None,
+    on_epoch: Callable[[int, RBM], None] | None = None,
     progress: bool | None = None,
 ) -> RBM:
     """Train a model as its recipe says; arguments as in `paperlib.learning.train_rbm`."""
@@ -144,6 +168,7 @@ def train_recipe(
         chosen.seed,
         dtype=dtype,
         checkpoint=checkpoint,
+        on_epoch=on_epoch,
         progress=progress,
     )
     return rbm
