@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.models.files import as_stored, read_tensors, tensors_checksum, write_safetensors
 from paperlib.numerics import bernoulli, softplus
 from paperlib.validation import as_float_tensor, require_finite, require_shape, require_width
 
@@ -127,10 +128,7 @@ class RBM:
 
     def checksum(self) -> str:
         """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
-        parts = (getattr(self, name).detach().cpu().contiguous() for name in _TENSOR_NAMES)
-        return storage.sha256(
-            b"".join(f"{t.dtype}{list(t.shape)}".encode() + t.numpy().tobytes() for t in parts)
-        )
+        return tensors_checksum(getattr(self, name) for name in _TENSOR_NAMES)
 
     def save(
         self,
@@ -155,21 +153,16 @@ class RBM:
             For another suffix, metadata in a format without room for it, or a parameter that overflows `dtype`.
         """
         path = Path(path)
-        tensors = {name: getattr(self, name).detach().cpu().contiguous() for name in _TENSOR_NAMES}
-        if dtype is not None:
-            tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
-            for name, tensor in tensors.items():
-                require_finite(f"dtype ({name} stored as {dtype})", tensor)
-        if path.suffix != ".safetensors" and metadata:
+        tensors = {name: getattr(self, name) for name in _TENSOR_NAMES}
+        if path.suffix == ".safetensors":
+            write_safetensors(path, tensors, metadata, dtype)
+            return
+        if metadata:
             raise ValueError(
                 f"metadata: expected none for a {path.suffix} file, got {len(metadata)} entries"
             )
-        if path.suffix == ".safetensors":
-            from safetensors.torch import save_file
-
-            with storage.atomic_path(path) as temporary:
-                save_file(tensors, temporary, metadata=dict(metadata) if metadata else None)
-        elif path.suffix == ".npz":
+        tensors = as_stored(tensors, dtype)
+        if path.suffix == ".npz":
             with storage.atomic_path(path) as temporary:
                 np.savez(temporary, **{name: tensor.numpy() for name, tensor in tensors.items()})
         elif path.suffix == ".mat":
@@ -202,12 +195,7 @@ class RBM:
         """
         path = Path(path)
         names = _MATLAB_NAMES if path.suffix == ".mat" else _TENSOR_NAMES
-        arrays = _read_arrays(path)
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise ValueError(
-                f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(arrays)) or 'none'}"
-            )
+        arrays = read_tensors(path, names)
         weights, visible_bias, hidden_bias = (
             as_float_tensor(name, arrays[name], dtype) for name in names
         )
@@ -220,32 +208,3 @@ class RBM:
             return RBM(weights, visible_bias, hidden_bias)
         except ValueError as error:
             raise ValueError(f"path: expected an RBM in {path}: {error}") from error
-
-
-def _read_arrays(path: Path) -> Mapping[str, object]:
-    """The named arrays of a model file, every reader's own failure turned into one kind of error."""
-    if path.suffix not in (".safetensors", ".npz", ".mat"):
-        raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
-    if not path.is_file():
-        raise ValueError(f"path: expected a model file, found none at {path}")
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            # Copies: the file's own buffers are unaligned, and matrix products then round differently.
-            return {name: tensor.clone() for name, tensor in load_file(path).items()}
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
-        from scipy.io import loadmat
-
-        return {
-            name: value
-            for name, value in loadmat(path).items()
-            if isinstance(value, np.ndarray) and not name.startswith("__")
-        }
-    except Exception as error:  # each format's reader has exceptions of its own
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
-            f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
-        ) from error

@@ -1,0 +1,104 @@
+"""Model files: named arrays in, named arrays out, and a checksum of what they hold. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.validation import require_finite
+
+READABLE = (".safetensors", ".npz", ".mat")
+
+
+def read_arrays(path: Path) -> Mapping[str, object]:
+    """The named arrays of a model file, every reader's own failure turned into one kind of error.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, or of another format.
+    """
+    if path.suffix not in READABLE:
+        raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
+    if not path.is_file():
+        raise ValueError(f"path: expected a model file, found none at {path}")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            # Copies: the file's own buffers are unaligned, and matrix products then round differently.
+            return {name: tensor.clone() for name, tensor in load_file(path).items()}
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        from scipy.io import loadmat
+
+        return {
+            name: value
+            for name, value in loadmat(path).items()
+            if isinstance(value, np.ndarray) and not name.startswith("__")
+        }
+    except Exception as error:  # each format's reader has exceptions of its own
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
+        ) from error
+
+
+def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
+    """Those arrays of a model file that have the given names.
+
+    Raises
+    ------
+    ValueError
+        As `read_arrays`, or if one of the names is missing.
+    """
+    arrays, names = read_arrays(path), list(names)
+    if any(name not in arrays for name in names):
+        raise ValueError(
+            f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(arrays)) or 'none'}"
+        )
+    return {name: arrays[name] for name in names}
+
+
+def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+    """Tensors as a file takes them, in another type if one is given.
+
+    Raises
+    ------
+    ValueError
+        If a parameter overflows `dtype`.
+    """
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    if dtype is not None:
+        stored = {name: tensor.to(dtype) for name, tensor in stored.items()}
+        for name, tensor in stored.items():
+            require_finite(f"dtype ({name} stored as {dtype})", tensor)
+    return stored
+
+
+def write_safetensors(
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Write tensors and text as one `.safetensors` file, whole or not at all; errors as in `as_stored`."""
+    from safetensors.torch import save_file
+
+    stored = as_stored(tensors, dtype)
+    with storage.atomic_path(path) as temporary:
+        save_file(stored, temporary, metadata=dict(metadata) if metadata else None)
+
+
+def tensors_checksum(tensors: Iterable[Tensor]) -> str:
+    """SHA-256 over shapes, types and values, independent of any file format."""
+    parts = (tensor.detach().cpu().contiguous() for tensor in tensors)
+    return storage.sha256(
+        b"".join(f"{t.dtype}{list(t.shape)}".encode() + t.numpy().tobytes() for t in parts)
+    )
