@@ -71,8 +71,8 @@ def train(
         if snapshots and epoch % snapshots == 0:
             store_model(model_id, rbm, snapshot_path(model_id, epoch), commit)
 
-    rbm = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
-    store_model(model_id, rbm, path, commit)
+    model = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
+    store_model(model_id, model, path, commit)
     checkpoint.unlink(missing_ok=True)
     typer.echo(f"{model_id}: stored as {path}")
 
@@ -86,7 +86,7 @@ def models() -> None:
         stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
         if chosen.dataset != "digits" and stored != "stored":
             stored = "not trained yet"
-        typer.echo(f"{model_id:16} {chosen.label:10} {chosen.dataset:8} {stored}")
+        typer.echo(f"{model_id:26} {chosen.label:32} {chosen.dataset:8} {stored}")
 
 
 @app.command()

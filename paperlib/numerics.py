@@ -56,6 +56,18 @@ def all_states(width: int) -> Tensor:
     return torch.cartesian_prod(*[bit] * width).view(-1, width)
 
 
+def bernoulli_log_prob(values: Tensor, logits: Tensor) -> Tensor:
+    """ln of the probability of binary `values` [..., n] under independent units with these logits; [...], in nats."""
+    return (values * logits - softplus(logits)).sum(-1)
+
+
+def bernoulli_entropy(logits: Tensor) -> Tensor:
+    """Entropy of independent binary units with these logits; [..., n] gives [...], in nats."""
+    magnitude = logits.abs()
+    # -p ln p - (1 - p) ln(1 - p) with p = sigmoid(|x|), without the logarithm of a rounded 1
+    return (softplus(-magnitude) + magnitude * torch.sigmoid(-magnitude)).sum(-1)
+
+
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
     """Independent draws from {0, 1} with the given probabilities, in their dtype.
 

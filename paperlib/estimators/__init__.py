@@ -6,13 +6,16 @@ at the training set's base rates.
 
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bounds import log_z_lower_bound
+from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 
 __all__ = [
+    "DBNBoundEstimate",
     "PartitionEstimate",
     "ais",
+    "dbn_lower_bound",
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -126,6 +126,8 @@ def train_rbm(
     recipe: ContrastiveDivergence,
     seed: int,
     *,
+    layers_below: Sequence[RBM] = (),
+    initial: RBM | None = None,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
     checkpoint: str | os.PathLike[str] | None = None,
@@ -142,6 +144,11 @@ def train_rbm(
         What to do.
     seed : int
         Seed of the initial weights, the order of the data and all draws.
+    layers_below : sequence of RBM
+        Frozen layers through which every minibatch is passed first: the RBM learns from fresh draws of the last of these
+        layers' hidden units given the data (greedy learning, Salakhutdinov & Murray 2008, section 4.1).
+    initial : RBM, optional
+        Parameters to start from, with the recipe's number of hidden units, in place of small random weights.
     dtype, device
         Of the computation and of the result. float64 results agree between processors to about 1e-14;
         float32 ones drift apart within a few hundred updates.
@@ -163,7 +170,7 @@ def train_rbm(
     Raises
     ------
     ValueError
-        If the data are not binary, or the checkpoint is damaged or belongs to another recipe, seed, type or data.
+        If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs to another recipe, seed, type or data.
     """
     require_shape("train", train, [None, None])
     require_binary("train", train)
@@ -174,11 +181,19 @@ def train_rbm(
         "dtype": str(dtype),
         "data_sha256": storage.sha256(data.cpu().numpy().tobytes()),
     }
+    layers_below = [layer.to(device, dtype) for layer in layers_below]
+    _check_widths(data.shape[1], layers_below, recipe.num_hidden, initial)
+    if layers_below:
+        signature["layers_below"] = json.dumps([layer.checksum() for layer in layers_below])
+    if initial is not None:
+        signature["initial"] = initial.checksum()
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
         state = _load_checkpoint(path, signature, torch.device(device))
     else:
-        state = _initial_state(recipe, data, seed, dtype, torch.device(device))
+        state = _initial_state(
+            recipe, data, layers_below, initial, seed, dtype, torch.device(device)
+        )
 
     batches = math.ceil(len(data) / recipe.batch_size)
     with tqdm(
@@ -189,7 +204,7 @@ def train_rbm(
         disable=None if progress is None else not progress,
     ) as bar:
         for epoch in range(state.epochs_done + 1, recipe.epochs + 1):
-            error = _run_epoch(state, recipe, epoch, data, bar)
+            error = _run_epoch(state, recipe, epoch, data, layers_below, bar)
             if not math.isfinite(error):
                 raise ValueError(
                     f"learning_rate: expected a rate at which training stays finite, but it diverged in epoch {epoch} "
@@ -208,31 +223,69 @@ def train_rbm(
     return RBM(*state.parameters), state.reconstruction_errors
 
 
+def _check_widths(
+    num_visible: int, layers_below: Sequence[RBM], num_hidden: int, initial: RBM | None
+) -> None:
+    for number, layer in enumerate(layers_below):
+        if layer.num_visible != num_visible:
+            raise ValueError(
+                f"layers_below: expected {num_visible} visible units in layer {number}, got {layer.num_visible}"
+            )
+        num_visible = layer.num_hidden
+    if initial is not None:
+        require_shape("initial.weights", initial.weights, [num_visible, num_hidden])
+
+
+def _pass_up(batch: Tensor, layers: Sequence[RBM], generator: torch.Generator) -> Tensor:
+    """Draws of the last layer's hidden units given the data."""
+    for layer in layers:
+        batch = bernoulli(layer.hidden_probs(batch), generator)
+    return batch
+
+
 def _initial_state(
-    recipe: ContrastiveDivergence, data: Tensor, seed: int, dtype: torch.dtype, device: torch.device
+    recipe: ContrastiveDivergence,
+    data: Tensor,
+    layers_below: Sequence[RBM],
+    initial: RBM | None,
+    seed: int,
+    dtype: torch.dtype,
+    device: torch.device,
 ) -> _TrainingState:
     generator = seeded_generator(seed, device)
-    num_visible = data.shape[1]
-    weights = torch.randn(
-        num_visible, recipe.num_hidden, dtype=dtype, device=device, generator=generator
-    )
-    parameters = (
-        weights.mul_(recipe.initial_weight_std),
-        torch.zeros(num_visible, dtype=dtype, device=device),
-        torch.zeros(recipe.num_hidden, dtype=dtype, device=device),
-    )
+    num_visible = layers_below[-1].num_hidden if layers_below else data.shape[1]
+    if initial is None:
+        weights = torch.randn(
+            num_visible, recipe.num_hidden, dtype=dtype, device=device, generator=generator
+        )
+        parameters = (
+            weights.mul_(recipe.initial_weight_std),
+            torch.zeros(num_visible, dtype=dtype, device=device),
+            torch.zeros(recipe.num_hidden, dtype=dtype, device=device),
+        )
+    else:
+        # Copies: training changes them in place.
+        parameters = tuple(
+            tensor.to(device, dtype, copy=True)
+            for tensor in (initial.weights, initial.visible_bias, initial.hidden_bias)
+        )
     chains = None
     if recipe.persistent_chains:
         start = torch.randint(
             len(data), (recipe.persistent_chains,), device=device, generator=generator
         )
-        chains = data[start.to(data.device)].to(device, dtype)
+        chains = _pass_up(data[start.to(data.device)].to(device, dtype), layers_below, generator)
     velocities = tuple(torch.zeros_like(parameter) for parameter in parameters)
     return _TrainingState(parameters, velocities, chains, generator, [])
 
 
 def _run_epoch(
-    state: _TrainingState, recipe: ContrastiveDivergence, epoch: int, data: Tensor, bar: tqdm
+    state: _TrainingState,
+    recipe: ContrastiveDivergence,
+    epoch: int,
+    data: Tensor,
+    layers_below: Sequence[RBM],
+    bar: tqdm,
 ) -> float:
     """One pass through the data in a fresh random order; returns the mean squared reconstruction error per unit."""
     weights = state.parameters[0]
@@ -245,9 +298,10 @@ def _run_epoch(
     squared_error = torch.zeros((), dtype=torch.float64, device=weights.device)
     for indices in order.split(recipe.batch_size):
         batch = data[indices.to(data.device)].to(weights.device, weights.dtype)
+        batch = _pass_up(batch, layers_below, state.generator)
         squared_error += _update(state, batch, steps, rate, momentum, recipe.weight_cost)
         bar.update()
-    return squared_error.item() / data.numel()
+    return squared_error.item() / (len(data) * len(weights))
 
 
 def _update(

@@ -3,6 +3,7 @@
 Estimators never look inside a model; annealing paths ask it for the quantities they interpolate.
 """
 
+from paperlib.models.dbn import DBN
 from paperlib.models.rbm import RBM
 
-__all__ = ["RBM"]
+__all__ = ["DBN", "RBM"]

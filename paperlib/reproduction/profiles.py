@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from paperlib.models import RBM
-from paperlib.reproduction.recipes import BinaryImages, binary_images, load_model
+from paperlib.reproduction.recipes import BinaryImages, Model, binary_images, load_model
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Profile:
         """Its data set, binarised once and for all."""
         return binary_images(self.dataset)
 
-    def model(self, model_id: str) -> RBM:
+    def model(self, model_id: str) -> Model:
         """One of its models, in its type."""
         return load_model(model_id, self.dtype)
 

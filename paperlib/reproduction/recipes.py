@@ -26,7 +26,9 @@ from paperlib.datasets import (
     load_mnist,
 )
 from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import RBM
+from paperlib.models import DBN, RBM
+
+Model = RBM | DBN
 
 # Seeds of the one fixed binarisation of every data set.
 TRAIN_BINARIZATION_SEED, TEST_BINARIZATION_SEED = 2008, 2015
@@ -87,12 +89,18 @@ class Recipe:
         The procedure.
     seed : int
         Of the initial weights and all draws.
+    below : str or None
+        A model that lies below, frozen: what is trained is then one more layer of a DBN.
+    start_transposed : bool
+        Start that layer at the parameters of the layer below it with its sides exchanged.
     """
 
     label: str
     dataset: str
     training: ContrastiveDivergence
     seed: int
+    below: str | None = None
+    start_transposed: bool = False
 
 
 # 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
@@ -111,6 +119,32 @@ RECIPES: dict[str, Recipe] = {
         "mnist",
         ContrastiveDivergence(500, epochs=250, cd_steps=25, cd_ramp_epochs=10),
         seed=0,
+    ),
+    # second layers of the DBNs: the same procedure on draws from the frozen RBM
+    "mnist-dbn-cd1": Recipe(
+        "DBN-CD1", "mnist", ContrastiveDivergence(2_000, epochs=80), seed=1, below="mnist-cd1-500"
+    ),
+    "mnist-dbn-cd3": Recipe(
+        "DBN-CD3",
+        "mnist",
+        ContrastiveDivergence(2_000, epochs=80, cd_steps=3),
+        seed=1,
+        below="mnist-cd3-500",
+    ),
+    "mnist-dbn-cd25": Recipe(
+        "DBN-CD25",
+        "mnist",
+        ContrastiveDivergence(2_000, epochs=60, cd_steps=25, cd_ramp_epochs=2, learning_rate=0.1),
+        seed=1,
+        below="mnist-cd25-500",
+    ),
+    "mnist-dbn-cd25-transposed": Recipe(
+        "DBN-CD25, W2 from W1 transposed",
+        "mnist",
+        ContrastiveDivergence(784, epochs=20, cd_steps=25, learning_rate=0.002),
+        seed=1,
+        below="mnist-cd25-500",
+        start_transposed=True,
     ),
     # minibatches of 50: there are 1,438 training images
     "digits-cd1-12": Recipe(
@@ -158,23 +192,28 @@ def train_recipe(
     checkpoint: str | os.PathLike[str] | None = None,
     on_epoch: Callable[[int, RBM], None] | None = None,
     progress: bool | None = None,
-) -> RBM:
+) -> Model:
     """Train a model as its recipe says; arguments as in `paperlib.learning.train_rbm`."""
     chosen = recipe(model_id)
-    data = binary_images(chosen.dataset)
+    below: tuple[RBM, ...] = ()
+    if chosen.below is not None:
+        model = load_model(chosen.below, dtype)
+        below = model.layers if isinstance(model, DBN) else (model,)
     rbm, _ = train_rbm(
-        data.train,
+        binary_images(chosen.dataset).train,
         chosen.training,
         chosen.seed,
+        layers_below=below,
+        initial=below[-1].transposed() if chosen.start_transposed else None,
         dtype=dtype,
         checkpoint=checkpoint,
         on_epoch=on_epoch,
         progress=progress,
     )
-    return rbm
+    return DBN([*below, rbm]) if below else rbm
 
 
-def store_model(model_id: str, rbm: RBM, path: Path, commit: str) -> None:
+def store_model(model_id: str, model: Model, path: Path, commit: str) -> None:
     """Write a trained model in half precision, with its recipe in the file's metadata."""
     chosen = recipe(model_id)
     metadata = {
@@ -187,10 +226,12 @@ def store_model(model_id: str, rbm: RBM, path: Path, commit: str) -> None:
         "seed": str(chosen.seed),
         "commit": commit,
     }
-    rbm.save(path, metadata=metadata, dtype=torch.float16)
+    if chosen.below is not None:
+        metadata |= {"below": chosen.below, "start_transposed": str(chosen.start_transposed)}
+    model.save(path, metadata=metadata, dtype=torch.float16)
 
 
-def load_model(model_id: str, dtype: torch.dtype) -> RBM:
+def load_model(model_id: str, dtype: torch.dtype) -> Model:
     """A stored model if there is a file, otherwise one trained on the spot for the small `digits` recipes.
 
     Raises
@@ -198,10 +239,11 @@ def load_model(model_id: str, dtype: torch.dtype) -> RBM:
     ValueError
         If a model that takes long to train has not been stored; the message says how to train it.
     """
-    path = model_path(model_id)
+    chosen, path = recipe(model_id), model_path(model_id)
     if path.is_file():
-        return RBM.load(path, dtype=dtype)
-    if recipe(model_id).dataset != "digits":
+        kind = RBM if chosen.below is None else DBN
+        return kind.load(path, dtype=dtype)
+    if chosen.dataset != "digits":
         raise ValueError(
             f"model_id: expected a stored model at {path}; `paperlib train {model_id}` makes it"
         )

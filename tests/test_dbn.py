@@ -1,0 +1,312 @@
+"""DBNs: densities, samples and the variational bound against sums over every state; greedy learning."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from enumeration import all_states, bernoulli_table, log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais, dbn_lower_bound
+from paperlib.learning import ContrastiveDivergence, train_dbn, train_rbm
+from paperlib.models import DBN, RBM
+from paperlib.numerics import bernoulli_entropy, bernoulli_log_prob, seeded_generator
+
+TWO_LAYERS = DBN([random_rbm(4, 3, 0), random_rbm(3, 5, 1)])
+THREE_LAYERS = DBN([random_rbm(4, 3, 2), random_rbm(3, 4, 3), random_rbm(4, 3, 4)])
+RANDOM_DBNS = pytest.mark.parametrize("dbn", [TWO_LAYERS, THREE_LAYERS], ids=["two", "three"])
+
+
+def conditional(layer):
+    """p(below | above) of eq. 6 for every pair: [2^above, 2^below]."""
+    probs = torch.sigmoid(all_states(layer.num_hidden) @ layer.weights.T + layer.visible_bias)
+    return bernoulli_table(probs, all_states(layer.num_visible))
+
+
+def recognition(layer):
+    """Q(above | below) of eq. 5 for every pair: [2^below, 2^above]."""
+    probs = torch.sigmoid(all_states(layer.num_visible) @ layer.weights + layer.hidden_bias)
+    return bernoulli_table(probs, all_states(layer.num_hidden))
+
+
+def top_marginal(rbm):
+    """Normalised p(h^{L-1}) of the top RBM, by summing over its hidden states."""
+    v, h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    joint = (
+        torch.einsum("ni,ij,mj->nm", v, rbm.weights, h)
+        + (v @ rbm.visible_bias)[:, None]
+        + (h @ rbm.hidden_bias)[None]
+    )
+    return torch.softmax(joint.flatten(), 0).view(joint.shape).sum(1)
+
+
+def exact_probs(dbn):
+    """p(v) of every visible vector, layer by layer from the top."""
+    probs = top_marginal(dbn.top)
+    for layer in reversed(dbn.directed):
+        probs = probs @ conditional(layer)
+    return probs
+
+
+def exact_bound(dbn):
+    """B(v) of every visible vector: the sum over all h of Q (ln p - ln Q)."""
+    log_model = top_marginal(dbn.top).log()
+    log_ratio = log_model  # ln p(h^{l}, ...) - ln Q(...| h^{l}), averaged over what lies above
+    for layer in reversed(dbn.directed):
+        q = recognition(layer)
+        log_ratio = (q * (log_ratio[None] + conditional(layer).T.log() - q.log())).sum(1)
+    return log_ratio
+
+
+def test_numerics_of_independent_units():
+    logits = torch.tensor([[-50.0, -1.0, 0.0, 2.0, 50.0]], dtype=torch.float64)
+    probs = torch.sigmoid(logits)[0, 1:4]
+    entropy = -(probs * probs.log() + (1 - probs) * (1 - probs).log()).sum()
+    tails = 2 * 51 * math.exp(-50)
+    assert bernoulli_entropy(logits).item() == pytest.approx(entropy.item() + tails, abs=1e-14)
+    assert bernoulli_entropy(torch.tensor([800.0, -800.0])).item() == 0
+    states = all_states(5)
+    torch.testing.assert_close(
+        bernoulli_log_prob(states, logits).exp(),
+        bernoulli_table(torch.sigmoid(logits), states)[0],
+        rtol=1e-12,
+        atol=1e-20,  # the table's 1 - p is 0 for the unit that is almost always on
+    )
+
+
+@RANDOM_DBNS
+def test_joint_is_normalised_by_the_top_partition_function(dbn):
+    widths = [layer.num_hidden for layer in dbn.directed]
+    v = all_states(dbn.num_visible)
+    hidden = all_states(sum(widths)).split(widths, dim=-1)
+    log_joint = dbn.log_joint_unnormalized(v[:, None], [h[None] for h in hidden]) - log_z(dbn.top)
+    torch.testing.assert_close(log_joint.exp().sum(1), exact_probs(dbn), rtol=1e-12, atol=0)
+    assert log_joint.exp().sum().item() == pytest.approx(1, abs=1e-12)
+
+
+@RANDOM_DBNS
+def test_bound_agrees_with_enumeration_and_lies_below_the_truth(dbn):
+    v = all_states(dbn.num_visible)
+    truth, expected = exact_probs(dbn).log(), exact_bound(dbn)
+    assert (expected < truth - 0.01).all()
+    estimate = dbn_lower_bound(
+        dbn, v, log_z(dbn.top), num_samples=20_000, generator=seeded_generator(5)
+    )
+    error = estimate.expected_log_joint.std(1) / math.sqrt(20_000)
+    # 16 cases: beyond 4 standard errors with probability 1e-3
+    assert ((estimate.values - expected).abs() < 4 * error).all()
+    assert abs(estimate.bound - expected.mean().item()) < 4 * estimate.monte_carlo_std_error
+
+
+def test_bound_is_tight_for_tied_weights():
+    rbm = random_rbm(5, 3, 7)
+    dbn = DBN([rbm, rbm.transposed()])
+    v = all_states(5)
+    truth = rbm.log_unnormalized(v) - log_z(rbm)
+    estimate = dbn_lower_bound(dbn, v, log_z(dbn.top), num_samples=3, generator=seeded_generator(1))
+    torch.testing.assert_close(exact_bound(dbn), truth, rtol=0, atol=1e-12)
+    assert abs(estimate.bound - truth.mean().item()) < 4 * estimate.monte_carlo_std_error
+    torch.testing.assert_close(exact_probs(dbn).log(), truth, rtol=0, atol=1e-12)
+
+
+def test_a_single_layer_needs_no_bound():
+    rbm = random_rbm(4, 3, 8)
+    estimate = dbn_lower_bound(DBN([rbm]), all_states(4), log_z(rbm))
+    truth = rbm.log_unnormalized(all_states(4)) - log_z(rbm)
+    torch.testing.assert_close(estimate.values, truth, rtol=0, atol=1e-12)
+
+
+def test_blocks_do_not_change_the_bound(monkeypatch):
+    v = all_states(4)
+    whole = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
+    monkeypatch.setattr("paperlib.estimators.dbn_bound._BLOCK", 7 * 16)
+    same = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
+    assert torch.equal(whole.values, same.values)
+    monkeypatch.setattr("paperlib.estimators.dbn_bound._BLOCK", 1)
+    one_by_one = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
+    torch.testing.assert_close(one_by_one.entropy, whole.entropy, rtol=0, atol=1e-12)
+
+
+def test_errors_are_those_of_the_average():
+    """Over 300 repetitions the average scatters as the Monte Carlo error says; a chi-square of 299 degrees of freedom."""
+    v = all_states(4)[::3]
+    estimates = [dbn_lower_bound(TWO_LAYERS, v, 0.0, 4, seeded_generator(s)) for s in range(300)]
+    scatter = torch.tensor([e.bound for e in estimates]).var().item()
+    predicted = torch.tensor([e.monte_carlo_std_error**2 for e in estimates]).mean().item()
+    assert scatter / predicted == pytest.approx(1, abs=4 * math.sqrt(2 / 299))
+    values = estimates[0].values
+    assert estimates[0].std_error == pytest.approx(values.std().item() / math.sqrt(len(v)))
+
+
+def test_ais_estimate_brings_its_interval():
+    top = TWO_LAYERS.top
+    result = ais(BaseRatePath(top), uniform_betas(20), 50, seeded_generator(0))
+    estimate = dbn_lower_bound(TWO_LAYERS, all_states(4), result, generator=seeded_generator(0))
+    low, high = result.interval(3)
+    assert estimate.log_z == result.log_z
+    assert estimate.ais_error == (low - result.log_z, high - result.log_z)
+
+
+@RANDOM_DBNS
+def test_samples_have_the_right_distribution(dbn):
+    count = 40_000
+    samples = dbn.sample(count, 60, seeded_generator(3))
+    index = (samples @ (2.0 ** torch.arange(dbn.num_visible - 1, -1, -1).double())).long()
+    frequency = torch.bincount(index, minlength=2**dbn.num_visible) / count
+    probs = exact_probs(dbn)
+    # 16 frequencies: beyond 4.5 standard errors with probability 1e-4
+    assert ((frequency - probs).abs() < 4.5 * (probs * (1 - probs) / count).sqrt()).all()
+
+
+def test_means_are_shown_instead_of_draws():
+    means = TWO_LAYERS.sample(10, 3, seeded_generator(3), mean=True)
+    assert ((means > 0) & (means < 1)).all()
+    means = DBN([TWO_LAYERS.layers[0]]).sample(10, 3, seeded_generator(3), mean=True)
+    assert ((means > 0) & (means < 1)).all()
+
+
+def test_recognition_frequencies():
+    v = all_states(4)[[5]].expand(20_000, -1)
+    h1, h2 = THREE_LAYERS.recognize(v, seeded_generator(4))
+    q1 = recognition(THREE_LAYERS.layers[0])[5]
+    for h, probs in ((h1, q1), (h2, q1 @ recognition(THREE_LAYERS.layers[1]))):
+        mean = probs @ all_states(h.shape[1])
+        error = (mean * (1 - mean) / len(v)).sqrt()
+        assert ((h.mean(0) - mean).abs() < 4 * error).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_files(tmp_path, dtype):
+    path = tmp_path / "dbn.safetensors"
+    THREE_LAYERS.save(path, metadata={"id": "x"}, dtype=dtype)
+    loaded = DBN.load(path, dtype=torch.float64)
+    assert [repr(layer) for layer in loaded.layers] == [
+        repr(layer) for layer in THREE_LAYERS.layers
+    ]
+    for ours, theirs in zip(THREE_LAYERS.layers, loaded.layers, strict=True):
+        torch.testing.assert_close(ours.weights.to(dtype), theirs.weights.to(dtype))
+    assert DBN.load(path).checksum() == DBN.load(path).checksum() != THREE_LAYERS.checksum()
+
+
+TRAIN = all_states(4)[torch.tensor([0, 3, 3, 12, 15, 15, 12, 5])].to(torch.uint8)
+RECIPE = ContrastiveDivergence(3, epochs=1, batch_size=8, weight_cost=0.0)
+
+
+def test_an_upper_layer_learns_from_draws_of_the_frozen_one():
+    """One update of a second layer, written down again with the same stream of random numbers."""
+    below = TWO_LAYERS.layers[0]
+    before = below.checksum()
+    result, _ = train_rbm(
+        TRAIN, RECIPE, 9, layers_below=[below], dtype=torch.float64, progress=False
+    )
+    assert below.checksum() == before
+    generator = seeded_generator(9)
+
+    def draw(p):
+        return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
+
+    w = 0.01 * torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    data = TRAIN[torch.randperm(8, generator=generator)].double()
+    h0 = draw(torch.sigmoid(data @ below.weights + below.hidden_bias))
+    p0 = torch.sigmoid(h0 @ w)
+    h1 = draw(torch.sigmoid(draw(p0) @ w.T))
+    p1 = torch.sigmoid(h1 @ w)
+    torch.testing.assert_close(
+        result.weights, w + 0.05 / 8 * (h0.T @ p0 - h1.T @ p1), rtol=0, atol=1e-14
+    )
+
+
+def test_upper_layers_resume_to_the_identical_result(tmp_path):
+    chosen = ContrastiveDivergence(3, epochs=4, batch_size=3)
+    train = partial(
+        train_rbm, TRAIN, chosen, 1, layers_below=TWO_LAYERS.layers[:1], dtype=torch.float64,
+        progress=False,
+    )  # fmt: skip
+    whole, _ = train()
+
+    class StopError(Exception):
+        pass
+
+    def stop(epoch, rbm):
+        if epoch == 2:
+            raise StopError
+
+    path = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(StopError):
+        train(checkpoint=path, on_epoch=stop)
+    assert train(checkpoint=path)[0].checksum() == whole.checksum()
+    with pytest.raises(ValueError, match="layers_below"):
+        train_rbm(
+            TRAIN, chosen, 1, layers_below=[random_rbm(4, 3, 77)], dtype=torch.float64,
+            checkpoint=path, progress=False,
+        )  # fmt: skip
+
+
+def test_a_dbn_grows_layer_by_layer():
+    recipes = [RECIPE, ContrastiveDivergence(4, epochs=1, batch_size=8, weight_cost=0.0)]
+    dbn = train_dbn(TRAIN, recipes, 5, start_transposed=True, dtype=torch.float64, progress=False)
+    first, _ = train_rbm(TRAIN, recipes[0], 5, dtype=torch.float64, progress=False)
+    assert dbn.layers[0].checksum() == first.checksum()
+    # one small step away from the first layer's transpose
+    moved = (dbn.layers[1].weights - first.weights.T).abs().max().item()
+    assert 0 < moved < 0.05
+
+
+def test_starting_parameters_are_copied():
+    initial = random_rbm(4, 3, 6)
+    before = initial.checksum()
+    train_rbm(TRAIN, RECIPE, 0, initial=initial, dtype=torch.float64, progress=False)
+    assert initial.checksum() == before
+
+
+V = all_states(4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: DBN([]), "layers: expected at least one RBM"),
+        (lambda: DBN([random_rbm(4, 3, 0), random_rbm(4, 3, 0)]), "layers: expected 3 visible"),
+        (
+            lambda: DBN([random_rbm(4, 3, 0), random_rbm(3, 2, 0, dtype=torch.float32)]),
+            "layers: expected torch.float64",
+        ),
+        (lambda: dbn_lower_bound(TWO_LAYERS, V / 2, 0.0), "v: expected only 0 and 1"),
+        (lambda: dbn_lower_bound(TWO_LAYERS, V[:0], 0.0), r"v: expected shape \[any, 4\]"),
+        (lambda: dbn_lower_bound(TWO_LAYERS, V[:, :3], 0.0), r"v: expected shape \[any, 4\]"),
+        (lambda: dbn_lower_bound(TWO_LAYERS, V, math.nan), "log_z: expected finite"),
+        (lambda: dbn_lower_bound(TWO_LAYERS, V, 0.0, 0), "num_samples: expected a whole number"),
+        (
+            lambda: dbn_lower_bound(
+                TWO_LAYERS, V, ais(BaseRatePath(random_rbm(4, 3, 0)), uniform_betas(2), 2)
+            ),
+            "log_z: expected an estimate for the top RBM with 3 visible units, got one for 4",
+        ),
+        (lambda: TWO_LAYERS.log_joint_unnormalized(V, []), "hidden: expected 1 layers"),
+        (lambda: TWO_LAYERS.sample(0, 1, seeded_generator(0)), "num_samples"),
+        (lambda: TWO_LAYERS.sample(1, 0, seeded_generator(0)), "gibbs_steps"),
+        (lambda: TWO_LAYERS.save("model.npz"), "path: expected a .safetensors file"),
+        (
+            lambda: train_rbm(TRAIN, RECIPE, 0, layers_below=[random_rbm(5, 3, 0)]),
+            "layers_below: expected 4 visible units in layer 0, got 5",
+        ),
+        (
+            lambda: train_rbm(TRAIN, RECIPE, 0, initial=random_rbm(4, 5, 0)),
+            r"initial.weights: expected shape \[4, 3\]",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_files_that_are_not_a_dbn(tmp_path):
+    path = tmp_path / "rbm.safetensors"
+    RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(path)
+    with pytest.raises(ValueError, match=r"path: expected layers\.0\.weights"):
+        DBN.load(path)
+    path.write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match="path: expected an undamaged"):
+        DBN.load(path)
