@@ -1,7 +1,7 @@
 """Which models there are, and how each was trained: recipes are data, and a model file carries its own.
 
-`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile
-and are trained whenever a chapter needs them, which takes seconds.
+`mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile.
+Those that take seconds to train are trained whenever a chapter needs them, the others are stored too.
 """
 
 from __future__ import annotations
@@ -102,6 +102,11 @@ class Recipe:
     below: str | None = None
     start_transposed: bool = False
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type in which it is trained: float64 for `digits`, where results then agree between processors."""
+        return torch.float64 if self.dataset == "digits" else torch.float32
+
 
 # 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
 RECIPES: dict[str, Recipe] = {
@@ -110,9 +115,17 @@ RECIPES: dict[str, Recipe] = {
     "mnist-cd3-25": Recipe(
         "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
     ),
-    "mnist-cd1-500": Recipe("CD1(500)", "mnist", ContrastiveDivergence(500, epochs=300), seed=0),
+    # The paper does not say how long it trained these either. After 50 epochs ours come near its numbers; chapter 06 shows
+    # the path on to 300.
+    "mnist-cd1-500": Recipe("CD1(500)", "mnist", ContrastiveDivergence(500, epochs=50), seed=0),
     "mnist-cd3-500": Recipe(
-        "CD3(500)", "mnist", ContrastiveDivergence(500, epochs=300, cd_steps=3), seed=0
+        "CD3(500)", "mnist", ContrastiveDivergence(500, epochs=50, cd_steps=3), seed=0
+    ),
+    "mnist-cd1-500-long": Recipe(
+        "CD1(500), 300 epochs", "mnist", ContrastiveDivergence(500, epochs=300), seed=0
+    ),
+    "mnist-cd3-500-long": Recipe(
+        "CD3(500), 300 epochs", "mnist", ContrastiveDivergence(500, epochs=300, cd_steps=3), seed=0
     ),
     "mnist-cd25-500": Recipe(
         "CD25(500)",
@@ -159,6 +172,53 @@ RECIPES: dict[str, Recipe] = {
         ContrastiveDivergence(16, epochs=300, cd_steps=3, batch_size=50),
         seed=0,
     ),
+    "digits-cd1-50": Recipe(
+        "CD1(50)",
+        "digits",
+        ContrastiveDivergence(50, epochs=300, batch_size=50),
+        seed=0,
+    ),
+    "digits-cd3-50": Recipe(
+        "CD3(50)",
+        "digits",
+        ContrastiveDivergence(50, epochs=300, batch_size=50, cd_steps=3),
+        seed=0,
+    ),
+    "digits-cd25-50": Recipe(
+        "CD25(50)",
+        "digits",
+        ContrastiveDivergence(50, epochs=200, batch_size=50, cd_steps=25, cd_ramp_epochs=8),
+        seed=0,
+    ),
+    "digits-dbn-cd1": Recipe(
+        "DBN-CD1",
+        "digits",
+        ContrastiveDivergence(100, epochs=100, batch_size=50),
+        seed=1,
+        below="digits-cd1-50",
+    ),
+    "digits-dbn-cd3": Recipe(
+        "DBN-CD3",
+        "digits",
+        ContrastiveDivergence(100, epochs=100, batch_size=50, cd_steps=3),
+        seed=1,
+        below="digits-cd3-50",
+    ),
+    "digits-dbn-cd25": Recipe(
+        "DBN-CD25",
+        "digits",
+        ContrastiveDivergence(100, epochs=100, batch_size=50, cd_steps=25, cd_ramp_epochs=4),
+        seed=1,
+        below="digits-cd25-50",
+    ),
+    "digits-dbn-cd25-transposed": Recipe(
+        "DBN-CD25, W2 from W1 transposed",
+        "digits",
+        ContrastiveDivergence(64, epochs=20, batch_size=50, cd_steps=25, learning_rate=0.002),
+        seed=1,
+        below="digits-cd25-50",
+        start_transposed=True,
+    ),
 }
 
 
@@ -188,7 +248,6 @@ def snapshot_path(model_id: str, epoch: int) -> Path:
 def train_recipe(
     model_id: str,
     *,
-    dtype: torch.dtype = torch.float32,
     checkpoint: str | os.PathLike[str] | None = None,
     on_epoch: Callable[[int, RBM], None] | None = None,
     progress: bool | None = None,
@@ -197,7 +256,7 @@ def train_recipe(
     chosen = recipe(model_id)
     below: tuple[RBM, ...] = ()
     if chosen.below is not None:
-        model = load_model(chosen.below, dtype)
+        model = load_model(chosen.below, chosen.dtype)
         below = model.layers if isinstance(model, DBN) else (model,)
     rbm, _ = train_rbm(
         binary_images(chosen.dataset).train,
@@ -205,7 +264,7 @@ def train_recipe(
         chosen.seed,
         layers_below=below,
         initial=below[-1].transposed() if chosen.start_transposed else None,
-        dtype=dtype,
+        dtype=chosen.dtype,
         checkpoint=checkpoint,
         on_epoch=on_epoch,
         progress=progress,
@@ -247,4 +306,4 @@ def load_model(model_id: str, dtype: torch.dtype) -> Model:
         raise ValueError(
             f"model_id: expected a stored model at {path}; `paperlib train {model_id}` makes it"
         )
-    return train_recipe(model_id, dtype=dtype, progress=False)
+    return train_recipe(model_id, progress=False).to(dtype=dtype)
