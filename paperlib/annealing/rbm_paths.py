@@ -22,7 +22,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib import storage
 from paperlib.models import RBM
+from paperlib.models.files import tensors_checksum
 from paperlib.numerics import bernoulli, softplus, softplus_increment
 from paperlib.validation import (
     as_float_tensor,
@@ -80,6 +82,23 @@ class _RBMInterpolation:
     def device(self) -> torch.device:
         """Where states live."""
         return self._to_hidden.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the states."""
+        return self._to_hidden.dtype
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on."""
+        return tensors_checksum(
+            [
+                self._to_hidden,
+                self._hidden_offset,
+                self._visible_bias_a,
+                self._visible_bias_b,
+                torch.tensor(self._num_hidden_a),
+            ]
+        )
 
     def state_at(self, v: Tensor) -> VisibleState:
         """The state of chains whose visible units are `v` [chains, D], in the model's type."""
@@ -212,3 +231,17 @@ class RBMPairPath(_RBMInterpolation):
         for _ in range(self._burn_in):
             v = self._rbm_a.gibbs_step(v, generator)
         return self.state_at(v)
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on.
+
+        Raises
+        ------
+        ValueError
+            If the start is drawn by a function, of which nothing is known.
+        """
+        if self._sample_a is not None:
+            raise ValueError(
+                "path: expected a path that can be identified, got one whose start is drawn by a function (sample_a)"
+            )
+        return storage.sha256(f"{super().checksum()} {self._burn_in}".encode())

@@ -10,11 +10,13 @@ from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
+from paperlib.estimators.shards import ais_in_shards
 
 __all__ = [
     "DBNBoundEstimate",
     "PartitionEstimate",
     "ais",
+    "ais_in_shards",
     "dbn_lower_bound",
     "exact_hidden_samples",
     "exact_log_z",

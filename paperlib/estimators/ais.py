@@ -8,9 +8,12 @@ large.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath, check_betas
@@ -72,24 +75,45 @@ def ais(
         disable=None if progress is None else not progress,
     ) as bar:
         for size in blocks:
-            state = path.sample_start(size, generator)
-            block_weights = torch.full(
-                (size,), path.log_z_start, dtype=torch.float64, device=path.device
-            )
-            for beta_from, beta_to in pairwise(schedule):
-                block_weights += path.log_ratio(state, beta_from, beta_to)
-                state = path.transition(state, beta_to, generator)
-                bar.update()
+            block_weights, block_visible = run_chains(path, schedule, size, generator, bar.update)
             log_weights.append(block_weights)
-            final_visible.append(path.visible(state))
-    weights, visible = torch.cat(log_weights), torch.cat(final_visible)
-    if not bool(torch.isfinite(weights).all()):
+            final_visible.append(block_visible)
+    return summarize(path, torch.cat(log_weights), torch.cat(final_visible))
+
+
+def run_chains(
+    path: AnnealingPath,
+    schedule: Sequence[float],
+    num_chains: int,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> tuple[Tensor, Tensor]:
+    """Walk one block of chains; returns their log-weights, float64 [num_chains], and final visible units."""
+    state = path.sample_start(num_chains, generator)
+    log_weights = torch.full(
+        (num_chains,), path.log_z_start, dtype=torch.float64, device=path.device
+    )
+    for beta_from, beta_to in pairwise(schedule):
+        log_weights += path.log_ratio(state, beta_from, beta_to)
+        state = path.transition(state, beta_to, generator)
+        on_step()
+    return log_weights, path.visible(state)
+
+
+def summarize(path: AnnealingPath, log_weights: Tensor, final_visible: Tensor) -> PartitionEstimate:
+    """The estimate that finished chains give, checked against what is known of the path's target.
+
+    Raises
+    ------
+    ValueError
+        If the log-weights overflowed.
+    """
+    if not bool(torch.isfinite(log_weights).all()):
         raise ValueError(
             "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
             "its floating-point type"
         )
-    bound = None if path.target is None else log_z_lower_bound(path.target, visible)
-    estimate = PartitionEstimate(weights, visible, bound)
-    return PartitionEstimate(
-        weights, visible, bound, find_warnings(estimate, uniform_start=path.uniform_start)
-    )
+    bound = None if path.target is None else log_z_lower_bound(path.target, final_visible)
+    estimate = PartitionEstimate(log_weights, final_visible, bound)
+    warnings = find_warnings(estimate, uniform_start=path.uniform_start)
+    return replace(estimate, warnings=warnings)

@@ -9,7 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
+from paperlib.annealing import BaseRatePath, RBMPairPath
+from paperlib.datasets import cache_folder
+from paperlib.estimators import PartitionEstimate, ais, ais_in_shards
+from paperlib.numerics import seeded_generator
 from paperlib.reproduction.recipes import BinaryImages, Model, binary_images, load_model
 
 
@@ -38,6 +43,22 @@ class Profile:
     def model(self, model_id: str) -> Model:
         """One of its models, in its type."""
         return load_model(model_id, self.dtype)
+
+    def ais(
+        self,
+        path: BaseRatePath | RBMPairPath,
+        betas: Tensor,
+        num_chains: int,
+        seed: int,
+        progress: bool | None = None,
+    ) -> PartitionEstimate:
+        """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
+
+        The small runs are computed anew each time: a stored result cannot notice that the code has changed.
+        """
+        if self.name == "digits":
+            return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
+        return ais_in_shards(path, betas, num_chains, seed, cache_folder() / "shards", progress)
 
 
 PROFILES = {

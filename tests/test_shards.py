@@ -1,0 +1,85 @@
+"""Sharded AIS: the same numbers in one run or many, nothing computed twice, nothing half-written, the right expectation."""
+
+import math
+
+import pytest
+import torch
+from enumeration import log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.estimators import ais_in_shards, shards
+
+RBM = random_rbm(4, 3, 0)
+BETAS = uniform_betas(10)
+
+
+def run(folder, path=None, chains=250, seed=1, betas=BETAS):
+    return ais_in_shards(path or BaseRatePath(RBM), betas, chains, seed, folder, progress=False)
+
+
+@pytest.mark.parametrize("path", [BaseRatePath(RBM), RBMPairPath(random_rbm(4, 2, 5), RBM)])
+def test_mean_weight_is_the_partition_function(tmp_path, path):
+    estimate = run(tmp_path, path, chains=20_000)
+    truth = log_z(RBM) - (0 if isinstance(path, BaseRatePath) else log_z(random_rbm(4, 2, 5)))
+    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
+    # shards are independent of each other: their means scatter as the error says
+    means = torch.exp(estimate.log_weights - truth).view(-1, 100).mean(1)
+    ratio = means.std().item() / math.sqrt(200) / (estimate.relative_std)
+    assert ratio == pytest.approx(1, abs=4 / math.sqrt(400))
+
+
+def test_interrupted_and_extended_runs_give_the_same_numbers(tmp_path, monkeypatch):
+    whole = run(tmp_path / "whole")
+    original, calls = shards.run_chains, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(shards, "run_chains", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "parts")
+    assert len(list((tmp_path / "parts").iterdir())) == 1
+    resumed = run(tmp_path / "parts")
+    assert len(calls) == 4  # one finished, one interrupted, two after resuming
+    assert torch.equal(resumed.log_weights, whole.log_weights)
+    assert torch.equal(resumed.final_visible, whole.final_visible)
+    assert (resumed.warnings, resumed.lower_bound) == (whole.warnings, whole.lower_bound)
+    assert torch.equal(run(tmp_path / "parts", chains=120).log_weights, whole.log_weights[:120])
+    assert len(calls) == 4
+    longer = run(tmp_path / "parts", chains=301)
+    assert len(calls) == 5
+    assert torch.equal(longer.log_weights[:250], whole.log_weights)
+
+
+def test_every_ingredient_makes_other_shards(tmp_path):
+    paths = [
+        BaseRatePath(RBM),
+        BaseRatePath(RBM, torch.ones(4)),
+        BaseRatePath(random_rbm(4, 3, 1)),
+        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=3),
+        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=4),
+        RBMPairPath(RBM, random_rbm(4, 3, 1), burn_in=3),
+    ]
+    results = [run(tmp_path, path, chains=100) for path in paths]
+    results += [
+        run(tmp_path, seed=2, chains=100),
+        run(tmp_path, betas=uniform_betas(11), chains=100),
+    ]
+    assert len(list(tmp_path.iterdir())) == len(results) == len({r.log_z for r in results})
+
+
+def test_bad_input(tmp_path):
+    start = RBMPairPath(RBM, RBM, sample_a=lambda count, generator: torch.zeros(count, 4))
+    with pytest.raises(ValueError, match=r"path: expected a path that can be identified.*sample_a"):
+        run(tmp_path, start)
+    with pytest.raises(ValueError, match="num_chains: expected a whole number of at least 1"):
+        run(tmp_path, chains=0)
+    assert not list(tmp_path.iterdir())
+    run(tmp_path, chains=100)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(ValueError, match=r"folder: expected whole shards; remove .* and run again"):
+        run(tmp_path, chains=100)
