@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,8 +72,10 @@ def train(
         if snapshots and epoch % snapshots == 0:
             store_model(model_id, rbm, snapshot_path(model_id, epoch), commit)
 
+    resumed, started = checkpoint.exists(), time.perf_counter()
     model = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
-    store_model(model_id, model, path, commit)
+    minutes = None if resumed else (time.perf_counter() - started) / 60
+    store_model(model_id, model, path, commit, minutes)
     checkpoint.unlink(missing_ok=True)
     typer.echo(f"{model_id}: stored as {path}")
 

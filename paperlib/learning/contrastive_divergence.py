@@ -88,6 +88,21 @@ class ContrastiveDivergence:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
 
+    @property
+    def summary(self) -> str:
+        """The recipe in a line: units, method, epochs, learning rate."""
+        steps = f"{self.cd_steps}"
+        if self.cd_ramp_epochs:
+            steps = f"1 to {self.cd_steps}, one more every {self.cd_ramp_epochs} epochs"
+        method = f"PCD, {self.persistent_chains} chains" if self.persistent_chains else "CD"
+        rate = f"rate {self.learning_rate:g}" + (" / T" if self.cd_ramp_epochs else "")
+        if self.final_learning_rate is not None:
+            rate += f" to {self.final_learning_rate:g}"
+        return (
+            f"{self.num_hidden:,} hidden, {method}, T = {steps}, {self.epochs} epochs of minibatches of "
+            f"{self.batch_size}, {rate}"
+        )
+
     def steps_in(self, epoch: int) -> int:
         """Gibbs steps T in an epoch, counted from 1."""
         if self.cd_ramp_epochs == 0:

@@ -66,6 +66,25 @@ def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
     return {name: arrays[name] for name in names}
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """The text that a `.safetensors` file carries beside its tensors; empty if it has none.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or damaged.
+    """
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, "pt") as stored:
+            return stored.metadata() or {}
+    except Exception as error:  # safetensors raises an exception type of its own
+        raise ValueError(
+            f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
+        ) from error
+
+
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """Tensors as a file takes them, in another type if one is given.
 

@@ -107,6 +107,13 @@ class Recipe:
         """Type in which it is trained: float64 for `digits`, where results then agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
 
+    @property
+    def summary(self) -> str:
+        """The recipe in a line, for tables."""
+        below = f"on `{self.below}`" if self.below else None
+        start = "from its transpose" if self.start_transposed else None
+        return ", ".join(part for part in (self.training.summary, below, start) if part)
+
 
 # 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
 RECIPES: dict[str, Recipe] = {
@@ -272,8 +279,10 @@ def train_recipe(
     return DBN([*below, rbm]) if below else rbm
 
 
-def store_model(model_id: str, model: Model, path: Path, commit: str) -> None:
-    """Write a trained model in half precision, with its recipe in the file's metadata."""
+def store_model(
+    model_id: str, model: Model, path: Path, commit: str, minutes: float | None = None
+) -> None:
+    """Write a trained model in half precision, with its recipe and the minutes it took in the file's metadata."""
     chosen = recipe(model_id)
     metadata = {
         "id": model_id,
@@ -287,6 +296,8 @@ def store_model(model_id: str, model: Model, path: Path, commit: str) -> None:
     }
     if chosen.below is not None:
         metadata |= {"below": chosen.below, "start_transposed": str(chosen.start_transposed)}
+    if minutes is not None:
+        metadata["minutes"] = f"{minutes:.1f}"
     model.save(path, metadata=metadata, dtype=torch.float16)
 
 

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paperlib import storage
+from paperlib.models.files import read_metadata
 from paperlib.reproduction.published import Published, load_published
+from paperlib.reproduction.recipes import model_path, recipe
 from paperlib.reproduction.records import load_result
 
 
@@ -87,6 +90,30 @@ def comparison_table(record_name: str, profile: str = "paper") -> Table:
             ]
         )
     return Table(["model", "quantity", "published", "reproduced", "difference", "verdict"], rows)
+
+
+def model_table(model_ids: Sequence[str]) -> Table:
+    """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
+
+    Parameters
+    ----------
+    model_ids : sequence of str
+        From `paperlib models`; one that has no file is shown without minutes and checksum.
+    """
+    rows = []
+    for model_id in model_ids:
+        chosen, path = recipe(model_id), model_path(model_id)
+        metadata = read_metadata(path) if path.is_file() else {}
+        rows.append(
+            [
+                f"`{model_id}`",
+                chosen.label,
+                chosen.summary,
+                metadata.get("minutes", format_value(None)),
+                f"`{storage.file_sha256(path)[:12]}`" if path.is_file() else format_value(None),
+            ]
+        )
+    return Table(["id", "model", "recipe", "minutes", "SHA-256"], rows)
 
 
 def reproduced_value(entry: Published, record: Mapping[str, Any] | None) -> Any:
