@@ -7,8 +7,8 @@ a tractable distribution to a model, and estimators that walk a path and return 
 `paperlib.models`      models: energies, conditionals, storage; nothing about estimators
 `paperlib.datasets`    digits (bundled) and MNIST; binarisation; base-rate biases
 `paperlib.annealing`   paths from a tractable distribution to a model, and schedules of beta
-`paperlib.estimators`  exact enumeration, importance sampling, AIS, bounds
-`paperlib.learning`    contrastive divergence
+`paperlib.estimators`  exact enumeration, importance sampling, AIS, RAISE, control variates, bounds on ln Z and on a DBN's ln p(v)
+`paperlib.learning`    contrastive divergence, greedy learning of DBNs, EM for mixtures
 `paperlib.reproduction`  profiles, published numbers, records with provenance, the papermill runner
 =====================  =====================================================================================
 

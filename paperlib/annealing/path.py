@@ -57,3 +57,23 @@ class AnnealingPath(Protocol[State]):
     def visible(self, state: State) -> Tensor:
         """The visible units of a state, [chains, D]."""
         ...
+
+
+class ReversiblePath(AnnealingPath[State], Protocol[State]):
+    """What RAISE needs beyond that: to start at a given visible vector, and to know the target's unnormalised probability.
+
+    Attributes
+    ----------
+    num_visible : int
+        Number of visible units, D.
+    """
+
+    num_visible: int
+
+    def state_at(self, v: Tensor) -> State:
+        """The state of chains whose visible units are `v` [chains, D]; any hidden units are drawn from the posterior."""
+        ...
+
+    def log_target(self, state: State) -> Tensor:
+        """ln f_1(x) of each chain in nats, on the scale on which `log_z_start` is ln Z_0; float64 [chains]."""
+        ...

@@ -84,6 +84,11 @@ class _RBMInterpolation:
         return self._to_hidden.device
 
     @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self._to_hidden.shape[0]
+
+    @property
     def dtype(self) -> torch.dtype:
         """Floating-point type of the states."""
         return self._to_hidden.dtype
@@ -101,7 +106,8 @@ class _RBMInterpolation:
         )
 
     def state_at(self, v: Tensor) -> VisibleState:
-        """The state of chains whose visible units are `v` [chains, D], in the model's type."""
+        """The state of chains whose visible units are `v` [chains, D], of any type."""
+        v = v.to(self.device, self.dtype)
         products = torch.addmm(self._hidden_offset, v, self._to_hidden)
         return VisibleState(v, products[:, :-1], products[:, -1])
 
@@ -112,6 +118,12 @@ class _RBMInterpolation:
         if split:
             ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
         return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)
+
+    def log_target(self, state: VisibleState) -> Tensor:
+        """ln f_1(v) of each chain, float64 [chains]; the hidden units of A contribute ln 2 each."""
+        biases = (state.v @ self._visible_bias_b).double()
+        hidden = softplus(state.hidden_input[:, self._num_hidden_a :]).sum(-1, dtype=torch.float64)
+        return biases + hidden + self._num_hidden_a * math.log(2)
 
     def transition(
         self, state: VisibleState, beta: float, generator: torch.Generator

@@ -6,20 +6,28 @@ at the training set's base rates.
 
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bounds import log_z_lower_bound
+from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
+from paperlib.estimators.csl import csl_log_prob
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
+from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards
 
 __all__ = [
+    "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
+    "ReverseEstimate",
     "ais",
     "ais_in_shards",
+    "control_variate_mean",
+    "csl_log_prob",
     "dbn_lower_bound",
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
     "log_z_lower_bound",
+    "raise_log_prob",
 ]

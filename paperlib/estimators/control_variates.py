@@ -1,0 +1,131 @@
+"""Control variates, Burda, Grosse & Salakhutdinov (2015), section 4: an average over many cases from a costly few.
+
+RAISE runs anew for every test vector, so that it is run for n of N only. Their average depends much on which ones: an image of a
+"1" is tens of nats more probable than one of an "8". But ln p*(v) of the model itself is cheap for all N, and nearly
+parallel to what RAISE estimates. With Y the costly value and X the cheap one (eq. 14),
+
+    (1/n) sum_i (Y_i - alpha X_i) + (alpha/N) sum_i X_i
+
+has the same expectation for every alpha, and a small variance if Y - alpha X has one.
+
+Served chapter: 09-control-variates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.validation import as_float_tensor, require_finite, require_shape
+
+
+@dataclass(frozen=True)
+class ControlVariateEstimate:
+    """An average over N cases, estimated from n of them.
+
+    Attributes
+    ----------
+    mean : float
+        The estimate, eq. 14.
+    std_error : float
+        Its standard error as an estimate for all cases that there might be: the cases in hand are a sample, too.
+    test_set_std_error : float
+        Its standard error as an estimate of the average over these very N cases; zero if n = N and Y is free of noise.
+    plain_std_error : float
+        Standard error of the plain average of the n values, for comparison with `std_error`.
+    alpha : float
+        The factor that was used.
+    """
+
+    mean: float
+    std_error: float
+    test_set_std_error: float
+    plain_std_error: float
+    alpha: float
+
+    @property
+    def variance_reduction(self) -> float:
+        """How many times smaller the variance is than that of the plain average."""
+        if self.std_error == 0:
+            return math.inf
+        return (self.plain_std_error / self.std_error) ** 2
+
+
+def control_variate_mean(
+    y: object, x_batch: object, x_all: object, alpha: float | None = 1.0
+) -> ControlVariateEstimate:
+    """Average of a costly quantity over many cases, with a cheap one as control variate (eq. 14).
+
+    Parameters
+    ----------
+    y : array or Tensor, shape [n]
+        The costly values, for instance `raise_log_prob(...).log_prob`, in nats.
+    x_batch : array or Tensor, shape [n]
+        The cheap values of the same cases in the same order, for instance `rbm.log_unnormalized(v)`.
+    x_all : array or Tensor, shape [N]
+        The cheap values of all cases, those of the batch among them.
+    alpha : float or None
+        The paper's alpha = 1 suits two estimates of one log-probability. None: Cov(Y, X) / Var(X) from the batch, the value with
+        the smallest variance, at the price of a bias of order 1/n.
+
+    Returns
+    -------
+    ControlVariateEstimate
+        The average and its standard errors.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, there are fewer than two cases or more in the batch than in all, a value is not finite, or
+        `alpha` is to be estimated from equal values of x.
+
+    Notes
+    -----
+    With the batch drawn from the N cases, the variance is
+
+        Var[Y - alpha X] / n + alpha^2 Var[X] / N + 2 alpha Cov[Y - alpha X, X] / N.
+
+    The paper divides the last term by n, which would hold for a batch that makes up all N cases.
+    """
+    y, x_batch, x_all = (
+        as_float_tensor(name, value, torch.float64)
+        for name, value in (("y", y), ("x_batch", x_batch), ("x_all", x_all))
+    )
+    require_shape("y", y, [None])
+    require_shape("x_batch", x_batch, [len(y)])
+    require_shape("x_all", x_all, [None])
+    count, total = len(y), len(x_all)
+    if not 2 <= count <= total:
+        raise ValueError(
+            f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
+        )
+    for name, tensor in (("y", y), ("x_batch", x_batch), ("x_all", x_all)):
+        require_finite(name, tensor)
+    if alpha is None:
+        x_variance = x_batch.var().item()
+        if x_variance == 0:
+            raise ValueError(
+                "alpha: expected a number, since it cannot be estimated from equal values of x_batch"
+            )
+        alpha = _covariance(y, x_batch) / x_variance
+    require_finite("alpha", torch.tensor(alpha))
+
+    rest = y - alpha * x_batch
+    mean = rest.mean().item() + alpha * x_all.mean().item()
+    rest_variance = rest.var().item() / count
+    of_all = alpha**2 * x_all.var().item() / total + 2 * alpha * _covariance(rest, x_batch) / total
+    return ControlVariateEstimate(
+        mean=mean,
+        # the sample covariance can outweigh the rest by chance
+        std_error=math.sqrt(max(rest_variance + of_all, 0.0)),
+        test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
+        plain_std_error=math.sqrt(y.var().item() / count),
+        alpha=alpha,
+    )
+
+
+def _covariance(a: Tensor, b: Tensor) -> float:
+    return torch.cov(torch.stack([a, b]))[0, 1].item()
