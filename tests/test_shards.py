@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
-from enumeration import log_z, random_rbm
+from enumeration import all_states, log_z, random_rbm
 
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
-from paperlib.estimators import ais_in_shards, shards
+from paperlib.estimators import ais_in_shards, raise_in_shards, raise_log_prob, shards
+from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
 BETAS = uniform_betas(10)
@@ -83,3 +84,46 @@ def test_bad_input(tmp_path):
     file.write_bytes(file.read_bytes()[:-10])
     with pytest.raises(ValueError, match=r"folder: expected whole shards; remove .* and run again"):
         run(tmp_path, chains=100)
+
+
+def run_raise(folder, v=None, chains=30, **changes):
+    arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
+    return raise_in_shards(
+        v=all_states(4) if v is None else v, num_chains=chains, folder=folder, progress=False,
+        **arguments,
+    )  # fmt: skip
+
+
+def test_reverse_shards_agree_with_raise(tmp_path):
+    sharded = run_raise(tmp_path, chains=4_000)
+    whole = raise_log_prob(BaseRatePath(RBM), all_states(4), BETAS, 4_000, seeded_generator(3))
+    weights = sharded.log_weights.exp(), whole.log_weights.exp()
+    error = sum(w.var(1) / 4_000 for w in weights).sqrt()
+    assert ((weights[0].mean(1) - weights[1].mean(1)).abs() < 4 * error).all()
+
+
+def test_interrupted_reverse_runs_give_the_same_numbers(tmp_path, monkeypatch):
+    whole = run_raise(tmp_path / "whole")
+    original, calls = shards.run_reverse_chains, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(shards, "run_reverse_chains", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_raise(tmp_path / "parts")
+    # 16 vectors in shards of three: six shards
+    assert len(list((tmp_path / "parts").iterdir())) == 2
+    assert torch.equal(run_raise(tmp_path / "parts").log_weights, whole.log_weights)
+    assert len(calls) == 3 + 4
+    fewer = run_raise(tmp_path / "parts", v=all_states(4)[:6].to(torch.uint8))
+    assert torch.equal(fewer.log_weights, whole.log_weights[:6])
+    assert len(calls) == 7
+    run_raise(tmp_path / "parts", v=all_states(4).flip(0))
+    run_raise(tmp_path / "parts", seed=2)
+    run_raise(tmp_path / "parts", betas=uniform_betas(11))
+    run_raise(tmp_path / "parts", path=BaseRatePath(RBM, torch.ones(4)))
+    assert len(calls) == 7 + 4 * 6

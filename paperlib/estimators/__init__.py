@@ -13,7 +13,7 @@ from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
-from paperlib.estimators.shards import ais_in_shards
+from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 
 __all__ = [
     "ControlVariateEstimate",
@@ -29,5 +29,6 @@ __all__ = [
     "exact_log_z",
     "importance_sampling",
     "log_z_lower_bound",
+    "raise_in_shards",
     "raise_log_prob",
 ]

@@ -13,7 +13,14 @@ from torch import Tensor
 
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import cache_folder
-from paperlib.estimators import PartitionEstimate, ais, ais_in_shards
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    ais,
+    ais_in_shards,
+    raise_in_shards,
+    raise_log_prob,
+)
 from paperlib.numerics import seeded_generator
 from paperlib.reproduction.recipes import BinaryImages, Model, binary_images, load_model
 
@@ -59,6 +66,22 @@ class Profile:
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
         return ais_in_shards(path, betas, num_chains, seed, cache_folder() / "shards", progress)
+
+    def raise_log_prob(
+        self,
+        path: BaseRatePath,
+        v: Tensor,
+        betas: Tensor,
+        num_chains: int,
+        seed: int,
+        progress: bool | None = None,
+    ) -> ReverseEstimate:
+        """RAISE, kept in shards in the same way."""
+        if self.name == "digits":
+            generator = seeded_generator(seed, path.device)
+            return raise_log_prob(path, v, betas, num_chains, generator, progress)
+        folder = cache_folder() / "shards"
+        return raise_in_shards(path, v, betas, num_chains, seed, folder, progress)
 
 
 PROFILES = {
