@@ -33,21 +33,23 @@ def softplus(x: Tensor) -> Tensor:
 def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
     """Sum over the last dimension of `softplus(beta_to * x) - softplus(beta_from * x)`, for betas >= 0.
 
-    Written as `(beta_to - beta_from) * max(x, 0)` plus a difference of terms in [0, ln 2], so that a float32
-    sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
+    With the smaller beta a and the larger one b, each term is (b - a) max(x, 0) + ln(1 + s(-a|x|) (e^{-(b-a)|x|} - 1)), s the
+    logistic function: nothing cancels, so that a float32 sum over thousands of annealing steps does not lose the digits in
+    which neighbouring betas differ.
 
     Returns
     -------
     Tensor
         float64, the shape of `x` without its last dimension.
     """
+    lower, step = min(beta_from, beta_to), abs(beta_to - beta_from)
     magnitude = x.abs()
-    # 2 max(x, 0) = x + |x|; the two logarithms are of numbers in [1, 2].
-    curved = torch.log1p(torch.exp(-beta_to * magnitude)).sub_(
-        torch.log1p(torch.exp(-beta_from * magnitude))
-    )
+    curved = torch.expm1(magnitude * -step)
+    curved.mul_(torch.sigmoid(magnitude * -lower)).log1p_()
+    # 2 max(x, 0) = x + |x|
     linear = magnitude.add_(x).sum(-1, dtype=torch.float64)
-    return linear.mul_(0.5 * (beta_to - beta_from)).add_(curved.sum(-1, dtype=torch.float64))
+    total = linear.mul_(0.5 * step).add_(curved.sum(-1, dtype=torch.float64))
+    return total if beta_to >= beta_from else total.neg_()
 
 
 def all_states(width: int) -> Tensor:

@@ -68,13 +68,9 @@ class _RBMInterpolation:
         self._num_hidden_a = weights_a.shape[1]
         self._visible_bias_a = visible_bias_a
         self._visible_bias_b = rbm_b.visible_bias
-        # (b_B - b_A) rides along as one more column, so that one product gives all that depends on v.
-        self._to_hidden = torch.cat(
-            [weights_a, rbm_b.weights, (rbm_b.visible_bias - visible_bias_a)[:, None]], dim=1
-        )
-        self._hidden_offset = torch.cat(
-            [hidden_bias_a, rbm_b.hidden_bias, hidden_bias_a.new_zeros(1)]
-        )
+        self._bias_difference = rbm_b.visible_bias - visible_bias_a
+        self._to_hidden = torch.cat([weights_a, rbm_b.weights], dim=1)
+        self._hidden_offset = torch.cat([hidden_bias_a, rbm_b.hidden_bias])
         self._to_visible_a = weights_a.T.contiguous()
         self._to_visible_b = rbm_b.weights.T.contiguous()
 
@@ -108,8 +104,8 @@ class _RBMInterpolation:
     def state_at(self, v: Tensor) -> VisibleState:
         """The state of chains whose visible units are `v` [chains, D], of any type."""
         v = v.to(self.device, self.dtype)
-        products = torch.addmm(self._hidden_offset, v, self._to_hidden)
-        return VisibleState(v, products[:, :-1], products[:, -1])
+        hidden_input = torch.addmm(self._hidden_offset, v, self._to_hidden)
+        return VisibleState(v, hidden_input, v @ self._bias_difference)
 
     def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
