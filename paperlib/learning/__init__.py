@@ -2,5 +2,13 @@
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.learning.greedy import train_dbn
+from paperlib.learning.mixture_em import MixtureEM, choose_smoothing, train_mixture
 
-__all__ = ["ContrastiveDivergence", "train_dbn", "train_rbm"]
+__all__ = [
+    "ContrastiveDivergence",
+    "MixtureEM",
+    "choose_smoothing",
+    "train_dbn",
+    "train_mixture",
+    "train_rbm",
+]

@@ -3,7 +3,8 @@
 Estimators never look inside a model; annealing paths ask it for the quantities they interpolate.
 """
 
+from paperlib.models.bernoulli_mixture import BernoulliMixture
 from paperlib.models.dbn import DBN
 from paperlib.models.rbm import RBM
 
-__all__ = ["DBN", "RBM"]
+__all__ = ["DBN", "RBM", "BernoulliMixture"]

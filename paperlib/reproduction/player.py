@@ -26,7 +26,8 @@ _LINE = 204  # grey of the lines between images, readable as a border on white
 _MILLISECONDS = 400  # per frame while playing
 
 # One white card in both of the book's themes, as its figures are. Elements are found by a key made from the contents, so
-# that the same frames give the same text, and so that several players on a page do not mind each other.
+# that the same frames give the same text, and so that several players on a page do not mind each other. The class
+# `dark-light` keeps the book's theme from dimming the pictures on dark pages.
 _PAGE = Template("""\
 <div class="frame-player" data-frames="$key" role="group" aria-label="$description">
 <style>
@@ -42,7 +43,7 @@ _PAGE = Template("""\
 .frame-player input { accent-color: #0072B2; flex: 1; min-width: 0; }
 .frame-player p { color: #1a1a1a; margin: 8px 0 0; }
 </style>
-<img src="$last_source" alt="$description: $last_caption" width="$image_width" height="$image_height">
+<img class="dark-light" src="$last_source" alt="$description: $last_caption" width="$image_width" height="$image_height">
 <div class="controls" hidden>
 <button type="button">Play</button>
 <input type="range" min="1" max="$count" value="$count" step="1" aria-label="Frame of: $description">

@@ -25,10 +25,10 @@ from paperlib.datasets import (
     load_digits,
     load_mnist,
 )
-from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import DBN, RBM
+from paperlib.learning import ContrastiveDivergence, MixtureEM, train_mixture, train_rbm
+from paperlib.models import DBN, RBM, BernoulliMixture
 
-Model = RBM | DBN
+Model = RBM | DBN | BernoulliMixture
 
 # Seeds of the one fixed binarisation of every data set.
 TRAIN_BINARIZATION_SEED, TEST_BINARIZATION_SEED = 2008, 2015
@@ -85,7 +85,7 @@ class Recipe:
         The papers' name of the model, as in their tables.
     dataset : str
         Whose fixed binarisation it is trained on.
-    training : ContrastiveDivergence
+    training : ContrastiveDivergence or MixtureEM
         The procedure.
     seed : int
         Of the initial weights and all draws.
@@ -97,7 +97,7 @@ class Recipe:
 
     label: str
     dataset: str
-    training: ContrastiveDivergence
+    training: ContrastiveDivergence | MixtureEM
     seed: int
     below: str | None = None
     start_transposed: bool = False
@@ -106,6 +106,13 @@ class Recipe:
     def dtype(self) -> torch.dtype:
         """Type in which it is trained: float64 for `digits`, where results then agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
+
+    @property
+    def model_class(self) -> type[Model]:
+        """Class of the model that comes out."""
+        if isinstance(self.training, MixtureEM):
+            return BernoulliMixture
+        return RBM if self.below is None else DBN
 
     @property
     def summary(self) -> str:
@@ -166,6 +173,13 @@ RECIPES: dict[str, Recipe] = {
         below="mnist-cd25-500",
         start_transposed=True,
     ),
+    # The smoothing is the best on held-out training images.
+    "mnist-mixture-10": Recipe("MoB(10)", "mnist", MixtureEM(10, restarts=5), seed=0),
+    "mnist-mixture-100": Recipe("MoB(100)", "mnist", MixtureEM(100, restarts=2), seed=0),
+    "mnist-mixture-500": Recipe("MoB(500)", "mnist", MixtureEM(500), seed=0),
+    "digits-mixture-10": Recipe("MoB(10)", "digits", MixtureEM(10, restarts=5), seed=0),
+    "digits-mixture-20": Recipe("MoB(20)", "digits", MixtureEM(20, restarts=5), seed=0),
+    "digits-mixture-50": Recipe("MoB(50)", "digits", MixtureEM(50, restarts=5), seed=0),
     # minibatches of 50: there are 1,438 training images
     "digits-cd1-12": Recipe(
         "CD1(12)", "digits", ContrastiveDivergence(12, epochs=300, batch_size=50), seed=0
@@ -259,8 +273,16 @@ def train_recipe(
     on_epoch: Callable[[int, RBM], None] | None = None,
     progress: bool | None = None,
 ) -> Model:
-    """Train a model as its recipe says; arguments as in `paperlib.learning.train_rbm`."""
+    """Train a model as its recipe says; arguments as in `paperlib.learning.train_rbm`.
+
+    A mixture takes minutes at most, and neither keeps a checkpoint nor counts epochs.
+    """
     chosen = recipe(model_id)
+    if isinstance(chosen.training, MixtureEM):
+        train = binary_images(chosen.dataset).train
+        return train_mixture(
+            train, chosen.training, chosen.seed, dtype=chosen.dtype, progress=progress
+        )[0]
     below: tuple[RBM, ...] = ()
     if chosen.below is not None:
         model = load_model(chosen.below, chosen.dtype)
@@ -311,8 +333,7 @@ def load_model(model_id: str, dtype: torch.dtype) -> Model:
     """
     chosen, path = recipe(model_id), model_path(model_id)
     if path.is_file():
-        kind = RBM if chosen.below is None else DBN
-        return kind.load(path, dtype=dtype)
+        return chosen.model_class.load(path, dtype=dtype)
     if chosen.dataset != "digits":
         raise ValueError(
             f"model_id: expected a stored model at {path}; `paperlib train {model_id}` makes it"

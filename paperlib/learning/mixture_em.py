@@ -1,0 +1,222 @@
+"""EM for mixtures of Bernoullis (Dempster, Laird & Rubin 1977), with smoothed pixel probabilities.
+
+The E-step computes each component's responsibility for each image, the M-step weighted averages. A Beta prior on every pixel
+probability, worth `smoothing` imagined images per component with half their pixels on, keeps templates of few images away from
+probabilities 0 and 1; the same number is added to each component's count of images. No step can lower the penalised
+log-likelihood.
+
+Served chapter: 06-full-size-rbms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from paperlib.models import BernoulliMixture
+from paperlib.numerics import seeded_generator
+from paperlib.validation import require_binary, require_count, require_shape
+
+# Images at once: with 500 components in float32 their responsibilities are 10 MB.
+_BLOCK = 5_000
+
+
+@dataclass(frozen=True)
+class MixtureEM:
+    """A training recipe.
+
+    Attributes
+    ----------
+    num_components : int
+        Components, C.
+    smoothing : float
+        Imagined images per component, half of whose pixels are on.
+    max_iterations : int
+        EM steps at most.
+    tolerance : float
+        Stop when a step raises the penalised log-likelihood per image by less, in nats.
+    restarts : int
+        Random starts, of which the best is kept.
+    """
+
+    num_components: int
+    smoothing: float = 1.0
+    max_iterations: int = 100
+    tolerance: float = 1e-3
+    restarts: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("num_components", "max_iterations", "restarts"):
+            require_count(name, getattr(self, name))
+        for name in ("smoothing", "tolerance"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name}: expected a positive number, got {getattr(self, name)}")
+
+    @property
+    def summary(self) -> str:
+        """The recipe in a line."""
+        starts = "" if self.restarts == 1 else f", best of {self.restarts} starts"
+        return (
+            f"{self.num_components:,} components, EM until a step gains less than {self.tolerance:g} nats, at most "
+            f"{self.max_iterations} steps, smoothing {self.smoothing:g}{starts}"
+        )
+
+
+def train_mixture(
+    train: Tensor,
+    recipe: MixtureEM,
+    seed: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    progress: bool | None = None,
+) -> tuple[BernoulliMixture, list[float]]:
+    """Train a mixture of Bernoullis on binary data by EM.
+
+    Parameters
+    ----------
+    train : Tensor, shape [N, D]
+        Binary training data of any type.
+    recipe : MixtureEM
+        What to do.
+    seed : int
+        Of the random starts.
+    dtype : torch.dtype
+        Of the computation and of the result; sums over images are float64.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    BernoulliMixture
+        The best of the restarts.
+    list of float
+        Its penalised log-likelihood per image before each step, in nats.
+
+    Raises
+    ------
+    ValueError
+        If the data are not binary.
+    """
+    require_shape("train", train, [None, None])
+    require_binary("train", train)
+    data = train.to(torch.uint8)
+    generator = seeded_generator(seed)
+    best: tuple[BernoulliMixture, list[float]] | None = None
+    with tqdm(
+        total=recipe.restarts * recipe.max_iterations,
+        desc=f"EM {recipe.num_components}",
+        unit="step",
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for restart in range(recipe.restarts):
+            mixture = _random_start(recipe, data.shape[1], generator, dtype)
+            objectives: list[float] = []
+            for _ in range(recipe.max_iterations):
+                improved, objective = _em_step(mixture, data, recipe.smoothing)
+                objectives.append(objective)
+                bar.update()
+                bar.set_postfix(restart=restart + 1, objective=f"{objective:.3f}")
+                if len(objectives) > 1 and objective - objectives[-2] < recipe.tolerance:
+                    break
+                mixture = improved
+            if best is None or objectives[-1] > best[1][-1]:
+                best = mixture, objectives
+    return best
+
+
+def choose_smoothing(
+    train: Tensor,
+    recipe: MixtureEM,
+    candidates: Sequence[float],
+    seed: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    progress: bool | None = None,
+) -> tuple[float, dict[float, float]]:
+    """The smoothing with the best log-probability on a sixth of the training data, held out.
+
+    Parameters
+    ----------
+    train, recipe, dtype, progress
+        As in `train_mixture`; the recipe's own smoothing is not used.
+    candidates : sequence of float
+        Smoothings to try.
+    seed : int
+        Of the split and of the random starts.
+
+    Returns
+    -------
+    float
+        The best candidate.
+    dict
+        Average held-out log-probability of each candidate, in nats.
+
+    Raises
+    ------
+    ValueError
+        If there is no candidate, fewer than six images, or the data are not binary.
+    """
+    require_shape("train", train, [None, None])
+    require_binary("train", train)
+    if not candidates or len(train) < 6:
+        raise ValueError(
+            f"candidates, train: expected at least one candidate and six images, got {len(candidates)} and "
+            f"{len(train)}"
+        )
+    order = torch.randperm(len(train), generator=seeded_generator(seed))
+    held_out, rest = order.tensor_split([len(train) // 6])
+    scores = {}
+    for smoothing in candidates:
+        tried = replace(recipe, smoothing=smoothing)
+        mixture, _ = train_mixture(train[rest], tried, seed, dtype=dtype, progress=progress)
+        blocks = train[held_out].split(_BLOCK)
+        log_probs = torch.cat([mixture.log_prob(block.to(dtype)).double() for block in blocks])
+        scores[smoothing] = log_probs.mean().item()
+    return max(scores, key=scores.get), scores
+
+
+def _random_start(
+    recipe: MixtureEM, num_visible: int, generator: torch.Generator, dtype: torch.dtype
+) -> BernoulliMixture:
+    """Equal weights, and pixel probabilities drawn between 1/4 and 3/4, so that no component is empty at first."""
+    probs = 0.25 + 0.5 * torch.rand(
+        recipe.num_components, num_visible, dtype=dtype, generator=generator
+    )
+    return BernoulliMixture(torch.logit(probs), torch.zeros(recipe.num_components, dtype=dtype))
+
+
+def _em_step(
+    mixture: BernoulliMixture, data: Tensor, smoothing: float
+) -> tuple[BernoulliMixture, float]:
+    """One step, and the penalised log-likelihood per image of the mixture that came in."""
+    on = torch.zeros(mixture.logits.shape, dtype=torch.float64)
+    count = torch.zeros(mixture.num_components, dtype=torch.float64)
+    log_likelihood = 0.0
+    for block in data.split(_BLOCK):
+        v = block.to(mixture.dtype)
+        log_joint = mixture.log_joint(v)
+        log_prob = log_joint.logsumexp(1, keepdim=True)
+        responsibilities = log_joint.sub_(log_prob).exp_()
+        on += responsibilities.T @ v
+        count += responsibilities.sum(0, dtype=torch.float64)
+        log_likelihood += log_prob.sum(dtype=torch.float64).item()
+    prior = smoothing * _log_prior(mixture)
+    # Rounding can leave a count of on-pixels just above the count of images.
+    off = (count[:, None] - on).clamp(min=0)
+    logits = torch.log(on + smoothing / 2) - torch.log(off + smoothing / 2)
+    improved = BernoulliMixture(
+        logits.to(mixture.dtype), (count + smoothing).log().to(mixture.dtype)
+    )
+    return improved, (log_likelihood + prior) / len(data)
+
+
+def _log_prior(mixture: BernoulliMixture) -> float:
+    """For smoothing 1, and up to a constant: sum_ci ln(mu (1 - mu)) / 2 + sum_c ln pi_c."""
+    logits = mixture.logits.double()
+    pixels = -(torch.nn.functional.softplus(logits) + torch.nn.functional.softplus(-logits)) / 2
+    return (pixels.sum() + mixture.log_mixing_weights.double().sum()).item()

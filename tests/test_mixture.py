@@ -1,0 +1,155 @@
+"""Mixtures of Bernoullis: densities against the definition, EM against loops, and that no step loses."""
+
+import math
+
+import pytest
+import torch
+from enumeration import all_states
+
+from paperlib.learning import MixtureEM, choose_smoothing, train_mixture
+from paperlib.learning.mixture_em import _em_step
+from paperlib.models import BernoulliMixture
+from paperlib.numerics import bernoulli, seeded_generator
+
+
+def random_mixture(components, width, seed, scale=1.5):
+    generator = seeded_generator(seed)
+    return BernoulliMixture(
+        scale * torch.randn(components, width, dtype=torch.float64, generator=generator),
+        torch.randn(components, dtype=torch.float64, generator=generator),
+    )
+
+
+MIXTURE = random_mixture(3, 4, 0)
+V = all_states(4)
+
+
+def test_densities_by_the_definition():
+    pi, mu = MIXTURE.log_mixing_weights.exp(), torch.sigmoid(MIXTURE.logits)
+    assert pi.sum().item() == pytest.approx(1, abs=1e-15)
+    joint = pi * (mu * V[:, None] + (1 - mu) * (1 - V[:, None])).prod(-1)
+    torch.testing.assert_close(MIXTURE.log_prob(V), joint.sum(1).log(), rtol=1e-13, atol=0)
+    torch.testing.assert_close(
+        MIXTURE.responsibilities(V), joint / joint.sum(1, keepdim=True), rtol=1e-12, atol=0
+    )
+    assert MIXTURE.log_prob(V).exp().sum().item() == pytest.approx(1, abs=1e-13)
+
+
+def test_sample_frequencies():
+    count = 40_000
+    samples = MIXTURE.sample(count, seeded_generator(1))
+    index = (samples @ torch.tensor([8.0, 4.0, 2.0, 1.0], dtype=torch.float64)).long()
+    frequency, probs = torch.bincount(index, minlength=16) / count, MIXTURE.log_prob(V).exp()
+    # 16 frequencies: beyond 4 standard errors with probability 1e-3
+    assert ((frequency - probs).abs() < 4 * (probs * (1 - probs) / count).sqrt()).all()
+
+
+def test_one_step_against_loops():
+    data, smoothing = V[torch.tensor([0, 3, 3, 12, 15, 7])], 0.7
+    improved, objective = _em_step(MIXTURE, data.to(torch.uint8), smoothing)
+    pi, mu = MIXTURE.log_mixing_weights.exp(), torch.sigmoid(MIXTURE.logits)
+    on, count, expected = torch.zeros(3, 4).double(), torch.zeros(3).double(), 0.0
+    for v in data:
+        joint = [pi[c] * (mu[c] ** v * (1 - mu[c]) ** (1 - v)).prod() for c in range(3)]
+        total = sum(joint)
+        expected += math.log(total)
+        for c in range(3):
+            on[c] += joint[c] / total * v
+            count[c] += joint[c] / total
+    for c in range(3):
+        expected += smoothing * math.log(pi[c])
+        expected += smoothing / 2 * (mu[c] * (1 - mu[c])).log().sum().item()
+        new_mu = (on[c] + smoothing / 2) / (count[c] + smoothing)
+        torch.testing.assert_close(torch.sigmoid(improved.logits[c]), new_mu, rtol=1e-12, atol=0)
+    assert objective == pytest.approx(expected / 6, abs=1e-12)
+    new_pi = (count + smoothing) / (6 + 3 * smoothing)
+    torch.testing.assert_close(improved.log_mixing_weights.exp(), new_pi, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("smoothing", [0.01, 1.0, 20.0])
+def test_no_step_lowers_the_objective(smoothing):
+    data = bernoulli(torch.full((300, 12), 0.4).double(), seeded_generator(2))
+    recipe = MixtureEM(6, smoothing, max_iterations=200, tolerance=1e-9, restarts=1)
+    _, objectives = train_mixture(data, recipe, 3, dtype=torch.float64, progress=False)
+    assert len(objectives) > 20
+    assert (torch.tensor(objectives, dtype=torch.float64).diff() > -1e-12).all()
+
+
+def test_a_separated_mixture_is_found_again():
+    templates = torch.tensor(
+        [[1, 1, 1, 0, 0, 0, 1, 0], [0, 0, 1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 0, 1, 1, 1]]
+    )
+    truth = BernoulliMixture(6.0 * templates.double() - 3, torch.tensor([0.0, 0.5, 1.0]))
+    data = truth.sample(5_000, seeded_generator(4)).to(torch.uint8)
+    recipe = MixtureEM(3, smoothing=0.1, restarts=5)
+    found, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
+    order = found.log_mixing_weights.argsort()
+    # standard errors of frequencies among at least 900 images each
+    torch.testing.assert_close(
+        torch.sigmoid(found.logits[order]), torch.sigmoid(truth.logits), rtol=0, atol=0.035
+    )
+    torch.testing.assert_close(
+        found.log_mixing_weights[order].exp(), truth.log_mixing_weights.exp(), rtol=0, atol=0.03
+    )
+
+
+def test_restarts_keep_the_best_and_empty_components_do_no_harm():
+    data = torch.zeros(20, 5, dtype=torch.uint8)
+    data[10:] = 1
+    many, _ = train_mixture(data, MixtureEM(12, 1e-3), 0, progress=False)
+    assert torch.isfinite(many.log_prob(data.float())).all()
+    recipe = MixtureEM(4, 0.1, max_iterations=15)
+    data = random_mixture(4, 10, 9, scale=3).sample(200, seeded_generator(5)).to(torch.uint8)
+    one = train_mixture(data, recipe, 1, dtype=torch.float64, progress=False)[1][-1]
+    five = train_mixture(
+        data, MixtureEM(4, 0.1, 15, restarts=5), 1, dtype=torch.float64, progress=False
+    )
+    assert five[1][-1] >= one
+
+
+def test_smoothing_is_chosen_on_held_out_images():
+    data = random_mixture(2, 10, 6).sample(120, seeded_generator(7)).to(torch.uint8)
+    best, scores = choose_smoothing(
+        data, MixtureEM(20), [1e-4, 1.0, 1e4], 0, dtype=torch.float64, progress=False
+    )
+    assert best == 1.0
+    assert scores[1.0] == max(scores.values()) > scores[1e-4] + 1
+
+
+def test_files(tmp_path):
+    path = tmp_path / "mixture.safetensors"
+    MIXTURE.save(path, metadata={"id": "x"}, dtype=torch.float16)
+    loaded = BernoulliMixture.load(path, dtype=torch.float64)
+    torch.testing.assert_close(loaded.log_prob(V), MIXTURE.log_prob(V), rtol=0, atol=0.01)
+    assert loaded.checksum() == BernoulliMixture.load(path, dtype=torch.float64).checksum()
+    with pytest.raises(ValueError, match=r"path: expected a \.safetensors file"):
+        MIXTURE.save(tmp_path / "mixture.npz")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: BernoulliMixture(torch.zeros(3), torch.zeros(3)), "logits: expected shape"),
+        (
+            lambda: BernoulliMixture(torch.zeros(3, 2), torch.zeros(2)),
+            "log_mixing_weights: expected",
+        ),
+        (
+            lambda: BernoulliMixture(torch.full((3, 2), math.inf), torch.zeros(3)),
+            "logits: .*finite",
+        ),
+        (lambda: MIXTURE.log_prob(V[:, :3]), "v: expected 4 values in the last dimension"),
+        (lambda: MIXTURE.sample(0, seeded_generator(0)), "num_samples: expected a whole number"),
+        (lambda: MixtureEM(0), "num_components: expected a whole number"),
+        (lambda: MixtureEM(2, smoothing=0), "smoothing: expected a positive number"),
+        (lambda: MixtureEM(2, tolerance=math.nan), "tolerance: expected a positive number"),
+        (lambda: train_mixture(V / 2, MixtureEM(2), 0), "train: expected only 0 and 1"),
+        (
+            lambda: choose_smoothing(V, MixtureEM(2), [], 0),
+            "candidates, train: expected at least one",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
