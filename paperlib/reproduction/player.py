@@ -27,14 +27,13 @@ _MILLISECONDS = 400  # per frame while playing
 
 # One white card in both of the book's themes, as its figures are. Elements are found by a key made from the contents, so
 # that the same frames give the same text, and so that several players on a page do not mind each other. The class
-# `dark-light` keeps the book's theme from dimming the pictures on dark pages.
+# `dark-light` and the picture's own style keep the book's theme from dimming and framing it on dark pages.
 _PAGE = Template("""\
 <div class="frame-player" data-frames="$key" role="group" aria-label="$description">
 <style>
 .frame-player { background: #fff; border: 1px solid #767676; border-radius: 4px; box-sizing: border-box;
   color: #1a1a1a; color-scheme: light; max-width: 100%; padding: 12px; width: ${width}px; }
-.frame-player img { background: #fff; display: block; height: auto; image-rendering: pixelated; margin: 0 auto;
-  max-width: 100%; }
+.frame-player img { display: block; height: auto; image-rendering: pixelated; margin: 0 auto; max-width: 100%; }
 .frame-player .controls { align-items: center; display: flex; gap: 12px; margin-top: 12px; }
 .frame-player .controls[hidden] { display: none; }
 .frame-player button { background: #fff; border: 1px solid #595959; border-radius: 4px; color: #1a1a1a; cursor: pointer;
@@ -43,7 +42,8 @@ _PAGE = Template("""\
 .frame-player input { accent-color: #0072B2; flex: 1; min-width: 0; }
 .frame-player p { color: #1a1a1a; margin: 8px 0 0; }
 </style>
-<img class="dark-light" src="$last_source" alt="$description: $last_caption" width="$image_width" height="$image_height">
+<img class="dark-light" style="background: #fff; padding: 0" src="$last_source" alt="$description: $last_caption"
+  width="$image_width" height="$image_height">
 <div class="controls" hidden>
 <button type="button">Play</button>
 <input type="range" min="1" max="$count" value="$count" step="1" aria-label="Frame of: $description">
