@@ -49,6 +49,8 @@ class DBN:
         If there is no layer, or neighbours differ in width, type or device.
     """
 
+    layers: tuple[RBM, ...]
+
     def __init__(self, layers: Sequence[RBM]) -> None:
         self.layers = tuple(layers)
         if not self.layers:
