@@ -5,10 +5,10 @@ a tractable distribution to a model, and estimators that walk a path and return 
 
 =====================  =====================================================================================
 `paperlib.models`      models: energies, conditionals, storage; nothing about estimators
-`paperlib.datasets`    digits (bundled) and MNIST; binarisation; base-rate biases
+`paperlib.datasets`    digits (bundled), MNIST and Omniglot; binarisation; base-rate biases
 `paperlib.annealing`   paths from a tractable distribution to a model, and schedules of beta
 `paperlib.estimators`  exact enumeration, importance sampling, AIS, RAISE, control variates, bounds on ln Z and on a DBN's ln p(v)
-`paperlib.learning`    contrastive divergence, greedy learning of DBNs, EM for mixtures
+`paperlib.learning`    contrastive divergence, greedy learning of DBNs, DBMs, EM for mixtures
 `paperlib.reproduction`  profiles, published numbers, records with provenance, the papermill runner
 =====================  =====================================================================================
 

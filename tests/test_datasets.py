@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from paperlib import datasets, storage
-from paperlib.datasets import base_rate_bias, binarize, load_digits, load_mnist
+from paperlib import storage
+from paperlib.datasets import base_rate_bias, binarize, load_digits, load_mnist, mnist
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def small_mnist(monkeypatch, tmp_path):
         )
         contents[f"{split}-labels-idx1-ubyte"] = struct.pack(">II", 2049, count) + labels.tobytes()
     checksums = {name: storage.sha256(data) for name, data in contents.items()}
-    monkeypatch.setattr(datasets, "_MNIST_SHA256", checksums)
+    monkeypatch.setattr(mnist, "_MNIST_SHA256", checksums)
     monkeypatch.delenv("PAPERLIB_DATA", raising=False)
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     return contents

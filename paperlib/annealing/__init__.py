@@ -4,6 +4,7 @@ If unsure: `BaseRatePath(rbm, base_rate_bias(train))` with `salakhutdinov_murray
 (`visible_bias=None`) needs no data and is the classic way to a wrong answer.
 """
 
+from paperlib.annealing.deep_paths import DBMPath, DBNPath
 from paperlib.annealing.path import AnnealingPath, ReversiblePath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
@@ -11,6 +12,8 @@ from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas
 __all__ = [
     "AnnealingPath",
     "BaseRatePath",
+    "DBMPath",
+    "DBNPath",
     "RBMPairPath",
     "ReversiblePath",
     "check_betas",

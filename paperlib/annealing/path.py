@@ -7,6 +7,7 @@ knows nothing of models.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import torch
@@ -60,20 +61,29 @@ class AnnealingPath(Protocol[State]):
 
 
 class ReversiblePath(AnnealingPath[State], Protocol[State]):
-    """What RAISE needs beyond that: to start at a given visible vector, and to know the target's unnormalised probability.
+    """What RAISE needs beyond that: to get from a test vector to a state at the end of the path.
 
     Attributes
     ----------
     num_visible : int
-        Number of visible units, D.
+        Number of units of a test vector.
+    reverse_passes : int
+        How often a reverse chain walks the whole path: once, or twice if it has to heat up first.
     """
 
     num_visible: int
+    reverse_passes: int
 
-    def state_at(self, v: Tensor) -> State:
-        """The state of chains whose visible units are `v` [chains, D]; any hidden units are drawn from the posterior."""
-        ...
+    def begin_reverse(
+        self,
+        v: Tensor,
+        schedule: Sequence[float],
+        generator: torch.Generator,
+        on_step: Callable[[], object],
+    ) -> tuple[State, Tensor]:
+        """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 
-    def log_target(self, state: State) -> Tensor:
-        """ln f_1(x) of each chain in nats, on the scale on which `log_z_start` is ln Z_0; float64 [chains]."""
+        Unobserved units are drawn from a proposal. The weight is such that, multiplied by the ratios f_k(x_k) / f_{k+1}(x_k) of
+        the reverse chain that follows, its expectation is p_ann(v).
+        """
         ...

@@ -16,7 +16,7 @@ f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a fact
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,6 +61,7 @@ class _RBMInterpolation:
     log_z_start: float
     target: RBM | None
     uniform_start: bool
+    reverse_passes = 1
 
     def __init__(
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
@@ -115,8 +116,19 @@ class _RBMInterpolation:
             ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
         return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)
 
-    def log_target(self, state: VisibleState) -> Tensor:
-        """ln f_1(v) of each chain, float64 [chains]; the hidden units of A contribute ln 2 each."""
+    def begin_reverse(
+        self,
+        v: Tensor,
+        schedule: Sequence[float],
+        generator: torch.Generator,
+        on_step: Callable[[], object],
+    ) -> tuple[VisibleState, Tensor]:
+        """The state at `v` [chains, D] and ln f_1(v) - ln Z_0, float64 [chains]; nothing is unobserved, nothing drawn."""
+        state = self.state_at(v)
+        return state, self._log_target(state) - self.log_z_start
+
+    def _log_target(self, state: VisibleState) -> Tensor:
+        """ln f_1(v) of each chain, float64; the hidden units of A contribute ln 2 each."""
         biases = (state.v @ self._visible_bias_b).double()
         hidden = softplus(state.hidden_input[:, self._num_hidden_a :]).sum(-1, dtype=torch.float64)
         return biases + hidden + self._num_hidden_a * math.log(2)

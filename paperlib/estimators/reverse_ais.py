@@ -10,8 +10,11 @@ E[w] = p_ann(v), so that ln w is too small on average, where AIS makes a log-pro
 bracket. It is one around ln p_ann and the target's ln p(v) only as far as the two agree: where p_ann fits the data better
 than the target does, RAISE can exceed the truth.
 
-The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which eq. 12 contradicts. With the hidden
-units summed out, as on our paths for RBMs, the posterior that Algorithm 2 starts from is not needed.
+The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which eq. 12 contradicts.
+
+How to get from v to a state at the end of the path is the path's business, so that this one function is the paper's Algorithm 2,
+its Algorithm 3 and its section 3.3: on paths for RBMs the hidden units are summed out and v is the state; a `DBMPath` first heats
+up h2 with v held fixed; a `DBNPath` draws the directed layers from the recognition distribution.
 
 Served chapter: 08-raise.
 """
@@ -125,7 +128,7 @@ def raise_log_prob(
     starts = torch.arange(len(v)).repeat_interleave(num_chains).split(_BLOCK_CHAINS)
     log_weights = []
     with tqdm(
-        total=len(starts) * (len(schedule) - 1),
+        total=len(starts) * (len(schedule) - 1) * path.reverse_passes,
         desc=f"RAISE, {len(v)} vectors",
         unit="step",
         delay=2,
@@ -140,11 +143,7 @@ def raise_log_prob(
 
 def require_reversible(path: object) -> None:
     """Raise unless RAISE can walk this path."""
-    missing = [
-        name
-        for name in ("state_at", "log_target", "reverse_transition", "num_visible")
-        if not hasattr(path, name)
-    ]
+    missing = [name for name in ("begin_reverse", "reverse_transition") if not hasattr(path, name)]
     if missing:
         raise ValueError(
             f"path: expected one that can be walked back from a test vector, got {type(path).__name__} without "
@@ -165,8 +164,7 @@ def run_reverse_chains(
     on_step: Callable[[], object],
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; their log-weights, float64 [chains]."""
-    state = path.state_at(v)
-    log_weights = path.log_target(state) - path.log_z_start
+    state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     for beta_from, beta_to in zip(schedule[:0:-1], schedule[-2::-1], strict=True):
         state = path.reverse_transition(state, beta_from, generator)
         log_weights += path.log_ratio(state, beta_from, beta_to)

@@ -1,13 +1,17 @@
 """Learning: procedures that make models. Recipes are plain data, so that a model file can carry its own."""
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
+from paperlib.learning.deep_boltzmann import DeepBoltzmannLearning, pretrain_dbm, train_dbm
 from paperlib.learning.greedy import train_dbn
 from paperlib.learning.mixture_em import MixtureEM, choose_smoothing, train_mixture
 
 __all__ = [
     "ContrastiveDivergence",
+    "DeepBoltzmannLearning",
     "MixtureEM",
     "choose_smoothing",
+    "pretrain_dbm",
+    "train_dbm",
     "train_dbn",
     "train_mixture",
     "train_rbm",

@@ -50,6 +50,9 @@ class ContrastiveDivergence:
         The first holds up to and including the switch epoch, then the second.
     initial_weight_std : float
         Weights start at normal draws with this standard deviation, biases at zero.
+    upward_factor, downward_factor : int, int
+        By how much the inputs of the hidden and of the visible units are multiplied: 2 where, in the deep Boltzmann machine
+        that is being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
     final_learning_rate : float or None
         None: constant. Otherwise the rate falls linearly from the first to the last epoch to this value.
     """
@@ -67,9 +70,19 @@ class ContrastiveDivergence:
     final_momentum: float = 0.9
     momentum_switch_epoch: int = 5
     initial_weight_std: float = 0.01
+    upward_factor: int = 1
+    downward_factor: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("num_hidden", "epochs", "cd_steps", "batch_size"):
+        counts = (
+            "num_hidden",
+            "epochs",
+            "cd_steps",
+            "batch_size",
+            "upward_factor",
+            "downward_factor",
+        )
+        for name in counts:
             require_count(name, getattr(self, name))
         for name in ("cd_ramp_epochs", "persistent_chains", "momentum_switch_epoch"):
             require_count(name, getattr(self, name), minimum=0)
@@ -314,40 +327,43 @@ def _run_epoch(
     for indices in order.split(recipe.batch_size):
         batch = data[indices.to(data.device)].to(weights.device, weights.dtype)
         batch = _pass_up(batch, layers_below, state.generator)
-        squared_error += _update(state, batch, steps, rate, momentum, recipe.weight_cost)
+        squared_error += _update(state, recipe, batch, steps, rate, momentum)
         bar.update()
     return squared_error.item() / (len(data) * len(weights))
 
 
 def _update(
     state: _TrainingState,
+    recipe: ContrastiveDivergence,
     batch: Tensor,
     steps: int,
     rate: float,
     momentum: float,
-    weight_cost: float,
 ) -> Tensor:
     """One parameter update in place; returns the sum of squared differences between data and reconstruction."""
     weights, visible_bias, hidden_bias = state.parameters
-    positive_hidden = torch.sigmoid(torch.addmm(hidden_bias, batch, weights))
+    up, down = recipe.upward_factor, recipe.downward_factor
+    positive_hidden = torch.sigmoid(torch.addmm(hidden_bias, batch, weights, alpha=up))
     # The chain that starts at the data shares its first half step with the positive phase.
     hidden = positive_hidden
     if state.chains is not None:
-        hidden = torch.sigmoid(torch.addmm(hidden_bias, state.chains, weights))
+        hidden = torch.sigmoid(torch.addmm(hidden_bias, state.chains, weights, alpha=up))
     reconstruction_error = None
     for _ in range(steps):
         visible_probs = torch.sigmoid(
-            torch.addmm(visible_bias, bernoulli(hidden, state.generator), weights.T)
+            torch.addmm(visible_bias, bernoulli(hidden, state.generator), weights.T, alpha=down)
         )
         if reconstruction_error is None:
             reconstructed = (
                 visible_probs
                 if state.chains is None
-                else torch.sigmoid(torch.addmm(visible_bias, positive_hidden, weights.T))
+                else torch.sigmoid(
+                    torch.addmm(visible_bias, positive_hidden, weights.T, alpha=down)
+                )
             )
             reconstruction_error = (batch - reconstructed).square_().sum()
         visible = bernoulli(visible_probs, state.generator)
-        hidden = torch.sigmoid(torch.addmm(hidden_bias, visible, weights))
+        hidden = torch.sigmoid(torch.addmm(hidden_bias, visible, weights, alpha=up))
     if state.chains is not None:
         state.chains = visible
 
@@ -355,7 +371,7 @@ def _update(
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
     weight_velocity.mul_(momentum).addmm_(batch.T, positive_hidden, alpha=step)
     weight_velocity.addmm_(visible.T, hidden, alpha=-negative_step).add_(
-        weights, alpha=-rate * weight_cost
+        weights, alpha=-rate * recipe.weight_cost
     )
     visible_velocity.mul_(momentum).add_(batch.sum(0), alpha=step).add_(
         visible.sum(0), alpha=-negative_step

@@ -4,7 +4,8 @@ Estimators never look inside a model; annealing paths ask it for the quantities 
 """
 
 from paperlib.models.bernoulli_mixture import BernoulliMixture
+from paperlib.models.dbm import DBM, MeanField
 from paperlib.models.dbn import DBN
 from paperlib.models.rbm import RBM
 
-__all__ = ["DBN", "RBM", "BernoulliMixture"]
+__all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField"]

@@ -26,10 +26,12 @@ from torch import Tensor
 
 from paperlib.models.files import read_arrays, tensors_checksum, write_safetensors
 from paperlib.models.rbm import RBM
-from paperlib.numerics import bernoulli, bernoulli_log_prob
-from paperlib.validation import require_count, require_width
+from paperlib.numerics import bernoulli, bernoulli_log_prob, log_mean_exp, resolve_generator
+from paperlib.validation import require_binary, require_count, require_shape, require_width
 
 _TENSOR_NAMES = ("weights", "visible_bias", "hidden_bias")
+# Vectors times draws handled at once.
+_BLOCK = 5_000
 
 
 class DBN:
@@ -46,6 +48,8 @@ class DBN:
     ValueError
         If there is no layer, or neighbours differ in width, type or device.
     """
+
+    layers: tuple[RBM, ...]
 
     def __init__(self, layers: Sequence[RBM]) -> None:
         self.layers = tuple(layers)
@@ -104,6 +108,53 @@ class DBN:
             below = bernoulli(layer.hidden_probs(below), generator)
             hidden.append(below)
         return hidden
+
+    def log_recognition(self, v: Tensor, hidden: Sequence[Tensor]) -> Tensor:
+        """ln Q(h^1, ..., h^{L-1} | v) in nats; shapes as in `log_joint_unnormalized`."""
+        states = [v, *hidden]
+        total = v.new_zeros(v.shape[:-1])
+        for layer, (below, above) in zip(self.directed, pairwise(states), strict=True):
+            total = total + bernoulli_log_prob(above, below @ layer.weights + layer.hidden_bias)
+        return total
+
+    def log_unnormalized(
+        self, v: Tensor, num_samples: int = 500, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q (RAISE paper, section 5.3).
+
+        Parameters
+        ----------
+        v : Tensor, shape [N, D]
+            Binary vectors of any type.
+        num_samples : int
+            Draws for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average; its expectation
+            for a single draw is the bound of `paperlib.estimators.dbn_lower_bound`.
+        generator : torch.Generator, optional
+            Source of randomness; a fresh one by default.
+
+        Returns
+        -------
+        Tensor
+            float64 [N], in nats.
+
+        Raises
+        ------
+        ValueError
+            If `v` is not binary, is empty or has another width, or `num_samples` is not a whole number of at least 1.
+        """
+        require_shape("v", v, [None, self.num_visible])
+        require_binary("v", v)
+        draws = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator, self.device)
+        estimates = []
+        for block in v.split(max(1, _BLOCK // draws)):
+            repeated = block.to(self.device, self.dtype).repeat_interleave(draws, 0)
+            hidden = self.recognize(repeated, generator)
+            log_weights = self.log_joint_unnormalized(repeated, hidden) - self.log_recognition(
+                repeated, hidden
+            )
+            estimates.append(log_mean_exp(log_weights.double().view(-1, draws)))
+        return torch.cat(estimates)
 
     def log_joint_unnormalized(self, v: Tensor, hidden: Sequence[Tensor]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, the top layer summed out; below eq. 21.

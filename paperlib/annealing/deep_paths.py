@@ -1,0 +1,133 @@
+"""Annealing paths to deep models, whose test vectors leave a part of the state unobserved.
+
+A DBM is an RBM over (v, h2) and h1, so that its path is that RBM's. RAISE starts at a v whose h2 is unknown and has an
+intractable posterior: Algorithm 3 of the RAISE paper walks the path once forward with v held fixed, from the start's own
+p_0(h2), and counts the weight of that walk in. By the definition of q_rev in its section 3.2, h'_k is drawn from the reversal of
+the kernel that leaves p_{k-1} invariant; the algorithm prints the one at k, which fails the test by enumeration.
+
+A DBN is a few directed layers below an RBM (section 3.3): the path is the top RBM's, and the directed layers are drawn from
+the recognition distribution and weighed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
+from paperlib.models import DBM, DBN
+from paperlib.numerics import bernoulli, bernoulli_log_prob
+from paperlib.validation import as_float_tensor, require_shape
+
+
+class DBMPath(BaseRatePath):
+    """From independent units to a DBM. States are those of `dbm.joint_rbm`: v and h2 beside each other.
+
+    An AIS estimate along this path is one of ln Z of the DBM.
+
+    Parameters
+    ----------
+    dbm : DBM
+        The target.
+    visible_bias : array or Tensor, shape [D], optional
+        Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start. The units of h2
+        start uniform in either case.
+
+    Raises
+    ------
+    ValueError
+        If `visible_bias` has another length or holds NaN or infinite values.
+    """
+
+    reverse_passes = 2
+
+    def __init__(self, dbm: DBM, visible_bias: object | None = None) -> None:
+        if visible_bias is not None:
+            visible = as_float_tensor("visible_bias", visible_bias, dbm.dtype).to(dbm.device)
+            require_shape("visible_bias", visible, [dbm.num_visible])
+            visible_bias = torch.cat([visible, torch.zeros_like(dbm.hidden_bias_2)])
+        super().__init__(dbm.joint_rbm, visible_bias)
+        self._dbm = dbm
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units of the DBM, D."""
+        return self._dbm.num_visible
+
+    def begin_reverse(
+        self,
+        v: Tensor,
+        schedule: Sequence[float],
+        generator: torch.Generator,
+        on_step: Callable[[], object],
+    ) -> tuple[VisibleState, Tensor]:
+        """The heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
+        width = self.num_visible
+        v = v.to(self.device, self.dtype)
+        start_bias = self._visible_bias_a
+        h2 = bernoulli(torch.sigmoid(start_bias[width:]).expand(len(v), -1), generator)
+        state = self.state_at(torch.cat([v, h2], 1))
+        log_weights = bernoulli_log_prob(v.double(), start_bias[:width].double())
+        for beta_from, beta_to in pairwise(schedule):
+            state = self._clamped_transition(state, beta_from, generator)
+            log_weights += self.log_ratio(state, beta_from, beta_to)
+            on_step()
+        return state, log_weights
+
+    def _clamped_transition(
+        self, state: VisibleState, beta: float, generator: torch.Generator
+    ) -> VisibleState:
+        """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
+        width = self.num_visible
+        h1 = bernoulli(torch.sigmoid(state.hidden_input * beta), generator)
+        bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)[width:]
+        logits = torch.addmm(bias, h1, self._to_visible_b[:, width:], alpha=beta)
+        h2 = bernoulli(logits.sigmoid_(), generator)
+        return self.state_at(torch.cat([state.v[:, :width], h2], 1))
+
+
+class DBNPath(BaseRatePath):
+    """From independent units to the top RBM of a DBN. States are those of that RBM: h^{L-1}.
+
+    An AIS estimate along this path is one of ln Z of the top RBM, which is that of the DBN.
+
+    Parameters
+    ----------
+    dbn : DBN
+        The target.
+    visible_bias : array or Tensor, shape [M_{L-1}], optional
+        Biases of the start, for instance `base_rate_bias(dbn.recognize(train, generator)[-1])`. None: zero, the uniform
+        start, which is all that the RAISE paper has for DBNs.
+
+    Raises
+    ------
+    ValueError
+        If `visible_bias` has another length or holds NaN or infinite values.
+    """
+
+    def __init__(self, dbn: DBN, visible_bias: object | None = None) -> None:
+        super().__init__(dbn.top, visible_bias)
+        self._dbn = dbn
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units of the DBN, D."""
+        return self._dbn.num_visible
+
+    def begin_reverse(
+        self,
+        v: Tensor,
+        schedule: Sequence[float],
+        generator: torch.Generator,
+        on_step: Callable[[], object],
+    ) -> tuple[VisibleState, Tensor]:
+        """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains]."""
+        v = v.to(self.device, self.dtype)
+        hidden = self._dbn.recognize(v, generator)
+        log_weights = self._dbn.log_joint_unnormalized(v, hidden).double()
+        log_weights -= self._dbn.log_recognition(v, hidden).double()
+        state = self.state_at([v, *hidden][-1])
+        return state, log_weights - self.log_z_start

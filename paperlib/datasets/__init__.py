@@ -1,0 +1,21 @@
+"""Images of handwritten characters, binarisation, and the base rates of a training set.
+
+`load_digits` is bundled with scikit-learn and needs no network. `load_mnist` and `load_omniglot` look in the folder named by the
+environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if it is in neither.
+"""
+
+from paperlib.datasets.binarization import base_rate_bias, binarize
+from paperlib.datasets.digits import load_digits
+from paperlib.datasets.images import ImageDataset, cache_folder
+from paperlib.datasets.mnist import load_mnist
+from paperlib.datasets.omniglot import load_omniglot
+
+__all__ = [
+    "ImageDataset",
+    "base_rate_bias",
+    "binarize",
+    "cache_folder",
+    "load_digits",
+    "load_mnist",
+    "load_omniglot",
+]

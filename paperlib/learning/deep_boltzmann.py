@@ -1,0 +1,301 @@
+"""Learning deep Boltzmann machines: greedy pre-training, then mean field against persistent chains.
+
+Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1' and h1 h2', under the posterior
+and under the model. The first is taken under the mean-field approximation of the posterior, the second at the states of Gibbs chains
+that go on from one update to the next (PCD). It is therefore the gradient of the mean-field bound, as far as the chains keep up.
+
+Pre-training learns the two layers as RBMs whose inputs are doubled where, in the DBM, a layer hears from both sides: h1 from
+v and from h2. Without it, learning the joint model from small random weights rarely leaves the place where h2 does nothing.
+
+If unsure: the defaults, which are close to what the authors published elsewhere. Served chapter: 10-deep-boltzmann-machines.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from paperlib import storage
+from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
+from paperlib.models import DBM
+from paperlib.models.files import read_arrays, read_metadata, write_safetensors
+from paperlib.numerics import bernoulli, seeded_generator
+from paperlib.validation import require_binary, require_count, require_shape
+
+_TENSORS = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
+
+
+@dataclass(frozen=True)
+class DeepBoltzmannLearning:
+    """A training recipe.
+
+    Attributes
+    ----------
+    pretraining_1, pretraining_2 : ContrastiveDivergence
+        Of the two layers as RBMs, which say how many hidden units there are; doubled inputs are put in here.
+    epochs : int
+        Passes through the training set with both layers together.
+    chains : int
+        Persistent Gibbs chains.
+    gibbs_steps : int
+        Steps of every chain between two updates.
+    mean_field_updates : int
+        Updates of both layers' means for every minibatch.
+    batch_size, weight_cost : int, float
+        Size of a minibatch; L2 penalty on the weights.
+    learning_rate : float
+        At the first update; it falls linearly to zero at the last one.
+    momentum : float
+        Share of the last step in the next.
+    """
+
+    pretraining_1: ContrastiveDivergence
+    pretraining_2: ContrastiveDivergence
+    epochs: int
+    chains: int = 100
+    gibbs_steps: int = 5
+    mean_field_updates: int = 10
+    batch_size: int = 100
+    learning_rate: float = 0.005
+    weight_cost: float = 0.0002
+    momentum: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "chains", "gibbs_steps", "mean_field_updates", "batch_size"):
+            require_count(name, getattr(self, name))
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate: expected a positive number, got {self.learning_rate}")
+        if not 0 <= self.weight_cost < math.inf:
+            raise ValueError(
+                f"weight_cost: expected a number of at least 0, got {self.weight_cost}"
+            )
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+
+    @property
+    def summary(self) -> str:
+        """The recipe in a line."""
+        return (
+            f"{self.pretraining_1.num_hidden:,} and {self.pretraining_2.num_hidden:,} hidden, pre-trained for "
+            f"{self.pretraining_1.epochs} and {self.pretraining_2.epochs} epochs of CD, then {self.epochs} epochs of "
+            f"mean field and PCD, {self.chains} chains of {self.gibbs_steps} steps, rate {self.learning_rate:g} to 0"
+        )
+
+
+def pretrain_dbm(
+    train: Tensor,
+    recipe: DeepBoltzmannLearning,
+    seed: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    progress: bool | None = None,
+) -> DBM:
+    """The DBM that greedy pre-training alone gives; arguments as in `train_dbm`."""
+    options = {"dtype": dtype, "device": device, "progress": progress}
+    # h1 will hear from h2 what it now hears from v a second time, and h2's input to h1 likewise.
+    lower = replace(recipe.pretraining_1, upward_factor=2)
+    upper = replace(recipe.pretraining_2, downward_factor=2)
+    first, _ = train_rbm(train, lower, seed, **options)
+    # What the first layer passes up are draws given its doubled input.
+    doubled = type(first)(2 * first.weights, first.visible_bias, first.hidden_bias)
+    second, _ = train_rbm(train, upper, seed + 1, layers_below=[doubled], **options)
+    return DBM(
+        first.weights, second.weights, first.visible_bias, first.hidden_bias, second.hidden_bias
+    )
+
+
+def train_dbm(
+    train: Tensor,
+    recipe: DeepBoltzmannLearning,
+    seed: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_epoch: Callable[[int, DBM], None] | None = None,
+    progress: bool | None = None,
+) -> DBM:
+    """Train a DBM with two hidden layers on binary data.
+
+    Parameters
+    ----------
+    train : Tensor, shape [N, D]
+        Binary training data of any type.
+    recipe : DeepBoltzmannLearning
+        What to do.
+    seed : int
+        Of the first layer's pre-training; the second's and the joint training's follow it.
+    dtype, device
+        Of the computation and of the result.
+    checkpoint : path, optional
+        A `.safetensors` file, written after pre-training and after every epoch. If it exists, training resumes from it and
+        ends with the identical result.
+    on_epoch : callable, optional
+        Called with the epoch (from 1) and a copy of the model after each epoch of joint training.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    DBM
+        The trained model.
+
+    Raises
+    ------
+    ValueError
+        If the data are not binary, training diverges, or the checkpoint is damaged or belongs to another recipe, seed, type
+        or data.
+    """
+    require_shape("train", train, [None, None])
+    require_binary("train", train)
+    data = train.to(torch.uint8).contiguous()
+    signature = {
+        "recipe": json.dumps(asdict(recipe), sort_keys=True),
+        "seed": str(seed),
+        "dtype": str(dtype),
+        "data_sha256": storage.sha256(data.cpu().numpy().tobytes()),
+    }
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and path.exists():
+        state = _load_checkpoint(path, signature, torch.device(device))
+    else:
+        pretrained = pretrain_dbm(data, recipe, seed, dtype=dtype, device=device, progress=progress)
+        state = _initial_state(pretrained, data, recipe, seed + 2)
+        if path is not None:
+            _save_checkpoint(path, state, signature)
+
+    batches = math.ceil(len(data) / recipe.batch_size)
+    updates = recipe.epochs * batches
+    with tqdm(
+        total=updates,
+        initial=state.epochs_done * batches,
+        unit="update",
+        desc=f"DBM {data.shape[1]}-{recipe.pretraining_1.num_hidden}-{recipe.pretraining_2.num_hidden}",
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for epoch in range(state.epochs_done + 1, recipe.epochs + 1):
+            order = torch.randperm(len(data), generator=state.generator, device=state.device)
+            for number, indices in enumerate(order.split(recipe.batch_size)):
+                batch = data[indices.to(data.device)].to(state.device, state.dtype)
+                done = (epoch - 1) * batches + number
+                _update(state, recipe, batch, recipe.learning_rate * (1 - done / updates))
+                bar.update()
+            if not all(bool(torch.isfinite(p).all()) for p in state.parameters):
+                raise ValueError(
+                    f"learning_rate: expected a rate at which training stays finite, but it diverged in epoch {epoch} "
+                    f"with {recipe.learning_rate}"
+                )
+            state.epochs_done = epoch
+            if path is not None:
+                _save_checkpoint(path, state, signature)
+            if on_epoch is not None:
+                on_epoch(epoch, DBM(*(parameter.clone() for parameter in state.parameters)))
+    return DBM(*state.parameters)
+
+
+@dataclass
+class _TrainingState:
+    """Everything that the next epoch depends on."""
+
+    parameters: tuple[Tensor, ...]
+    velocities: tuple[Tensor, ...]
+    chains: Tensor  # v and h2 beside each other
+    generator: torch.Generator
+    epochs_done: int
+
+    @property
+    def device(self) -> torch.device:
+        return self.parameters[0].device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.parameters[0].dtype
+
+
+def _initial_state(
+    dbm: DBM, data: Tensor, recipe: DeepBoltzmannLearning, seed: int
+) -> _TrainingState:
+    generator = seeded_generator(seed, dbm.device)
+    parameters = tuple(getattr(dbm, name).clone() for name in _TENSORS)
+    start = torch.randint(len(data), (recipe.chains,), device=dbm.device, generator=generator)
+    v = data[start.to(data.device)].to(dbm.device, dbm.dtype)
+    h2 = bernoulli(torch.sigmoid(dbm.mean_field(v).logits_2), generator)
+    return _TrainingState(
+        parameters,
+        tuple(torch.zeros_like(parameter) for parameter in parameters),
+        torch.cat([v, h2], 1),
+        generator,
+        0,
+    )
+
+
+def _update(
+    state: _TrainingState, recipe: DeepBoltzmannLearning, batch: Tensor, rate: float
+) -> None:
+    """One update of all parameters in place."""
+    dbm = DBM(*state.parameters)
+    field = dbm.mean_field(batch, max_updates=recipe.mean_field_updates, tolerance=0.0)
+    positive = batch, torch.sigmoid(field.logits_1), torch.sigmoid(field.logits_2)
+
+    joint = dbm.joint_rbm
+    for _ in range(recipe.gibbs_steps):
+        state.chains = joint.gibbs_step(state.chains, state.generator)
+    v, h2 = state.chains.split([dbm.num_visible, dbm.num_hidden_2], dim=1)
+    # h1 by its probabilities, which have less noise than a draw
+    negative = v, joint.hidden_probs(state.chains), h2
+
+    gradients = _statistics(*positive)
+    for gradient, expected in zip(gradients, _statistics(*negative), strict=True):
+        gradient -= expected
+    for parameter, velocity, gradient in zip(
+        state.parameters, state.velocities, gradients, strict=True
+    ):
+        if parameter.ndim == 2:
+            gradient.sub_(parameter, alpha=recipe.weight_cost)
+        velocity.mul_(recipe.momentum).add_(gradient, alpha=rate)
+        parameter.add_(velocity)
+
+
+def _statistics(v: Tensor, h1: Tensor, h2: Tensor) -> list[Tensor]:
+    """Averages of v h1', h1 h2', v, h1 and h2 over a batch."""
+    count = len(v)
+    return [v.T @ h1 / count, h1.T @ h2 / count, v.mean(0), h1.mean(0), h2.mean(0)]
+
+
+def _save_checkpoint(path: Path, state: _TrainingState, signature: dict[str, str]) -> None:
+    tensors = dict(zip(_TENSORS, state.parameters, strict=True))
+    tensors |= {f"velocity_{name}": t for name, t in zip(_TENSORS, state.velocities, strict=True)}
+    tensors |= {"chains": state.chains, "generator": state.generator.get_state()}
+    write_safetensors(path, tensors, signature | {"epochs_done": str(state.epochs_done)})
+
+
+def _load_checkpoint(path: Path, signature: dict[str, str], device: torch.device) -> _TrainingState:
+    try:
+        metadata, tensors = read_metadata(path), dict(read_arrays(path))
+    except ValueError as error:
+        raise ValueError(
+            f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
+        ) from error
+    for key, value in signature.items():
+        if metadata.get(key) != value:
+            raise ValueError(
+                f"checkpoint: expected {key} {value}, got {metadata.get(key)} in {path}; remove it to start anew"
+            )
+    generator = torch.Generator(device)
+    generator.set_state(tensors["generator"])
+    return _TrainingState(
+        tuple(tensors[name].to(device) for name in _TENSORS),
+        tuple(tensors[f"velocity_{name}"].to(device) for name in _TENSORS),
+        tensors["chains"].to(device),
+        generator,
+        int(metadata["epochs_done"]),
+    )

@@ -1,0 +1,316 @@
+"""The deep Boltzmann machine (DBM) with two hidden layers (Salakhutdinov & Hinton 2009): every connection is undirected.
+
+    E(v, h1, h2) = - v' W1 h1 - h1' W2 h2 - b' v - a1' h1 - a2' h2
+
+The layers alternate: given h1, the visible units and h2 are independent of each other. A DBM is therefore an RBM whose hidden
+units are h1 and whose "visible" ones are v and h2 together, `joint_rbm`, and all that is known of RBMs applies, block Gibbs sampling,
+enumeration of a small h1 and annealing included. What is new is that h2 is not observed: neither ln p*(v) nor the
+posterior p(h1, h2 | v) can be computed. Mean field approximates the posterior by independent units,
+Salakhutdinov & Hinton's fixed points
+
+    m1 = s(W1' v + W2 m2 + a1),      m2 = s(W2' m1 + a2),
+
+and it turns into a lower bound on ln p*(v), or into a proposal for importance sampling (RAISE paper, section 5.2).
+
+Served chapter: 10-deep-boltzmann-machines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from paperlib.models.files import read_tensors, tensors_checksum, write_safetensors
+from paperlib.models.rbm import RBM
+from paperlib.numerics import (
+    bernoulli,
+    bernoulli_entropy,
+    bernoulli_log_prob,
+    log_mean_exp,
+    resolve_generator,
+    softplus,
+)
+from paperlib.validation import (
+    as_float_tensor,
+    require_binary,
+    require_count,
+    require_finite,
+    require_shape,
+    require_width,
+)
+
+_TENSOR_NAMES = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
+# Test vectors times draws handled at once.
+_BLOCK = 5_000
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """A factorial approximation of the posterior of both hidden layers, for a batch of visible vectors.
+
+    Attributes
+    ----------
+    logits_1, logits_2 : Tensor, shapes [N, M1], [N, M2]
+        Logits of the means of h1 and h2.
+    residuals : Tensor, shape [N]
+        Largest change of a mean in the last update of each case.
+    tolerance : float
+        What counts as converged.
+    warnings : tuple of str
+        How many cases have not converged, and by how much; empty if all have.
+    """
+
+    logits_1: Tensor
+    logits_2: Tensor
+    residuals: Tensor
+    tolerance: float
+
+    @property
+    def converged(self) -> Tensor:
+        """Which cases have converged, bool [N]."""
+        return self.residuals <= self.tolerance
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence that says how many cases have not converged and by how much; empty if all have."""
+        missing = int((~self.converged).sum())
+        if missing == 0:
+            return ()
+        return (
+            f"Mean field has not converged for {missing} of {len(self.residuals)} cases: a mean still moves by up to "
+            f"{self.residuals.max().item():.1g} (tolerance {self.tolerance:g}). Allow more updates.",
+        )
+
+
+class DBM:
+    """A deep Boltzmann machine with two layers of binary hidden units.
+
+    Parameters
+    ----------
+    weights_1 : array or Tensor, shape [D, M1]
+        Interaction of v with h1.
+    weights_2 : array or Tensor, shape [M1, M2]
+        Interaction of h1 with h2.
+    visible_bias, hidden_bias_1, hidden_bias_2 : array or Tensor, shapes [D], [M1], [M2]
+        b, a1 and a2.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a parameter is NaN or infinite.
+    """
+
+    def __init__(
+        self,
+        weights_1: object,
+        weights_2: object,
+        visible_bias: object,
+        hidden_bias_1: object,
+        hidden_bias_2: object,
+    ) -> None:
+        self.weights_1 = as_float_tensor("weights_1", weights_1)
+        require_shape("weights_1", self.weights_1, [None, None])
+        dtype, device = self.weights_1.dtype, self.weights_1.device
+        num_visible, num_hidden_1 = self.weights_1.shape
+        self.weights_2 = as_float_tensor("weights_2", weights_2, dtype).to(device)
+        require_shape("weights_2", self.weights_2, [num_hidden_1, None])
+        lengths = (num_visible, num_hidden_1, self.weights_2.shape[1])
+        biases = (visible_bias, hidden_bias_1, hidden_bias_2)
+        for name, value, length in zip(_TENSOR_NAMES[2:], biases, lengths, strict=True):
+            bias = as_float_tensor(name, value, dtype).to(device)
+            require_shape(name, bias, [length])
+            setattr(self, name, bias)
+        for name in _TENSOR_NAMES:
+            require_finite(name, getattr(self, name))
+
+    def __repr__(self) -> str:
+        sizes = f"{self.num_visible}-{self.num_hidden_1}-{self.num_hidden_2}"
+        return f"DBM({sizes}, {self.dtype}, {self.device})"
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self.weights_1.shape[0]
+
+    @property
+    def num_hidden_1(self) -> int:
+        """Number of units of the first hidden layer, M1."""
+        return self.weights_1.shape[1]
+
+    @property
+    def num_hidden_2(self) -> int:
+        """Number of units of the second hidden layer, M2."""
+        return self.weights_2.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the parameters."""
+        return self.weights_1.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the parameters."""
+        return self.weights_1.device
+
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> DBM:
+        """The same model on another device or in another floating-point type."""
+        return DBM(*(getattr(self, name).to(device=device, dtype=dtype) for name in _TENSOR_NAMES))
+
+    @property
+    def joint_rbm(self) -> RBM:
+        """The same joint distribution as an RBM: visible units (v, h2), D + M2 of them, hidden units h1."""
+        return RBM(
+            torch.cat([self.weights_1, self.weights_2.T]),
+            torch.cat([self.visible_bias, self.hidden_bias_2]),
+            self.hidden_bias_1,
+        )
+
+    def energy(self, v: Tensor, h1: Tensor, h2: Tensor) -> Tensor:
+        """E(v, h1, h2) in nats; leading dimensions broadcast."""
+        return (
+            -((v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1) * h1).sum(-1)
+            - v @ self.visible_bias
+            - h2 @ self.hidden_bias_2
+        )
+
+    def log_unnormalized_joint(self, v: Tensor, h2: Tensor) -> Tensor:
+        """ln sum_h1 exp(-E(v, h1, h2)) in nats; `v` [..., D] and `h2` [..., M2] give [...]."""
+        require_width("v", v, self.num_visible)
+        require_width("h2", h2, self.num_hidden_2)
+        hidden_input = v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1
+        return v @ self.visible_bias + h2 @ self.hidden_bias_2 + softplus(hidden_input).sum(-1)
+
+    def mean_field(self, v: Tensor, max_updates: int = 200, tolerance: float = 1e-5) -> MeanField:
+        """Fixed points of mean field, by alternating updates of both layers from h2 at its bias.
+
+        Parameters
+        ----------
+        v : Tensor, shape [N, D]
+            Visible vectors.
+        max_updates : int
+            Updates of both layers at most.
+        tolerance : float
+            A case has converged when no mean moves by more.
+
+        Returns
+        -------
+        MeanField
+            Its `warnings` name the cases that have not converged. Every update is the optimum of one layer given the
+            other, so that the bound of `log_unnormalized_bound` never falls.
+        """
+        require_shape("v", v, [None, self.num_visible])
+        updates = require_count("max_updates", max_updates)
+        bottom_up = v.to(self.dtype) @ self.weights_1 + self.hidden_bias_1
+        logits_2 = self.hidden_bias_2.expand(len(v), -1)
+        means_2 = torch.sigmoid(logits_2)
+        for _ in range(updates):
+            logits_1 = bottom_up + means_2 @ self.weights_2.T
+            logits_2 = torch.sigmoid(logits_1) @ self.weights_2 + self.hidden_bias_2
+            updated = torch.sigmoid(logits_2)
+            residuals = (updated - means_2).abs().amax(-1)
+            means_2 = updated
+            if bool((residuals <= tolerance).all()):
+                break
+        return MeanField(logits_1, logits_2, residuals, tolerance)
+
+    def log_unnormalized_bound(self, v: Tensor, mean_field: MeanField | None = None) -> Tensor:
+        """The mean-field lower bound on ln p*(v), with h1 summed out at its optimum; float64 [N], in nats.
+
+        max over Q(h1) of E_Q[-E] + H(Q1) + H(Q2) for the given means of h2:  b'v + a2'm2 + sum softplus(W1'v + W2 m2 + a1) + H(m2).
+        """
+        field = self.mean_field(v) if mean_field is None else mean_field
+        means = torch.sigmoid(field.logits_2)
+        energy = self.log_unnormalized_joint(v.to(self.dtype), means)
+        return (energy + bernoulli_entropy(field.logits_2)).double()
+
+    def log_unnormalized(
+        self,
+        v: Tensor,
+        num_samples: int = 500,
+        generator: torch.Generator | None = None,
+        mean_field: MeanField | None = None,
+    ) -> Tensor:
+        """Estimate ln p*(v) by importance sampling of h2 from its mean field, h1 summed out (RAISE paper, section 5.2).
+
+        Parameters
+        ----------
+        v : Tensor, shape [N, D]
+            Binary vectors of any type.
+        num_samples : int
+            Draws of h2 for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average.
+        generator : torch.Generator, optional
+            Source of randomness; a fresh one by default.
+        mean_field : MeanField, optional
+            That of `v`, if known.
+
+        Returns
+        -------
+        Tensor
+            float64 [N], in nats.
+
+        Raises
+        ------
+        ValueError
+            If `v` is not binary, is empty or has another width, or `num_samples` is not a whole number of at least 1.
+        """
+        require_shape("v", v, [None, self.num_visible])
+        require_binary("v", v)
+        draws = require_count("num_samples", num_samples)
+        generator = resolve_generator(generator, self.device)
+        cases = v.to(self.device, self.dtype)
+        logits = (self.mean_field(cases) if mean_field is None else mean_field).logits_2
+        estimates = []
+        size = max(1, _BLOCK // draws)
+        for block, block_logits in zip(cases.split(size), logits.split(size), strict=True):
+            proposal = block_logits.repeat_interleave(draws, 0)
+            h2 = bernoulli(torch.sigmoid(proposal), generator)
+            log_weights = self.log_unnormalized_joint(block.repeat_interleave(draws, 0), h2)
+            log_weights = log_weights - bernoulli_log_prob(h2, proposal)
+            estimates.append(log_mean_exp(log_weights.double().view(-1, draws)))
+        return torch.cat(estimates)
+
+    def checksum(self) -> str:
+        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
+        return tensors_checksum(getattr(self, name) for name in _TENSOR_NAMES)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        metadata: Mapping[str, str] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        """Write the parameters as `.safetensors`; see `RBM.save`.
+
+        Raises
+        ------
+        ValueError
+            For another suffix, or a parameter that overflows `dtype`.
+        """
+        path = Path(path)
+        if path.suffix != ".safetensors":
+            raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
+        write_safetensors(
+            path, {name: getattr(self, name) for name in _TENSOR_NAMES}, metadata, dtype
+        )
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBM:
+        """Read a model that `save` wrote; `dtype` as in `RBM.load`.
+
+        Raises
+        ------
+        ValueError
+            If the file is missing, damaged, of another format, or its arrays do not make a DBM.
+        """
+        path = Path(path)
+        arrays = read_tensors(path, _TENSOR_NAMES)
+        try:
+            model = DBM(*(arrays[name] for name in _TENSOR_NAMES))
+        except ValueError as error:
+            raise ValueError(f"path: expected a DBM in {path}: {error}") from error
+        return model if dtype is None else model.to(dtype=dtype)

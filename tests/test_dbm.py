@@ -1,0 +1,226 @@
+"""DBMs, and RAISE on paths to DBMs and DBNs, against sums over every state and products of transition matrices."""
+
+import math
+
+import pytest
+import torch
+from enumeration import (
+    WeightlessRBM,
+    all_states,
+    bernoulli_table,
+    log_z,
+    random_rbm,
+    transition_matrix,
+)
+
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, uniform_betas
+from paperlib.estimators import ais, exact_log_z, raise_log_prob
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+
+def random_dbm(num_visible, num_hidden_1, num_hidden_2, seed, scale=1.0):
+    generator = seeded_generator(seed)
+    shapes = [
+        (num_visible, num_hidden_1),
+        (num_hidden_1, num_hidden_2),
+        (num_visible,),
+        (num_hidden_1,),
+        (num_hidden_2,),
+    ]
+    return DBM(*(scale * torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))
+
+
+DBM_ = random_dbm(3, 3, 2, 0)
+V, H1, H2 = all_states(3), all_states(3), all_states(2)
+BIAS = torch.tensor([0.5, -1.0, 0.3], dtype=torch.float64)
+
+
+def negative_energies(dbm):
+    """-E for every state: [2^D, 2^M1, 2^M2], written down from the definition."""
+    v, h1, h2 = (all_states(n) for n in (dbm.num_visible, dbm.num_hidden_1, dbm.num_hidden_2))
+    return (
+        torch.einsum("ai,ij,bj->ab", v, dbm.weights_1, h1)[:, :, None]
+        + torch.einsum("bj,jk,ck->bc", h1, dbm.weights_2, h2)[None]
+        + (v @ dbm.visible_bias)[:, None, None]
+        + (h1 @ dbm.hidden_bias_1)[None, :, None]
+        + (h2 @ dbm.hidden_bias_2)[None, None, :]
+    )
+
+
+def test_energies_and_sums():
+    table = negative_energies(DBM_)
+    ours = -DBM_.energy(V[:, None, None], H1[None, :, None], H2[None, None])
+    torch.testing.assert_close(ours, table, rtol=0, atol=1e-13)
+    joint = DBM_.log_unnormalized_joint(V[:, None], H2[None])
+    torch.testing.assert_close(joint, table.logsumexp(1), rtol=0, atol=1e-13)
+    assert exact_log_z(DBM_.joint_rbm) == pytest.approx(
+        table.flatten().logsumexp(0).item(), abs=1e-12
+    )
+
+
+def test_mean_field_is_a_fixed_point_and_a_bound():
+    truth = negative_energies(DBM_).logsumexp((1, 2))
+    field = DBM_.mean_field(V, tolerance=1e-12)
+    means_1, means_2 = torch.sigmoid(field.logits_1), torch.sigmoid(field.logits_2)
+    again = torch.sigmoid(V @ DBM_.weights_1 + means_2 @ DBM_.weights_2.T + DBM_.hidden_bias_1)
+    torch.testing.assert_close(again, means_1, rtol=0, atol=1e-11)
+    assert bool(field.converged.all())
+    assert field.warnings == ()
+    bound = DBM_.log_unnormalized_bound(V, field)
+    # the same bound from the definition: E_Q[-E] + H(Q), both layers factorial
+    q = bernoulli_table(means_1, H1)[:, :, None] * bernoulli_table(means_2, H2)[:, None, :]
+    direct = (q * (negative_energies(DBM_) - q.log())).sum((1, 2))
+    torch.testing.assert_close(bound, direct, rtol=0, atol=1e-9)
+    assert (bound < truth).all()
+
+
+def test_mean_field_never_lowers_the_bound():
+    strong = random_dbm(4, 5, 4, 3, scale=3)
+    v = all_states(4)
+    bounds = torch.stack(
+        [
+            strong.log_unnormalized_bound(v, strong.mean_field(v, updates, 1e-14))
+            for updates in range(1, 40)
+        ]
+    )
+    assert (bounds.diff(dim=0) > -1e-10).all()
+    assert (bounds[-1] > bounds[0] + 0.1).any()
+
+
+def test_mean_field_says_what_has_not_converged():
+    field = random_dbm(4, 5, 4, 3, scale=3).mean_field(all_states(4), max_updates=2)
+    missing = int((~field.converged).sum())
+    assert missing > 0
+    assert f"not converged for {missing} of 16 cases" in field.warnings[0]
+
+
+def test_importance_sampling_of_the_posterior():
+    truth = negative_energies(DBM_).logsumexp((1, 2))
+    count = 200_000
+    estimate = DBM_.log_unnormalized(V, count, seeded_generator(1))
+    # weights of a factorial proposal on four states of h2 vary little: 2e-3 is four standard errors and more
+    torch.testing.assert_close(estimate, truth, rtol=0, atol=5e-3)
+    assert (DBM_.log_unnormalized_bound(V) <= estimate + 5e-3).all()
+    # the logarithm of a single weight is too low on average, by the divergence from the proposal to the posterior
+    singles = DBM_.log_unnormalized(V.repeat_interleave(5_000, 0), 1, seeded_generator(2)).view(
+        8, -1
+    )
+    q = bernoulli_table(torch.sigmoid(DBM_.mean_field(V).logits_2), H2)
+    expected = (q * (DBM_.log_unnormalized_joint(V[:, None], H2[None]) - q.log())).sum(1)
+    assert (expected < truth).all()
+    error = singles.std(1) / math.sqrt(5_000)
+    assert ((singles.mean(1) - expected).abs() < 4 * error).all()
+
+
+def annealing_model(rbm, bias, betas):
+    """p_ann over the visible units of an RBM: the start's distribution times T_1 ... T_K."""
+    probs = torch.softmax(all_states(rbm.num_visible) @ bias, 0)
+    for beta in betas.tolist()[1:]:
+        probs = probs @ transition_matrix(WeightlessRBM(bias), rbm, beta)
+    return probs
+
+
+def check_mean_weights(path, v, truth, betas, chains, seed):
+    weights = raise_log_prob(path, v, betas, chains, seeded_generator(seed)).log_weights.exp()
+    error = weights.std(1) / math.sqrt(chains)
+    # eight vectors: beyond 4 standard errors with probability 5e-4
+    assert ((weights.mean(1) - truth).abs() < 4 * error).all()
+    assert abs(weights.mean(1).sum() - 1) < 4 * error.square().sum().sqrt()
+    assert (weights.log().mean(1) < truth.log()).all()
+
+
+@pytest.mark.parametrize("bias", [None, BIAS], ids=["uniform", "base rates"])
+@pytest.mark.parametrize("steps", [1, 2, 6])
+def test_raise_for_dbms(bias, steps):
+    """Algorithm 3: the mean weight is p_ann(v), h2 summed out of the joint annealing model."""
+    betas = uniform_betas(steps)
+    start = torch.cat([torch.zeros(3).double() if bias is None else bias, torch.zeros(2).double()])
+    truth = annealing_model(DBM_.joint_rbm, start, betas).view(8, 4).sum(1)
+    check_mean_weights(DBMPath(DBM_, bias), V, truth, betas, 20_000, steps)
+
+
+DBNS = [
+    DBN([random_rbm(3, 4, 5), random_rbm(4, 3, 6)]),
+    DBN([random_rbm(3, 2, 7), random_rbm(2, 4, 8), random_rbm(4, 2, 9)]),
+]
+
+
+@pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
+@pytest.mark.parametrize("steps", [1, 4])
+def test_raise_for_dbns(dbn, steps):
+    """Section 3.3: p_ann of the top RBM, passed down through the directed layers."""
+    betas = uniform_betas(steps)
+    probs = annealing_model(dbn.top, torch.zeros(dbn.top.num_visible).double(), betas)
+    for layer in reversed(dbn.directed):
+        conditional = torch.sigmoid(
+            all_states(layer.num_hidden) @ layer.weights.T + layer.visible_bias
+        )
+        probs = probs @ bernoulli_table(conditional, all_states(layer.num_visible))
+    check_mean_weights(DBNPath(dbn), V, probs, betas, 20_000, 10 + steps)
+
+
+@pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
+def test_importance_sampling_for_dbns(dbn):
+    widths = [layer.num_hidden for layer in dbn.directed]
+    hidden = all_states(sum(widths)).split(widths, dim=-1)
+    truth = dbn.log_joint_unnormalized(V[:, None], [h[None] for h in hidden]).logsumexp(1)
+    log_q = dbn.log_recognition(
+        V[:, None].expand(-1, len(hidden[0]), -1), [h.expand(8, -1, -1) for h in hidden]
+    )
+    torch.testing.assert_close(log_q.exp().sum(1), torch.ones(8).double(), rtol=0, atol=1e-12)
+    draws = 100_000
+    parts = torch.stack([dbn.log_unnormalized(V, draws, seeded_generator(s)) for s in range(10)])
+    error = parts.exp().std(0) / math.sqrt(10)
+    # ten repetitions: Student's t with 9 degrees of freedom exceeds 6.5 with probability 1e-4
+    assert ((parts.exp().mean(0) - truth.exp()).abs() < 6.5 * error).all()
+
+
+def test_ais_for_deep_paths():
+    estimate = ais(DBMPath(DBM_), uniform_betas(30), 5_000, seeded_generator(2))
+    truth = negative_energies(DBM_).flatten().logsumexp(0).item()
+    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
+    top = ais(DBNPath(DBNS[0]), uniform_betas(30), 5_000, seeded_generator(3))
+    assert abs(math.expm1(top.log_z - log_z(DBNS[0].top))) < 4 * top.relative_std
+
+
+def test_one_layer_is_ordinary_raise():
+    rbm = random_rbm(3, 4, 12)
+    betas = uniform_betas(5)
+    ours = raise_log_prob(DBNPath(DBN([rbm])), V, betas, 10, seeded_generator(0))
+    plain = raise_log_prob(BaseRatePath(rbm), V, betas, 10, seeded_generator(0))
+    assert torch.equal(ours.log_weights, plain.log_weights)
+
+
+def test_files(tmp_path):
+    path = tmp_path / "dbm.safetensors"
+    DBM_.save(path, metadata={"id": "x"})
+    assert DBM.load(path).checksum() == DBM_.checksum()
+    assert DBM.load(path, dtype=torch.float32).dtype == torch.float32
+    RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(tmp_path / "rbm.safetensors")
+    with pytest.raises(ValueError, match="path: expected the arrays weights_1"):
+        DBM.load(tmp_path / "rbm.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: DBM(torch.zeros(3, 2), torch.zeros(3, 2), torch.zeros(3), torch.zeros(2), torch.zeros(2)),
+            r"weights_2: expected shape \[2, any\], got \[3, 2\]",
+        ),
+        (
+            lambda: DBM(torch.zeros(3, 2), torch.zeros(2, 4), torch.zeros(3), torch.zeros(2), torch.zeros(2)),
+            r"hidden_bias_2: expected shape \[4\]",
+        ),
+        (lambda: DBM_.log_unnormalized(V / 2), "v: expected only 0 and 1"),
+        (lambda: DBM_.log_unnormalized(V[:, :2]), r"v: expected shape \[any, 3\]"),
+        (lambda: DBM_.mean_field(V, max_updates=0), "max_updates: expected a whole number"),
+        (lambda: DBMPath(DBM_, torch.zeros(5)), r"visible_bias: expected shape \[3\]"),
+        (lambda: raise_log_prob(DBMPath(DBM_), all_states(5), [0, 1], 1), r"v: expected shape \[any, 3\]"),
+        (lambda: raise_log_prob(DBNPath(DBNS[0]), all_states(4), [0, 1], 1), r"v: expected shape \[any, 3\]"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
