@@ -93,6 +93,35 @@ def test_a_separated_mixture_is_found_again():
     )
 
 
+def test_starts_at_images_keep_every_component_and_starts_at_noise_do_not():
+    # 30 templates inside a wide border that is always off, as in MNIST: whatever the image, the components whose noise is
+    # lowest there win the first step
+    templates = 5 * torch.randn(30, 40, dtype=torch.float64, generator=seeded_generator(8)) - 5
+    truth = BernoulliMixture(templates, torch.zeros(30))
+    data = truth.sample(2_000, seeded_generator(9)).to(torch.uint8)
+    data = torch.nn.functional.pad(data, (0, 200))
+    used = {}
+    for start in ("images", "noise"):
+        recipe = MixtureEM(30, smoothing=0.1, max_iterations=10, start=start)
+        found, _ = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
+        used[start] = int((found.log_mixing_weights.exp() > 1 / 2_000).sum())
+    assert used["images"] >= 25
+    assert used["noise"] <= 15
+
+
+def test_the_first_objective_from_images_by_the_definition():
+    data = V[torch.tensor([0, 3, 12, 15, 7])]
+    recipe = MixtureEM(5, smoothing=1e-9, max_iterations=1)
+    _, objectives = train_mixture(data, recipe, 0, dtype=torch.float64, progress=False)
+    # as many components as images: every image is drawn, in whatever order
+    base_rates = (data.sum(0) + 0.5) / 6
+    expected = 0.0
+    for v in data:
+        probs = (base_rates + data) / 2
+        expected += (probs**v * (1 - probs) ** (1 - v)).prod(1).mean().log().item() / 5
+    assert objectives[0] == pytest.approx(expected, abs=1e-7)  # the smoothing's share is 2e-8
+
+
 def test_restarts_keep_the_best_and_empty_components_do_no_harm():
     data = torch.zeros(20, 5, dtype=torch.uint8)
     data[10:] = 1
@@ -143,6 +172,8 @@ def test_files(tmp_path):
         (lambda: MixtureEM(0), "num_components: expected a whole number"),
         (lambda: MixtureEM(2, smoothing=0), "smoothing: expected a positive number"),
         (lambda: MixtureEM(2, tolerance=math.nan), "tolerance: expected a positive number"),
+        (lambda: MixtureEM(2, start="zero"), "start: expected one of images, noise, got 'zero'"),
+        (lambda: train_mixture(V[:3], MixtureEM(4), 0), "train: expected at least 4 images"),
         (lambda: train_mixture(V / 2, MixtureEM(2), 0), "train: expected only 0 and 1"),
         (
             lambda: choose_smoothing(V, MixtureEM(2), [], 0),

@@ -134,6 +134,10 @@ def _persistent(num_hidden: int, epochs: int) -> ContrastiveDivergence:
     )
 
 
+def _from_noise(num_components: int) -> MixtureEM:
+    return MixtureEM(num_components, smoothing=2.0, start="noise")
+
+
 # 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
 RECIPES: dict[str, Recipe] = {
     "mnist-cd1-20": Recipe("CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0),
@@ -194,13 +198,32 @@ RECIPES: dict[str, Recipe] = {
     ),
     "mnist-pcd-500": Recipe("PCD(500)", "mnist", _persistent(500, epochs=200), seed=0),
     "omniglot-pcd-1000": Recipe("PCD(1000)", "omniglot", _persistent(1_000, epochs=400), seed=0),
-    # The smoothing is the best on held-out training images.
-    "mnist-mixture-10": Recipe("MoB(10)", "mnist", MixtureEM(10, restarts=5), seed=0),
-    "mnist-mixture-100": Recipe("MoB(100)", "mnist", MixtureEM(100, restarts=2), seed=0),
-    "mnist-mixture-500": Recipe("MoB(500)", "mnist", MixtureEM(500), seed=0),
-    "digits-mixture-10": Recipe("MoB(10)", "digits", MixtureEM(10, restarts=5), seed=0),
-    "digits-mixture-20": Recipe("MoB(20)", "digits", MixtureEM(20, restarts=5), seed=0),
-    "digits-mixture-50": Recipe("MoB(50)", "digits", MixtureEM(50, restarts=5), seed=0),
+    # Mixtures as the published numbers suggest that they were trained, one start from noise, and as held-out training images
+    # say that they should be: see `paperlib.learning.mixture_em`.
+    "mnist-mixture-10": Recipe("MoB(10)", "mnist", _from_noise(10), seed=0),
+    "mnist-mixture-100": Recipe("MoB(100)", "mnist", _from_noise(100), seed=0),
+    "mnist-mixture-500": Recipe("MoB(500)", "mnist", _from_noise(500), seed=0),
+    "mnist-mixture-10-images": Recipe(
+        "MoB(10), started at images", "mnist", MixtureEM(10, 0.1, restarts=5), seed=0
+    ),
+    "mnist-mixture-100-images": Recipe(
+        "MoB(100), started at images", "mnist", MixtureEM(100, 0.1), seed=0
+    ),
+    "mnist-mixture-500-images": Recipe(
+        "MoB(500), started at images", "mnist", MixtureEM(500, 0.1, max_iterations=60), seed=0
+    ),
+    "digits-mixture-10": Recipe("MoB(10)", "digits", _from_noise(10), seed=0),
+    "digits-mixture-20": Recipe("MoB(20)", "digits", _from_noise(20), seed=0),
+    "digits-mixture-50": Recipe("MoB(50)", "digits", _from_noise(50), seed=0),
+    "digits-mixture-10-images": Recipe(
+        "MoB(10), started at images", "digits", MixtureEM(10, 0.3, restarts=5), seed=0
+    ),
+    "digits-mixture-20-images": Recipe(
+        "MoB(20), started at images", "digits", MixtureEM(20, 0.3, restarts=5), seed=0
+    ),
+    "digits-mixture-50-images": Recipe(
+        "MoB(50), started at images", "digits", MixtureEM(50, 1.0, restarts=5), seed=0
+    ),
     # minibatches of 50: there are 1,438 training images
     "digits-cd1-12": Recipe(
         "CD1(12)", "digits", ContrastiveDivergence(12, epochs=300, batch_size=50), seed=0
