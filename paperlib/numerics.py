@@ -70,8 +70,8 @@ def bernoulli_entropy(logits: Tensor) -> Tensor:
     return (softplus(-magnitude) + magnitude * torch.sigmoid(-magnitude)).sum(-1)
 
 
-def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent draws from {0, 1} with the given probabilities, in their dtype.
+def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
+    """Independent draws with the given probabilities of being on, bool.
 
     Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results do not
     depend on the number of threads.
@@ -82,7 +82,12 @@ def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
         device=probabilities.device,
         generator=generator,
     )
-    return uniform.lt_(probabilities)
+    return uniform < probabilities
+
+
+def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
+    """Independent draws from {0, 1} with the given probabilities, in their dtype; see `draw_bits`."""
+    return draw_bits(probabilities, generator).to(probabilities.dtype)
 
 
 def resolve_generator(

@@ -93,7 +93,7 @@ def test_base_rate_start_has_its_closed_form_partition_function_and_samples():
     state = path.sample_start(50_000, seeded_generator(2))
     expected = torch.sigmoid(torch.tensor([-1.0, 0.5, 2.0, 0.0]).double())
     error = 4.5 * (expected * (1 - expected) / 50_000).sqrt()
-    assert ((state.v.mean(0) - expected).abs() < error).all()
+    assert ((path.visible(state).mean(0) - expected).abs() < error).all()
 
 
 def test_pair_path_corrects_for_different_numbers_of_hidden_units():
@@ -109,7 +109,7 @@ def test_pair_path_default_start_draws_from_model_a():
     path, rbm_a, _, _ = pair_case()
     state = path.sample_start(20_000, seeded_generator(3))
     p = rbm_a.log_unnormalized(all_states(4)).softmax(0)
-    index = (state.v * 2.0 ** torch.arange(3, -1, -1)).sum(1).long()
+    index = (path.visible(state) * 2.0 ** torch.arange(3, -1, -1)).sum(1).long()
     frequencies = torch.bincount(index, minlength=16) / 20_000
     assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
 from paperlib.models import DBM, DBN
-from paperlib.numerics import bernoulli, bernoulli_log_prob
+from paperlib.numerics import bernoulli_log_prob, draw_bits
 from paperlib.validation import as_float_tensor, require_shape
 
 
@@ -51,6 +51,7 @@ class DBMPath(BaseRatePath):
             visible_bias = torch.cat([visible, torch.zeros_like(dbm.hidden_bias_2)])
         super().__init__(dbm.joint_rbm, visible_bias)
         self._dbm = dbm
+        self._to_h2 = self._to_visible(slice(None), slice(dbm.num_visible, None))
 
     @property
     def num_visible(self) -> int:
@@ -66,9 +67,9 @@ class DBMPath(BaseRatePath):
     ) -> tuple[VisibleState, Tensor]:
         """The heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
-        v = v.to(self.device, self.dtype)
+        v = v.to(self.device, torch.bool)
         start_bias = self._visible_bias_a
-        h2 = bernoulli(torch.sigmoid(start_bias[width:]).expand(len(v), -1), generator)
+        h2 = draw_bits(torch.sigmoid(start_bias[width:]).expand(len(v), -1), generator)
         state = self.state_at(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), start_bias[:width].double())
         for beta_from, beta_to in pairwise(schedule):
@@ -82,10 +83,9 @@ class DBMPath(BaseRatePath):
     ) -> VisibleState:
         """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
         width = self.num_visible
-        h1 = bernoulli(torch.sigmoid(state.hidden_input * beta), generator)
+        h1 = draw_bits(torch.sigmoid(state.hidden_input * beta), generator)
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)[width:]
-        logits = torch.addmm(bias, h1, self._to_visible_b[:, width:], alpha=beta)
-        h2 = bernoulli(logits.sigmoid_(), generator)
+        h2 = draw_bits(self._to_h2(h1, beta, bias).sigmoid_(), generator)
         return self.state_at(torch.cat([state.v[:, :width], h2], 1))
 
 

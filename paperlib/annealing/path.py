@@ -47,6 +47,10 @@ class AnnealingPath(Protocol[State]):
         """ln f_{beta_to}(x) - ln f_{beta_from}(x) for each chain, float64 [chains]."""
         ...
 
+    def log_rounding(self, state: State, beta: float) -> Tensor:
+        """ln of f_beta itself over what fast products have rounded it to, for beta 0 or 1; float64 [chains], mostly zero."""
+        ...
+
     def transition(self, state: State, beta: float, generator: torch.Generator) -> State:
         """One step of a Markov chain that leaves p_beta invariant."""
         ...

@@ -23,9 +23,10 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.binary_products import BinaryProduct
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import bernoulli, softplus, softplus_increment
+from paperlib.numerics import bernoulli, draw_bits, softplus, softplus_increment
 from paperlib.validation import (
     as_float_tensor,
     require_binary,
@@ -44,6 +45,7 @@ class VisibleState:
     Attributes
     ----------
     v : Tensor, shape [chains, D]
+        bool.
     hidden_input : Tensor, shape [chains, M_A + M_B]
         Inputs u^A and u^B to the hidden units, not yet scaled by beta.
     bias_difference : Tensor, shape [chains]
@@ -70,31 +72,38 @@ class _RBMInterpolation:
         self._visible_bias_a = visible_bias_a
         self._visible_bias_b = rbm_b.visible_bias
         self._bias_difference = rbm_b.visible_bias - visible_bias_a
-        self._to_hidden = torch.cat([weights_a, rbm_b.weights], dim=1)
+        self._weights = torch.cat([weights_a, rbm_b.weights], dim=1)
         self._hidden_offset = torch.cat([hidden_bias_a, rbm_b.hidden_bias])
-        self._to_visible_a = weights_a.T.contiguous()
-        self._to_visible_b = rbm_b.weights.T.contiguous()
+        self._largest = self._weights.abs().max()
+        split = self._num_hidden_a
+        self._to_hidden = BinaryProduct(self._weights, self._largest)
+        self._to_visible_a = self._to_visible(slice(None, split), slice(None))
+        self._to_visible_b = self._to_visible(slice(split, None), slice(None))
+
+    def _to_visible(self, hidden: slice, visible: slice) -> BinaryProduct:
+        """Products with the weights from some hidden to some visible units."""
+        return BinaryProduct(self._weights[visible, hidden].T.contiguous(), self._largest)
 
     @property
     def device(self) -> torch.device:
         """Where states live."""
-        return self._to_hidden.device
+        return self._weights.device
 
     @property
     def num_visible(self) -> int:
         """Number of visible units, D."""
-        return self._to_hidden.shape[0]
+        return self._weights.shape[0]
 
     @property
     def dtype(self) -> torch.dtype:
         """Floating-point type of the states."""
-        return self._to_hidden.dtype
+        return self._weights.dtype
 
     def checksum(self) -> str:
         """SHA-256 of all that draws and weights along the path depend on."""
         return tensors_checksum(
             [
-                self._to_hidden,
+                self._weights,
                 self._hidden_offset,
                 self._visible_bias_a,
                 self._visible_bias_b,
@@ -104,9 +113,9 @@ class _RBMInterpolation:
 
     def state_at(self, v: Tensor) -> VisibleState:
         """The state of chains whose visible units are `v` [chains, D], of any type."""
-        v = v.to(self.device, self.dtype)
-        hidden_input = torch.addmm(self._hidden_offset, v, self._to_hidden)
-        return VisibleState(v, hidden_input, v @ self._bias_difference)
+        v = v.to(self.device, torch.bool)
+        hidden_input = self._to_hidden(v, 1.0, self._hidden_offset)
+        return VisibleState(v, hidden_input, v.to(self.dtype) @ self._bias_difference)
 
     def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
@@ -115,6 +124,21 @@ class _RBMInterpolation:
         if split:
             ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
         return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)
+
+    def log_rounding(self, state: VisibleState, beta: float) -> Tensor:
+        """ln f_beta(v) of the models themselves minus that of the rounded ones, float64 [chains]; for beta 0 or 1.
+
+        Zero where nothing is rounded; see `paperlib.binary_products`.
+        """
+        split = self._num_hidden_a
+        hidden = slice(None, split) if beta == 0 else slice(split, None)
+        if not self._to_hidden.rounded:
+            return torch.zeros(len(state.v), dtype=torch.float64, device=self.device)
+        exact_input = torch.addmm(
+            self._hidden_offset[hidden], state.v.to(self.dtype), self._weights[:, hidden]
+        )
+        difference = softplus(exact_input) - softplus(state.hidden_input[:, hidden])
+        return difference.sum(-1, dtype=torch.float64)
 
     def begin_reverse(
         self,
@@ -129,7 +153,7 @@ class _RBMInterpolation:
 
     def _log_target(self, state: VisibleState) -> Tensor:
         """ln f_1(v) of each chain, float64; the hidden units of A contribute ln 2 each."""
-        biases = (state.v @ self._visible_bias_b).double()
+        biases = (state.v.to(self.dtype) @ self._visible_bias_b).double()
         hidden = softplus(state.hidden_input[:, self._num_hidden_a :]).sum(-1, dtype=torch.float64)
         return biases + hidden + self._num_hidden_a * math.log(2)
 
@@ -139,14 +163,14 @@ class _RBMInterpolation:
         """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
         split = self._num_hidden_a
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
-        hidden_b = bernoulli(torch.sigmoid(state.hidden_input[:, split:] * beta), generator)
-        visible_input = torch.addmm(bias, hidden_b, self._to_visible_b, alpha=beta)
+        hidden_b = draw_bits(torch.sigmoid(state.hidden_input[:, split:] * beta), generator)
+        visible_input = self._to_visible_b(hidden_b, beta, bias)
         if split:
-            hidden_a = bernoulli(
+            hidden_a = draw_bits(
                 torch.sigmoid(state.hidden_input[:, :split] * (1 - beta)), generator
             )
-            visible_input.addmm_(hidden_a, self._to_visible_a, alpha=1 - beta)
-        return self.state_at(bernoulli(visible_input.sigmoid_(), generator))
+            visible_input = self._to_visible_a(hidden_a, 1 - beta, visible_input)
+        return self.state_at(draw_bits(visible_input.sigmoid_(), generator))
 
     def reverse_transition(
         self, state: VisibleState, beta: float, generator: torch.Generator
@@ -155,8 +179,8 @@ class _RBMInterpolation:
         return self.transition(state, beta, generator)
 
     def visible(self, state: VisibleState) -> Tensor:
-        """The visible units of a state, [chains, D]."""
-        return state.v
+        """The visible units of a state in the model's type, [chains, D]."""
+        return state.v.to(self.dtype)
 
 
 class BaseRatePath(_RBMInterpolation):

@@ -90,11 +90,12 @@ def run_chains(
 ) -> tuple[Tensor, Tensor]:
     """Walk one block of chains; returns their log-weights, float64 [num_chains], and final visible units."""
     state = path.sample_start(num_chains, generator)
-    log_weights = torch.full(
-        (num_chains,), path.log_z_start, dtype=torch.float64, device=path.device
-    )
+    # The first and the last distribution are the models' own, whatever is rounded on the way between them.
+    log_weights = path.log_z_start - path.log_rounding(state, 0.0)
     for beta_from, beta_to in pairwise(schedule):
         log_weights += path.log_ratio(state, beta_from, beta_to)
+        if beta_to == 1:
+            log_weights += path.log_rounding(state, 1.0)
         state = path.transition(state, beta_to, generator)
         on_step()
     return log_weights, path.visible(state)

@@ -1,0 +1,72 @@
+"""Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
+
+A binary vector is exact in eight bits. A matrix is not, but rounded to fixed-point numbers of 16 bits it is the sum of two matrices
+of eight bits. Products of eight-bit integers are summed exactly, and run four times as fast as float32 ones on processors with
+vector instructions for them (VNNI).
+
+What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
+the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
+`paperlib.estimators.ais` puts that right with one exact factor at the end of the path, and stays unbiased for the model itself.
+
+float64 models, other processors and GPUs use ordinary products, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
+_LARGEST = 127 * 256 + 127
+# Sums of so many terms of _LARGEST stay within 32 bits.
+_MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
+
+
+class BinaryProduct:
+    """`states @ matrix` for binary states, prepared once for many products.
+
+    Parameters
+    ----------
+    matrix : Tensor, shape [n, m]
+        Its type is that of the products.
+    largest : Tensor, scalar
+        The largest absolute value of all elements that are rounded alike: those of a matrix and of its transpose have to be, so
+        that the two conditionals of an RBM belong to one joint distribution.
+
+    Attributes
+    ----------
+    rounded : bool
+        Whether the matrix is rounded: if it is float32, on a CPU with fast integer products.
+    """
+
+    def __init__(self, matrix: Tensor, largest: Tensor) -> None:
+        self.rounded = (
+            matrix.dtype == torch.float32
+            and matrix.device.type == "cpu"
+            and matrix.numel() > 0
+            and len(matrix) <= _MOST_ROWS
+            and largest.item() > 0
+            and torch.cpu._is_vnni_supported()
+        )
+        self._matrix = matrix
+        if self.rounded:
+            self._scale = largest.item() / _LARGEST
+            fixed = torch.round(matrix.double() / self._scale).to(torch.int32)
+            upper = (fixed + 128) >> 8
+            lower = fixed - 256 * upper
+            self._pieces = torch.cat([upper, lower], 1).to(torch.int8)
+
+    def __call__(self, states: Tensor, factor: float, offset: Tensor) -> Tensor:
+        """`offset + factor * (states @ matrix)`: bool states [chains, n] and an offset [m] give [chains, m]."""
+        if not self.rounded:
+            return torch.addmm(offset, states.to(self._matrix.dtype), self._matrix, alpha=factor)
+        upper, lower = torch._int_mm(states.view(torch.int8), self._pieces).chunk(2, 1)
+        total = torch.add(lower, upper, alpha=256)
+        return torch.add(offset, total, alpha=factor * self._scale)
+
+    def matrix(self) -> Tensor:
+        """What is really multiplied, [n, m]."""
+        if not self.rounded:
+            return self._matrix
+        upper, lower = self._pieces.double().chunk(2, 1)
+        return ((256 * upper + lower) * self._scale).to(self._matrix.dtype)

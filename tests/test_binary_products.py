@@ -1,0 +1,106 @@
+"""Fast products of binary states: exact integers, one rounding for both directions, and AIS unbiased in spite of it."""
+
+import math
+
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.binary_products import BinaryProduct
+from paperlib.estimators import ais
+from paperlib.models import RBM
+from paperlib.numerics import draw_bits, seeded_generator
+
+fast = pytest.mark.skipif(
+    not torch.cpu._is_vnni_supported(), reason="this processor has no fast integer products"
+)
+
+
+def matrix_and_states(rows, columns, dtype=torch.float32):
+    generator = seeded_generator(rows)
+    matrix = torch.randn(rows, columns, dtype=dtype, generator=generator)
+    states = draw_bits(torch.full((50, rows), 0.3), generator)
+    return matrix, states, torch.randn(columns, dtype=dtype, generator=generator)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 3), (784, 500), (2000, 33)])
+def test_products(rows, columns, dtype):
+    matrix, states, offset = matrix_and_states(rows, columns, dtype)
+    product = BinaryProduct(matrix, matrix.abs().max())
+    used = product.matrix().double()
+    expected = offset.double() + 0.7 * (states.double() @ used)
+    # float32 sums of up to 2,000 terms; the integers themselves are exact
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-4
+    torch.testing.assert_close(
+        product(states, 0.7, offset).double(), expected, rtol=0, atol=tolerance
+    )
+
+
+@fast
+def test_rounding_is_small_and_the_same_in_both_directions():
+    matrix, _, _ = matrix_and_states(784, 500)
+    largest = matrix.abs().max()
+    forward, backward = (
+        BinaryProduct(matrix, largest),
+        BinaryProduct(matrix.T.contiguous(), largest),
+    )
+    assert forward.rounded
+    assert torch.equal(forward.matrix(), backward.matrix().T)
+    assert (forward.matrix() - matrix).abs().max() <= 0.51 * largest / (127 * 256 + 127)
+    # a part of the matrix is rounded like the whole
+    part = BinaryProduct(matrix[:, 100:200].contiguous(), largest)
+    assert torch.equal(part.matrix(), forward.matrix()[:, 100:200])
+
+
+def test_nothing_is_rounded_where_nothing_is_won():
+    matrix = torch.randn(5, 4)
+    assert not BinaryProduct(matrix.double(), matrix.abs().max()).rounded
+    assert not BinaryProduct(torch.zeros(5, 4), torch.tensor(0.0)).rounded
+    assert not BinaryProduct(torch.zeros(5, 0), torch.tensor(1.0)).rounded
+    # more terms than 32 bits can hold
+    assert not BinaryProduct(torch.ones(70_000, 1), torch.tensor(1.0)).rounded
+
+
+@fast
+@pytest.mark.parametrize("pair", [False, True])
+def test_ais_stays_unbiased_for_the_model_itself(monkeypatch, pair):
+    # Rounded to a third of the largest weight, the rounded model is visibly another one.
+    monkeypatch.setattr("paperlib.binary_products._LARGEST", 3)
+    rbm = random_rbm(4, 3, 31, dtype=torch.float32)
+    start = random_rbm(4, 2, 32, dtype=torch.float32)
+    if pair:
+        probs = start.log_unnormalized(all_states(4).float()).softmax(0)
+
+        def draw_start(count, generator):
+            index = torch.multinomial(probs, count, replacement=True, generator=generator)
+            return all_states(4).float()[index]
+
+        path, truth = RBMPairPath(start, rbm, draw_start), log_z(rbm) - log_z(start)
+    else:
+        path, truth = BaseRatePath(rbm), log_z(rbm)
+    estimate = ais(path, uniform_betas(20), 40_000, seeded_generator(3))
+    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
+    # Were the rounding left in place, the test would notice.
+    monkeypatch.setattr(
+        path, "log_rounding", lambda state, beta: torch.zeros(len(state.v)).double()
+    )
+    wrong = ais(path, uniform_betas(20), 40_000, seeded_generator(3))
+    assert abs(math.expm1(wrong.log_z - truth)) > 8 * wrong.relative_std
+
+
+@fast
+def test_rounding_hardly_matters_at_sixteen_bits():
+    rbm = random_rbm(300, 200, 5, scale=0.5, dtype=torch.float32)
+    path = BaseRatePath(rbm)
+    state = path.sample_start(200, seeded_generator(1))
+    for beta in (0.5, 1.0):
+        state = path.transition(state, beta, seeded_generator(2))
+    correction = path.log_rounding(state, 1.0)
+    exact = rbm.to(dtype=torch.float64).log_unnormalized(path.visible(state).double())
+    rounded = RBM(path._to_hidden.matrix().double(), rbm.visible_bias, rbm.hidden_bias)
+    expected = exact - rounded.log_unnormalized(path.visible(state).double())
+    torch.testing.assert_close(correction, expected, rtol=0, atol=2e-3)
+    assert correction.abs().max() < 0.02
+    assert not BaseRatePath(rbm.to(dtype=torch.float64)).log_rounding(state, 1.0).any()
