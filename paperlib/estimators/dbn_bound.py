@@ -63,7 +63,7 @@ class DBNBoundEstimate:
 
     @property
     def std_error(self) -> float:
-        """Standard error of the average over cases and draws, given ln Z: a third of the paper's "Error r_B".
+        """Standard error of the average over cases and draws, given ln Z, a third of the paper's "Error r_B".
 
         Mostly the spread between cases: how far another test set of the same size would move the average. Infinite for a
         single case.

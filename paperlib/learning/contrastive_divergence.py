@@ -103,7 +103,7 @@ class ContrastiveDivergence:
 
     @property
     def summary(self) -> str:
-        """The recipe in a line: units, method, epochs, learning rate."""
+        """The recipe in a line, with units, method, epochs and learning rate."""
         steps = f"{self.cd_steps}"
         if self.cd_ramp_epochs:
             steps = f"1 to {self.cd_steps}, one more every {self.cd_ramp_epochs} epochs"

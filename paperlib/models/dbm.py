@@ -163,7 +163,7 @@ class DBM:
 
     @property
     def joint_rbm(self) -> RBM:
-        """The same joint distribution as an RBM: visible units (v, h2), D + M2 of them, hidden units h1."""
+        """The same joint distribution as an RBM with D + M2 visible units, v and h2, and with h1 as its hidden units."""
         return RBM(
             torch.cat([self.weights_1, self.weights_2.T]),
             torch.cat([self.visible_bias, self.hidden_bias_2]),

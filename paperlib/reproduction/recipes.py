@@ -105,7 +105,7 @@ class Recipe:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which it is trained: float64 for `digits`, where results then agree between processors."""
+        """Type in which it is trained, float64 for `digits`, where results then agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
 
     @property
