@@ -220,7 +220,11 @@ CASES = {
     ),
     "unknown model": (lambda: recipe("mnist-cd7-3"), "model_id", "mnist-cd1-20"),
     "unknown model to load": (lambda: load_model("x", torch.float64), "model_id", "got 'x'"),
-    "unknown data set": (lambda: binary_images("cifar"), "dataset", "digits, mnist, got 'cifar'"),
+    "unknown data set": (
+        lambda: binary_images("cifar"),
+        "dataset",
+        "digits, mnist, omniglot, got 'cifar'",
+    ),
 }
 
 
