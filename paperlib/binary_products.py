@@ -6,7 +6,7 @@ vector instructions for them (VNNI).
 
 What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
-`paperlib.estimators.ais` puts that right with one exact factor at the end of the path, and stays unbiased for the model itself.
+`paperlib.estimators.ais` puts that right with exact factors at both ends of the path, and stays unbiased for the model itself.
 
 float64 models, other processors and GPUs use ordinary products, and nothing is rounded.
 """
@@ -44,7 +44,8 @@ class BinaryProduct:
             matrix.dtype == torch.float32
             and matrix.device.type == "cpu"
             and matrix.numel() > 0
-            and len(matrix) <= _MOST_ROWS
+            # of the matrix and of its transpose alike: one of them rounded alone would be another model
+            and max(matrix.shape) <= _MOST_ROWS
             and largest.item() > 0
             and torch.cpu._is_vnni_supported()
         )

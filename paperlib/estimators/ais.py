@@ -18,7 +18,11 @@ from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.bounds import log_z_lower_bound
-from paperlib.estimators.estimate import PartitionEstimate, find_warnings
+from paperlib.estimators.estimate import (
+    PartitionEstimate,
+    find_warnings,
+    require_finite_log_weights,
+)
 from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
 
@@ -109,11 +113,7 @@ def summarize(path: AnnealingPath, log_weights: Tensor, final_visible: Tensor) -
     ValueError
         If the log-weights overflowed.
     """
-    if not bool(torch.isfinite(log_weights).all()):
-        raise ValueError(
-            "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
-            "its floating-point type"
-        )
+    require_finite_log_weights(log_weights)
     bound = None if path.target is None else log_z_lower_bound(path.target, final_visible)
     estimate = PartitionEstimate(log_weights, final_visible, bound)
     warnings = find_warnings(estimate, uniform_start=path.uniform_start)

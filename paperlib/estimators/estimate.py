@@ -112,3 +112,12 @@ def _log_runs_needed(log_weights: Tensor) -> float:
     """
     median = log_weights.median()
     return (log_weights[log_weights >= median] - median).square().mean().item() / 2
+
+
+def require_finite_log_weights(log_weights: Tensor) -> None:
+    """Raise a ValueError if a log-weight of AIS or RAISE overflowed."""
+    if not bool(torch.isfinite(log_weights).all()):
+        raise ValueError(
+            "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
+            "its floating-point type"
+        )

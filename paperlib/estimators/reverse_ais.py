@@ -30,6 +30,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.annealing import ReversiblePath, check_betas
+from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape
 
@@ -180,9 +181,5 @@ def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:
     ValueError
         If the log-weights overflowed.
     """
-    if not bool(torch.isfinite(log_weights).all()):
-        raise ValueError(
-            "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
-            "its floating-point type"
-        )
+    require_finite_log_weights(log_weights)
     return ReverseEstimate(log_weights)

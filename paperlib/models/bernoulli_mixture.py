@@ -128,11 +128,8 @@ class BernoulliMixture:
         ValueError
             For another suffix, or a parameter that overflows `dtype`.
         """
-        path = Path(path)
-        if path.suffix != ".safetensors":
-            raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
         tensors = {name: getattr(self, name) for name in _TENSOR_NAMES}
-        write_safetensors(path, tensors, metadata, dtype)
+        write_safetensors(Path(path), tensors, metadata, dtype)
 
     @staticmethod
     def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> BernoulliMixture:

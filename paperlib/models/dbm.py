@@ -291,12 +291,8 @@ class DBM:
         ValueError
             For another suffix, or a parameter that overflows `dtype`.
         """
-        path = Path(path)
-        if path.suffix != ".safetensors":
-            raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
-        write_safetensors(
-            path, {name: getattr(self, name) for name in _TENSOR_NAMES}, metadata, dtype
-        )
+        tensors = {name: getattr(self, name) for name in _TENSOR_NAMES}
+        write_safetensors(Path(path), tensors, metadata, dtype)
 
     @staticmethod
     def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBM:

@@ -249,10 +249,7 @@ class DBN:
         ValueError
             For another suffix, or a parameter that overflows `dtype`.
         """
-        path = Path(path)
-        if path.suffix != ".safetensors":
-            raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
-        write_safetensors(path, self._tensors(), metadata, dtype)
+        write_safetensors(Path(path), self._tensors(), metadata, dtype)
 
     @staticmethod
     def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBN:

@@ -107,7 +107,15 @@ def write_safetensors(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write tensors and text as one `.safetensors` file, whole or not at all; errors as in `as_stored`."""
+    """Write tensors and text as one `.safetensors` file, whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        For another suffix, or as `as_stored`.
+    """
+    if path.suffix != ".safetensors":
+        raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file
 
     stored = as_stored(tensors, dtype)
