@@ -16,4 +16,4 @@ All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008):
 `b` [D], hidden biases `a` [M].
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -13,6 +13,7 @@ float64 models, other processors and GPUs use ordinary products, and nothing is 
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,9 +62,13 @@ class BinaryProduct:
         """`offset + factor * (states @ matrix)`: bool states [chains, n] and an offset [m] give [chains, m]."""
         if not self.rounded:
             return torch.addmm(offset, states.to(self._matrix.dtype), self._matrix, alpha=factor)
-        upper, lower = torch._int_mm(states.view(torch.int8), self._pieces).chunk(2, 1)
-        total = torch.add(lower, upper, alpha=256)
-        return torch.add(offset, total, alpha=factor * self._scale)
+        from paperlib import fused
+
+        pieces = torch._int_mm(states.view(torch.int8), self._pieces)
+        product = torch.empty(len(states), self._matrix.shape[1])
+        factor = np.float32(factor * self._scale)
+        fused.join_pieces(pieces.numpy(), factor, offset.contiguous().numpy(), product.numpy())
+        return product
 
     def matrix(self) -> Tensor:
         """What is really multiplied, [n, m]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,6 +44,15 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
         float64, the shape of `x` without its last dimension.
     """
     lower, step = min(beta_from, beta_to), abs(beta_to - beta_from)
+    if can_fuse(x):
+        from paperlib import fused
+
+        total = torch.empty(x.shape[:-1], dtype=torch.float64)
+        rows = x.contiguous().view(-1, x.shape[-1])
+        fused.softplus_increment(
+            rows.numpy(), np.float32(lower), np.float32(step), total.view(-1).numpy()
+        )
+        return total if beta_to >= beta_from else total.neg_()
     magnitude = x.abs()
     curved = torch.expm1(magnitude * -step)
     curved.mul_(torch.sigmoid(magnitude * -lower)).log1p_()
@@ -50,6 +60,22 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
     linear = magnitude.add_(x).sum(-1, dtype=torch.float64)
     total = linear.mul_(0.5 * step).add_(curved.sum(-1, dtype=torch.float64))
     return total if beta_to >= beta_from else total.neg_()
+
+
+def can_fuse(tensor: Tensor) -> bool:
+    """Whether `paperlib.fused` takes this tensor. It is imported only then: compiling takes a second, which float64 never needs."""
+    return tensor.dtype == torch.float32 and tensor.device.type == "cpu"
+
+
+def sum_where(states: Tensor, values: Tensor) -> Tensor:
+    """For each row of bool `states` [chains, n] the sum of the `values` [n] of units that are on, float64 [chains]."""
+    if not can_fuse(values):
+        return (states.to(values.dtype) @ values).double()
+    from paperlib import fused
+
+    total = torch.empty(len(states), dtype=torch.float64)
+    fused.sum_where(states.contiguous().numpy(), values.contiguous().numpy(), total.numpy())
+    return total
 
 
 def all_states(width: int) -> Tensor:
@@ -83,6 +109,24 @@ def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
         generator=generator,
     )
     return uniform < probabilities
+
+
+def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: float = 1.0) -> Tensor:
+    """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on."""
+    if not can_fuse(logits):
+        return draw_bits(torch.sigmoid(logits * factor), generator)
+    from paperlib import fused
+
+    key = torch.randint(2**63 - 1, (), generator=generator).item()
+    bits = torch.empty(logits.shape, dtype=torch.bool)
+    fused.draw_bits(
+        logits.contiguous().view(-1).numpy(),
+        np.float32(factor),
+        np.uint32(key & 0xFFFFFFFF),
+        np.uint32(key >> 32),
+        bits.view(-1).numpy(),
+    )
+    return bits
 
 
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
 from paperlib.models import DBM, DBN
-from paperlib.numerics import bernoulli_log_prob, draw_bits
+from paperlib.numerics import bernoulli_log_prob, draw_bits_of_logits
 from paperlib.validation import as_float_tensor, require_shape
 
 
@@ -69,7 +69,7 @@ class DBMPath(BaseRatePath):
         width = self.num_visible
         v = v.to(self.device, torch.bool)
         start_bias = self._visible_bias_a
-        h2 = draw_bits(torch.sigmoid(start_bias[width:]).expand(len(v), -1), generator)
+        h2 = draw_bits_of_logits(start_bias[width:].expand(len(v), -1), generator)
         state = self.state_at(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), start_bias[:width].double())
         for beta_from, beta_to in pairwise(schedule):
@@ -83,9 +83,9 @@ class DBMPath(BaseRatePath):
     ) -> VisibleState:
         """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
         width = self.num_visible
-        h1 = draw_bits(torch.sigmoid(state.hidden_input * beta), generator)
+        h1 = draw_bits_of_logits(state.hidden_input, generator, beta)
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)[width:]
-        h2 = draw_bits(self._to_h2(h1, beta, bias).sigmoid_(), generator)
+        h2 = draw_bits_of_logits(self._to_h2(h1, beta, bias), generator)
         return self.state_at(torch.cat([state.v[:, :width], h2], 1))
 
 

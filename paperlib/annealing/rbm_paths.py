@@ -26,7 +26,13 @@ from paperlib import storage
 from paperlib.binary_products import BinaryProduct
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import bernoulli, draw_bits, softplus, softplus_increment
+from paperlib.numerics import (
+    bernoulli,
+    draw_bits_of_logits,
+    softplus,
+    softplus_increment,
+    sum_where,
+)
 from paperlib.validation import (
     as_float_tensor,
     require_binary,
@@ -49,7 +55,7 @@ class VisibleState:
     hidden_input : Tensor, shape [chains, M_A + M_B]
         Inputs u^A and u^B to the hidden units, not yet scaled by beta.
     bias_difference : Tensor, shape [chains]
-        (b_B - b_A)' v.
+        float64, (b_B - b_A)' v.
     """
 
     v: Tensor
@@ -115,7 +121,7 @@ class _RBMInterpolation:
         """The state of chains whose visible units are `v` [chains, D], of any type."""
         v = v.to(self.device, torch.bool)
         hidden_input = self._to_hidden(v, 1.0, self._hidden_offset)
-        return VisibleState(v, hidden_input, v.to(self.dtype) @ self._bias_difference)
+        return VisibleState(v, hidden_input, sum_where(v, self._bias_difference))
 
     def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
@@ -123,7 +129,7 @@ class _RBMInterpolation:
         ratio = softplus_increment(state.hidden_input[:, split:], beta_from, beta_to)
         if split:
             ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
-        return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)
+        return ratio.add_(state.bias_difference, alpha=beta_to - beta_from)
 
     def log_rounding(self, state: VisibleState, beta: float) -> Tensor:
         """ln f_beta(v) of the models themselves minus that of the rounded ones, float64 [chains]; for beta 0 or 1.
@@ -153,7 +159,7 @@ class _RBMInterpolation:
 
     def _log_target(self, state: VisibleState) -> Tensor:
         """ln f_1(v) of each chain, float64; the hidden units of A contribute ln 2 each."""
-        biases = (state.v.to(self.dtype) @ self._visible_bias_b).double()
+        biases = sum_where(state.v, self._visible_bias_b)
         hidden = softplus(state.hidden_input[:, self._num_hidden_a :]).sum(-1, dtype=torch.float64)
         return biases + hidden + self._num_hidden_a * math.log(2)
 
@@ -163,14 +169,12 @@ class _RBMInterpolation:
         """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
         split = self._num_hidden_a
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
-        hidden_b = draw_bits(torch.sigmoid(state.hidden_input[:, split:] * beta), generator)
+        hidden_b = draw_bits_of_logits(state.hidden_input[:, split:], generator, beta)
         visible_input = self._to_visible_b(hidden_b, beta, bias)
         if split:
-            hidden_a = draw_bits(
-                torch.sigmoid(state.hidden_input[:, :split] * (1 - beta)), generator
-            )
-            visible_input = self._to_visible_a(hidden_a, 1 - beta, visible_input)
-        return self.state_at(draw_bits(visible_input.sigmoid_(), generator))
+            hidden_a = draw_bits_of_logits(state.hidden_input[:, :split], generator, 1 - beta)
+            visible_input += self._to_visible_a(hidden_a, 1 - beta, torch.zeros_like(bias))
+        return self.state_at(draw_bits_of_logits(visible_input, generator))
 
     def reverse_transition(
         self, state: VisibleState, beta: float, generator: torch.Generator

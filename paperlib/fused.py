@@ -1,0 +1,140 @@
+"""What annealing does to every unit at every step, each in one pass over memory: compiled by numba, for float32 on a CPU.
+
+Beside fast integer products (`paperlib.binary_products`) the elementwise work would otherwise cost more than the products do: torch
+walks through memory once for every sign in a formula. `paperlib.numerics` and `paperlib.binary_products` decide when these functions
+are called; float64 and GPUs use torch's own operations.
+
+Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place, with no state
+between elements, so that the loop runs in vector instructions. The key of every call comes from the caller's generator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, int32, njit, uint32, uint64
+from numba.extending import intrinsic
+
+# Division by zero as in numpy: a check for it would keep the loops from being vectorised.
+_compile = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
+_inline = njit(fastmath=True, error_model="numpy", inline="always")
+
+# So many factors of at least one half stay within the range of float64.
+_FACTORS_PER_LOGARITHM = 512
+
+
+@intrinsic
+def _float_of_bits(typing_context, bits):
+    """The float32 number with the given bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return float32(int32), generate
+
+
+@_inline
+def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
+    """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
+    a, b, c, d = uint32(counter), uint32(0), uint32(0), uint32(0)
+    for _ in range(10):
+        product_a = uint64(0xD2511F53) * uint64(a)
+        product_c = uint64(0xCD9E8D57) * uint64(c)
+        a, b, c, d = (
+            uint32(uint32(product_c >> uint64(32)) ^ b ^ key_low),
+            uint32(product_c),
+            uint32(uint32(product_a >> uint64(32)) ^ d ^ key_high),
+            uint32(product_a),
+        )
+        key_low = uint32(key_low + uint32(0x9E3779B9))
+        key_high = uint32(key_high + uint32(0xBB67AE85))
+    return a, b, c, d
+
+
+@_inline
+def _reduced_exponential(x: np.float32):
+    """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87; Cephes' polynomial."""
+    exponent = int32(x * float32(1.44269504) + float32(128.5)) - int32(128)
+    n = float32(exponent)
+    r = x - n * float32(0.693359375) + n * float32(2.12194440e-4)
+    p = float32(1.9875691500e-4)
+    p = p * r + float32(1.3981999507e-3)
+    p = p * r + float32(8.3334519073e-3)
+    p = p * r + float32(4.1665795894e-2)
+    p = p * r + float32(1.6666665459e-1)
+    p = p * r + float32(5.0000001201e-1)
+    return p * r * r + r, _float_of_bits(int32((exponent + int32(127)) << int32(23)))
+
+
+@_inline
+def _sigmoid(x: np.float32):
+    p, scale = _reduced_exponential(min(max(-x, float32(-87)), float32(87)))
+    return float32(1) / (float32(1) + scale * (float32(1) + p))
+
+
+@_compile
+def draw_bits(
+    logits: np.ndarray, factor: np.float32, key_low: np.uint32, key_high: np.uint32, out: np.ndarray
+) -> None:
+    """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool."""
+    to_unit = float32(2.0**-32)
+    quarter = logits.size // 4
+    # The four numbers of a block go to four places far apart: all stores are then to consecutive addresses.
+    logits_a, logits_b = logits[:quarter], logits[quarter : 2 * quarter]
+    logits_c, logits_d = logits[2 * quarter : 3 * quarter], logits[3 * quarter : 4 * quarter]
+    out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
+    out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
+    for i in range(quarter):
+        a, b, c, d = philox(i, key_low, key_high)
+        out_a[i] = float32(a) * to_unit < _sigmoid(factor * logits_a[i])
+        out_b[i] = float32(b) * to_unit < _sigmoid(factor * logits_b[i])
+        out_c[i] = float32(c) * to_unit < _sigmoid(factor * logits_c[i])
+        out_d[i] = float32(d) * to_unit < _sigmoid(factor * logits_d[i])
+    rest = philox(quarter, key_low, key_high)
+    for i in range(4 * quarter, logits.size):
+        out[i] = float32(rest[i - 4 * quarter]) * to_unit < _sigmoid(factor * logits[i])
+
+
+@_compile
+def softplus_increment(x: np.ndarray, lower: np.float32, step: np.float32, out: np.ndarray) -> None:
+    """`out[i]` is the sum over j of softplus((lower + step) x[i, j]) - softplus(lower x[i, j]), float64; `step` >= 0.
+
+    The formula is that of `paperlib.numerics.softplus_increment`. Of a sum of logarithms it takes the logarithm of the product, whose
+    factors lie between one half and one.
+    """
+    rows, columns = x.shape
+    for i in range(rows):
+        linear, curved = 0.0, 0.0
+        for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
+            product = 1.0
+            for j in range(begin, min(begin + _FACTORS_PER_LOGARITHM, columns)):
+                magnitude = abs(x[i, j])
+                p, scale = _reduced_exponential(max(-step * magnitude, float32(-87)))
+                expm1 = scale * p + (scale - float32(1))
+                product *= 1.0 + np.float64(expm1 * _sigmoid(-lower * magnitude))
+                linear += np.float64(x[i, j] + magnitude)
+            curved += np.log(product)
+        out[i] = 0.5 * step * linear + curved
+
+
+@_compile
+def join_pieces(
+    pieces: np.ndarray, factor: np.float32, offset: np.ndarray, out: np.ndarray
+) -> None:
+    """`out = offset + factor * (256 upper + lower)` for int32 `pieces` [n, 2 m], upper beside lower, and `offset` [m]."""
+    rows, columns = out.shape
+    for i in range(rows):
+        for j in range(columns):
+            total = int32(pieces[i, j] * int32(256) + pieces[i, columns + j])
+            out[i, j] = offset[j] + factor * float32(total)
+
+
+@_compile
+def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """`out[i]` is the sum of `values[j]` over the j with `states[i, j]`, float64."""
+    rows, columns = states.shape
+    for i in range(rows):
+        total = 0.0
+        for j in range(columns):
+            total += np.float64(values[j]) * states[i, j]
+        out[i] = total

@@ -1,0 +1,101 @@
+"""Elementwise work of annealing in one pass: known answers of the generator, exact draws, sums to the last digit."""
+
+import numpy as np
+import pytest
+import torch
+from numba import njit
+
+from paperlib import fused
+from paperlib.numerics import (
+    draw_bits_of_logits,
+    seeded_generator,
+    softplus_increment,
+    sum_where,
+)
+
+
+@njit
+def philox(counter, key_low, key_high):
+    return fused.philox(counter, key_low, key_high)
+
+
+def test_philox_known_answer():
+    # first vector of the authors' Random123 library for philox4x32-10: counter and key zero
+    numbers = [int(n) for n in philox(np.uint32(0), np.uint32(0), np.uint32(0))]
+    assert numbers == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def philox_in_plain_python(counter, low, high):
+    mask = 2**32 - 1
+    a, b, c, d = counter, 0, 0, 0
+    for _ in range(10):
+        x, y = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (y >> 32) ^ b ^ low, y & mask, (x >> 32) ^ d ^ high, x & mask
+        low, high = (low + 0x9E3779B9) & mask, (high + 0xBB67AE85) & mask
+    return [a, b, c, d]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
+def test_draws_compare_philox_with_the_sigmoid(size):
+    logits = torch.linspace(-6, 6, size)
+    low, high = 123_456_789, 987_654_321
+    out = np.zeros(size, dtype=np.bool_)
+    fused.draw_bits(logits.numpy(), np.float32(0.7), np.uint32(low), np.uint32(high), out)
+    quarter = size // 4
+    expected = np.zeros(size, dtype=np.bool_)
+    probabilities = torch.sigmoid(0.7 * logits.double()).numpy()
+    for i in range(size):
+        part, block = (
+            divmod(i, quarter) if quarter and i < 4 * quarter else (i - 4 * quarter, quarter)
+        )
+        uniform = philox_in_plain_python(block, low, high)[part] / 2**32
+        expected[i] = uniform < probabilities[i]
+        # a draw may differ only where the number falls within float32's rounding of the probability
+        if abs(uniform - probabilities[i]) < 1e-6:
+            expected[i] = out[i]
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_frequencies_over_calls_are_the_probabilities():
+    logits = torch.tensor([-200.0, -9.0, -3.0, -0.5, 0.0, 0.5, 3.0, 9.0, 200.0]).repeat(11)
+    generator = seeded_generator(0)
+    calls = 20_000
+    counts = sum(draw_bits_of_logits(logits, generator, 0.9).double() for _ in range(calls))
+    expected = torch.sigmoid(0.9 * logits.double())
+    error = (expected * (1 - expected) * calls).sqrt()
+    assert ((counts - calls * expected).abs() <= 4.5 * error + 1e-6).all()
+    # also the places of one call are independent of each other
+    generator = seeded_generator(1)
+    draws = draw_bits_of_logits(torch.zeros(1_000, 400), generator).double()
+    assert torch.corrcoef(draws.T).fill_diagonal_(0).abs().max() < 6 / 1_000**0.5
+
+
+def test_draws_do_not_depend_on_how_the_tensor_lies_in_memory():
+    logits = torch.randn(30, 50, generator=seeded_generator(0))
+    strided = torch.cat([logits, logits], 1)[:, :50]
+    first, second = (draw_bits_of_logits(x, seeded_generator(5)) for x in (logits, strided))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("columns", [1, 20, 512, 1_300])
+@pytest.mark.parametrize(
+    ("beta_from", "beta_to"), [(0.0, 1.0), (0.3, 0.30001), (1.0, 0.9), (0.0, 1e-5), (0.5, 0.5)]
+)
+def test_softplus_increment(columns, beta_from, beta_to):
+    x = 30 * torch.randn(7, columns, generator=seeded_generator(columns))
+    x[0, 0] = 300.0
+    result = softplus_increment(x, beta_from, beta_to)
+    expected = softplus_increment(x.double(), beta_from, beta_to)
+    assert result.dtype == torch.float64
+    # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by 1e-7
+    terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
+    assert ((result - expected).abs() <= 5e-7 * terms).all()
+
+
+def test_sum_where():
+    generator = seeded_generator(3)
+    states = torch.rand(20, 77, generator=generator) < 0.4
+    values = torch.randn(77, generator=generator)
+    expected = states.double() @ values.double()
+    torch.testing.assert_close(sum_where(states, values), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(sum_where(states, values.double()), expected, rtol=0, atol=1e-12)
