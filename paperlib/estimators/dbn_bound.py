@@ -153,9 +153,11 @@ def _log_z_and_error(
         require_finite("log_z", torch.as_tensor(log_z, dtype=torch.float64))
         return float(log_z), (0.0, 0.0)
     width = log_z.final_visible.shape[1]
-    if width != dbn.top.num_visible:
+    # AIS may have annealed either side of the top RBM.
+    if width not in (dbn.top.num_visible, dbn.top.num_hidden):
         raise ValueError(
-            f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible units, got one for {width}"
+            f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible and {dbn.top.num_hidden} "
+            f"hidden units, got one for {width}"
         )
     low, high = log_z.interval(3)
     return log_z.log_z, (low - log_z.log_z, high - log_z.log_z)
