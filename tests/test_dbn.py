@@ -279,9 +279,9 @@ V = all_states(4)
         (lambda: dbn_lower_bound(TWO_LAYERS, V, 0.0, 0), "num_samples: expected a whole number"),
         (
             lambda: dbn_lower_bound(
-                TWO_LAYERS, V, ais(BaseRatePath(random_rbm(5, 3, 0)), uniform_betas(2), 2)
+                TWO_LAYERS, V, ais(BaseRatePath(random_rbm(4, 3, 0)), uniform_betas(2), 2)
             ),
-            "log_z: expected an estimate for the top RBM with 3 visible and 4 hidden units, got one for 5",
+            "log_z: expected an estimate for the top RBM with 3 visible and 5 hidden units, got one for 4",
         ),
         (lambda: TWO_LAYERS.log_joint_unnormalized(V, []), "hidden: expected 1 layers"),
         (lambda: TWO_LAYERS.sample(0, 1, seeded_generator(0)), "num_samples"),

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from paperlib import storage
-from paperlib.models import RBM
+from paperlib.reproduction.recipes import RECIPES, Model, binary_images
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ class Run:
         columns: Mapping[str, Column],
         rows: Sequence[Mapping[str, Any]],
         *,
-        models: Mapping[str, RBM] | None = None,
+        models: Mapping[str, Model] | None = None,
         figure: Figure | None = None,
     ) -> dict[str, Any]:
         """Write a record, and its picture as SVG and PNG, unless the one on disk agrees with it.
@@ -98,7 +98,7 @@ class Run:
             Every key that occurs in a row.
         rows : sequence of mappings
             Numbers, text, None, or pairs of numbers for intervals.
-        models : mapping of str to RBM, optional
+        models : mapping of str to model, optional
             The models that the numbers belong to; their checksums are kept.
         figure : matplotlib Figure, optional
             The picture.
@@ -145,7 +145,10 @@ class Run:
                 temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
         return record
 
-    def _provenance(self, models: Mapping[str, RBM]) -> dict[str, Any]:
+    def _provenance(self, models: Mapping[str, Model]) -> dict[str, Any]:
+        # Most chapters look at one data set only; RAISE's tables have models of two.
+        datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
+        datasets.add(self._profile.dataset)
         return {
             "command": f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}",
             "chapter": self._chapter,
@@ -160,8 +163,8 @@ class Run:
             "dtype": str(self._profile.dtype).removeprefix("torch."),
             "torch": torch.__version__.split("+")[0],
             "numpy": np.__version__,
-            "data": {self._profile.dataset: self._profile.images().grey.checksum},
-            "models": {key: rbm.checksum() for key, rbm in models.items()},
+            "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
+            "models": {key: model.checksum() for key, model in models.items()},
         }
 
 
