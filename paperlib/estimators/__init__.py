@@ -6,6 +6,7 @@ at the training set's base rates.
 
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bounds import log_z_lower_bound
+from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.csl import csl_log_prob
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
@@ -16,12 +17,14 @@ from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 
 __all__ = [
+    "Bracket",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
     "ReverseEstimate",
     "ais",
     "ais_in_shards",
+    "bracket",
     "control_variate_mean",
     "csl_log_prob",
     "dbn_lower_bound",

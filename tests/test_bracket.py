@@ -1,0 +1,82 @@
+"""AIS above, RAISE below: the truth between them, and a word for where they part."""
+
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais, bracket, raise_log_prob
+from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.estimators.reverse_ais import ReverseEstimate
+from paperlib.numerics import seeded_generator
+
+RBM = random_rbm(6, 4, 3, scale=2)
+# Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short path, may well think more.
+_INDEX = torch.multinomial(
+    RBM.log_unnormalized(all_states(6)).softmax(0), 64, True, generator=seeded_generator(99)
+)
+V = all_states(6)[_INDEX]
+
+
+def estimates(steps, chains, seed, vectors=20):
+    path, betas = BaseRatePath(RBM), uniform_betas(steps)
+    chosen = torch.randperm(len(V), generator=seeded_generator(seed))[:vectors]
+    above = ais(path, betas, chains, seeded_generator(seed + 1))
+    below = raise_log_prob(path, V[chosen], betas, chains // vectors, seeded_generator(seed + 2))
+    return chosen, above, below
+
+
+def test_many_steps_close_the_bracket_on_the_truth():
+    truth = RBM.log_unnormalized(V).mean().item() - log_z(RBM)
+    chosen, above, below = estimates(1_000, 2_000, 0)
+    result = bracket(RBM.log_unnormalized(V), chosen, above, below)
+    assert result.verdict(0.1) == "closed"
+    low, high = result.upper_interval
+    assert low <= truth <= high
+    # 20 of 64 vectors: the error of their choice and of the chains
+    assert abs(result.lower.mean - truth) < 4 * result.lower.test_set_std_error + 0.05
+    assert abs(result.gap) < 4 * result.gap_std_error + 0.05
+
+
+def test_few_steps_leave_it_open_around_the_truth():
+    truth = RBM.log_unnormalized(V).mean().item() - log_z(RBM)
+    chosen, above, below = estimates(2, 2_000, 10, vectors=64)
+    result = bracket(RBM.log_unnormalized(V), chosen, above, below)
+    assert result.verdict(0.1) == "open"
+    assert result.lower.mean < truth
+
+
+def by_hand(upper_shift):
+    """Two chains without noise: ln Z = 0 from AIS, and a constant distance below ln p*."""
+    x = torch.arange(5.0, dtype=torch.float64)
+    chosen = torch.tensor([4, 1, 2])
+    above = PartitionEstimate(torch.zeros(2, dtype=torch.float64), torch.zeros(2, 1))
+    below = ReverseEstimate((x[chosen] - upper_shift)[:, None].expand(-1, 2))
+    return bracket(x, chosen, above, below)
+
+
+@pytest.mark.parametrize(
+    ("shift", "word"), [(0.5, "closed"), (-0.5, "closed"), (1.5, "open"), (-1.5, "crossed")]
+)
+def test_verdict(shift, word):
+    result = by_hand(shift)
+    assert result.upper == 2.0
+    assert result.lower.mean == pytest.approx(2.0 - shift, abs=1e-12)
+    assert result.gap == pytest.approx(shift, abs=1e-12)
+    assert result.gap_std_error == pytest.approx(0, abs=1e-9)
+    assert result.verdict() == word
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x, i, a, b: (x[:, None], i, a, b), r"log_unnormalized: expected shape \[any\]"),
+        (lambda x, i, a, b: (x * float("nan"), i, a, b), "log_unnormalized: expected finite"),
+        (lambda x, i, a, b: (x, i[:2], a, b), r"chosen: expected shape \[20\]"),
+        (lambda x, i, a, b: (x, i + 60, a, b), "chosen: expected indices from 0 to 63"),
+    ],
+)
+def test_bad_input(change, message):
+    chosen, above, below = estimates(2, 40, 20)
+    with pytest.raises(ValueError, match=message):
+        bracket(*change(RBM.log_unnormalized(V), chosen, above, below))
