@@ -40,7 +40,7 @@ def test_many_steps_close_the_bracket_on_the_truth():
 
 def test_few_steps_leave_it_open_around_the_truth():
     truth = RBM.log_unnormalized(V).mean().item() - log_z(RBM)
-    chosen, above, below = estimates(2, 2_000, 10, vectors=64)
+    chosen, above, below = estimates(1, 64 * 30, 10, vectors=64)
     result = bracket(RBM.log_unnormalized(V), chosen, above, below)
     assert result.verdict(0.1) == "open"
     assert result.lower.mean < truth
