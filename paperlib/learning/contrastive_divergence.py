@@ -14,14 +14,19 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib import storage
+from paperlib.learning.checkpoints import (
+    TrainingState,
+    read_checkpoint,
+    training_signature,
+    write_checkpoint,
+)
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli, seeded_generator
 from paperlib.validation import require_binary, require_count, require_shape
@@ -134,21 +139,6 @@ class ContrastiveDivergence:
         return self.initial_momentum if epoch <= self.momentum_switch_epoch else self.final_momentum
 
 
-@dataclass
-class _TrainingState:
-    """Everything that the next epoch depends on, and the mean squared reconstruction error of each epoch so far."""
-
-    parameters: tuple[Tensor, Tensor, Tensor]  # weights, visible bias, hidden bias
-    velocities: tuple[Tensor, Tensor, Tensor]
-    chains: Tensor | None
-    generator: torch.Generator
-    reconstruction_errors: list[float]
-
-    @property
-    def epochs_done(self) -> int:
-        return len(self.reconstruction_errors)
-
-
 def train_rbm(
     train: Tensor,
     recipe: ContrastiveDivergence,
@@ -203,12 +193,7 @@ def train_rbm(
     require_shape("train", train, [None, None])
     require_binary("train", train)
     data = train.to(torch.uint8).contiguous()
-    signature = {
-        "recipe": json.dumps(asdict(recipe), sort_keys=True),
-        "seed": str(seed),
-        "dtype": str(dtype),
-        "data_sha256": storage.sha256(data.cpu().numpy().tobytes()),
-    }
+    signature = training_signature(recipe, seed, dtype, data)
     layers_below = [layer.to(device, dtype) for layer in layers_below]
     _check_widths(data.shape[1], layers_below, recipe.num_hidden, initial)
     if layers_below:
@@ -217,7 +202,7 @@ def train_rbm(
         signature["initial"] = initial.checksum()
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        state = _load_checkpoint(path, signature, torch.device(device))
+        state = read_checkpoint(path, signature, torch.device(device))
     else:
         state = _initial_state(
             recipe, data, layers_below, initial, seed, dtype, torch.device(device)
@@ -239,13 +224,14 @@ def train_rbm(
                     f"with {recipe.learning_rate}"
                 )
             state.reconstruction_errors.append(error)
+            state.epochs_done = epoch
             bar.set_postfix(
                 epoch=f"{epoch}/{recipe.epochs}",
                 T=recipe.steps_in(epoch),
                 reconstruction_error=f"{error:.5f}",
             )
             if path is not None:
-                _save_checkpoint(path, state, signature)
+                write_checkpoint(path, state, signature)
             if on_epoch is not None:
                 on_epoch(epoch, RBM(*(tensor.clone() for tensor in state.parameters)))
     return RBM(*state.parameters), state.reconstruction_errors
@@ -279,7 +265,7 @@ def _initial_state(
     seed: int,
     dtype: torch.dtype,
     device: torch.device,
-) -> _TrainingState:
+) -> TrainingState:
     generator = seeded_generator(seed, device)
     num_visible = layers_below[-1].num_hidden if layers_below else data.shape[1]
     if initial is None:
@@ -304,11 +290,11 @@ def _initial_state(
         )
         chains = _pass_up(data[start.to(data.device)].to(device, dtype), layers_below, generator)
     velocities = tuple(torch.zeros_like(parameter) for parameter in parameters)
-    return _TrainingState(parameters, velocities, chains, generator, [])
+    return TrainingState(parameters, velocities, chains, generator)
 
 
 def _run_epoch(
-    state: _TrainingState,
+    state: TrainingState,
     recipe: ContrastiveDivergence,
     epoch: int,
     data: Tensor,
@@ -333,7 +319,7 @@ def _run_epoch(
 
 
 def _update(
-    state: _TrainingState,
+    state: TrainingState,
     recipe: ContrastiveDivergence,
     batch: Tensor,
     steps: int,
@@ -381,48 +367,3 @@ def _update(
     for parameter, velocity in zip(state.parameters, state.velocities, strict=True):
         parameter.add_(velocity)
     return reconstruction_error
-
-
-_TENSORS = ("weights", "visible_bias", "hidden_bias")
-
-
-def _save_checkpoint(path: Path, state: _TrainingState, signature: dict[str, str]) -> None:
-    from safetensors.torch import save_file
-
-    tensors = dict(zip(_TENSORS, state.parameters, strict=True))
-    tensors |= {f"velocity_{name}": t for name, t in zip(_TENSORS, state.velocities, strict=True)}
-    tensors["generator"] = state.generator.get_state()
-    if state.chains is not None:
-        tensors["chains"] = state.chains
-    metadata = signature | {"reconstruction_errors": json.dumps(state.reconstruction_errors)}
-    with storage.atomic_path(path) as temporary:
-        save_file({name: t.cpu().contiguous() for name, t in tensors.items()}, temporary, metadata)
-
-
-def _load_checkpoint(path: Path, signature: dict[str, str], device: torch.device) -> _TrainingState:
-    from safetensors import safe_open
-
-    try:
-        with safe_open(path, "pt") as stored:
-            metadata = stored.metadata() or {}
-            # Copies: the file's own buffers are unaligned, and BLAS then rounds differently.
-            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
-    except Exception as error:  # safetensors raises an exception type of its own
-        raise ValueError(
-            f"checkpoint: expected an undamaged file at {path}, could not read it: {error}; remove it to start anew"
-        ) from error
-    for key, value in signature.items():
-        if metadata.get(key) != value:
-            raise ValueError(
-                f"checkpoint: expected {key} {value}, got {metadata.get(key)} in {path}; remove it to start anew"
-            )
-    generator = torch.Generator(device)
-    generator.set_state(tensors["generator"])
-    chains = tensors.get("chains")
-    return _TrainingState(
-        tuple(tensors[name].to(device) for name in _TENSORS),
-        tuple(tensors[f"velocity_{name}"].to(device) for name in _TENSORS),
-        None if chains is None else chains.to(device),
-        generator,
-        json.loads(metadata["reconstruction_errors"]),
-    )

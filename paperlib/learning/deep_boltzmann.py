@@ -12,21 +12,24 @@ If unsure: the defaults, which are close to what the authors published elsewhere
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib import storage
+from paperlib.learning.checkpoints import (
+    TrainingState,
+    read_checkpoint,
+    training_signature,
+    write_checkpoint,
+)
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM
-from paperlib.models.files import read_arrays, read_metadata, write_safetensors
 from paperlib.numerics import bernoulli, seeded_generator
 from paperlib.validation import require_binary, require_count, require_shape
 
@@ -158,20 +161,15 @@ def train_dbm(
     require_shape("train", train, [None, None])
     require_binary("train", train)
     data = train.to(torch.uint8).contiguous()
-    signature = {
-        "recipe": json.dumps(asdict(recipe), sort_keys=True),
-        "seed": str(seed),
-        "dtype": str(dtype),
-        "data_sha256": storage.sha256(data.cpu().numpy().tobytes()),
-    }
+    signature = training_signature(recipe, seed, dtype, data)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
-        state = _load_checkpoint(path, signature, torch.device(device))
+        state = read_checkpoint(path, signature, torch.device(device))
     else:
         pretrained = pretrain_dbm(data, recipe, seed, dtype=dtype, device=device, progress=progress)
         state = _initial_state(pretrained, data, recipe, seed + 2)
         if path is not None:
-            _save_checkpoint(path, state, signature)
+            write_checkpoint(path, state, signature)
 
     batches = math.ceil(len(data) / recipe.batch_size)
     updates = recipe.epochs * batches
@@ -183,9 +181,9 @@ def train_dbm(
         disable=None if progress is None else not progress,
     ) as bar:
         for epoch in range(state.epochs_done + 1, recipe.epochs + 1):
-            order = torch.randperm(len(data), generator=state.generator, device=state.device)
+            order = torch.randperm(len(data), generator=state.generator, device=device)
             for number, indices in enumerate(order.split(recipe.batch_size)):
-                batch = data[indices.to(data.device)].to(state.device, state.dtype)
+                batch = data[indices.to(data.device)].to(device, dtype)
                 done = (epoch - 1) * batches + number
                 _update(state, recipe, batch, recipe.learning_rate * (1 - done / updates))
                 bar.update()
@@ -196,50 +194,30 @@ def train_dbm(
                 )
             state.epochs_done = epoch
             if path is not None:
-                _save_checkpoint(path, state, signature)
+                write_checkpoint(path, state, signature)
             if on_epoch is not None:
                 on_epoch(epoch, DBM(*(parameter.clone() for parameter in state.parameters)))
     return DBM(*state.parameters)
 
 
-@dataclass
-class _TrainingState:
-    """Everything that the next epoch depends on."""
-
-    parameters: tuple[Tensor, ...]
-    velocities: tuple[Tensor, ...]
-    chains: Tensor  # v and h2 beside each other
-    generator: torch.Generator
-    epochs_done: int
-
-    @property
-    def device(self) -> torch.device:
-        return self.parameters[0].device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.parameters[0].dtype
-
-
 def _initial_state(
     dbm: DBM, data: Tensor, recipe: DeepBoltzmannLearning, seed: int
-) -> _TrainingState:
+) -> TrainingState:
     generator = seeded_generator(seed, dbm.device)
     parameters = tuple(getattr(dbm, name).clone() for name in _TENSORS)
     start = torch.randint(len(data), (recipe.chains,), device=dbm.device, generator=generator)
     v = data[start.to(data.device)].to(dbm.device, dbm.dtype)
     h2 = bernoulli(torch.sigmoid(dbm.mean_field(v).logits_2), generator)
-    return _TrainingState(
+    return TrainingState(
         parameters,
         tuple(torch.zeros_like(parameter) for parameter in parameters),
         torch.cat([v, h2], 1),
         generator,
-        0,
     )
 
 
 def _update(
-    state: _TrainingState, recipe: DeepBoltzmannLearning, batch: Tensor, rate: float
+    state: TrainingState, recipe: DeepBoltzmannLearning, batch: Tensor, rate: float
 ) -> None:
     """One update of all parameters in place."""
     dbm = DBM(*state.parameters)
@@ -269,33 +247,3 @@ def _statistics(v: Tensor, h1: Tensor, h2: Tensor) -> list[Tensor]:
     """Averages of v h1', h1 h2', v, h1 and h2 over a batch."""
     count = len(v)
     return [v.T @ h1 / count, h1.T @ h2 / count, v.mean(0), h1.mean(0), h2.mean(0)]
-
-
-def _save_checkpoint(path: Path, state: _TrainingState, signature: dict[str, str]) -> None:
-    tensors = dict(zip(_TENSORS, state.parameters, strict=True))
-    tensors |= {f"velocity_{name}": t for name, t in zip(_TENSORS, state.velocities, strict=True)}
-    tensors |= {"chains": state.chains, "generator": state.generator.get_state()}
-    write_safetensors(path, tensors, signature | {"epochs_done": str(state.epochs_done)})
-
-
-def _load_checkpoint(path: Path, signature: dict[str, str], device: torch.device) -> _TrainingState:
-    try:
-        metadata, tensors = read_metadata(path), dict(read_arrays(path))
-    except ValueError as error:
-        raise ValueError(
-            f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
-        ) from error
-    for key, value in signature.items():
-        if metadata.get(key) != value:
-            raise ValueError(
-                f"checkpoint: expected {key} {value}, got {metadata.get(key)} in {path}; remove it to start anew"
-            )
-    generator = torch.Generator(device)
-    generator.set_state(tensors["generator"])
-    return _TrainingState(
-        tuple(tensors[name].to(device) for name in _TENSORS),
-        tuple(tensors[f"velocity_{name}"].to(device) for name in _TENSORS),
-        tensors["chains"].to(device),
-        generator,
-        int(metadata["epochs_done"]),
-    )
