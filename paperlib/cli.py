@@ -33,6 +33,68 @@ OnlyOption = Annotated[
 
 
 @app.command()
+def evaluate(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
+            "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), or a BernoulliRBM as .skops."
+        ),
+    ],
+    data: Annotated[
+        Path, typer.Option(help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped.")
+    ],
+    train: Annotated[
+        Path | None, typer.Option(help="Training images, for the start of the annealing only.")
+    ] = None,
+    binarize: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
+        ),
+    ] = None,
+    minutes: Annotated[float, typer.Option(help="Time to spend on the estimate.")] = 2.0,
+    seed: Annotated[int, typer.Option(help="Of all chains.")] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also draw the bracket against K, as .svg, .png or .pdf."
+        ),
+    ] = None,
+) -> None:
+    """What is the test log-probability of this RBM? Exact up to 25 units, otherwise bracketed by AIS and RAISE.
+
+    Ctrl-C ends the run with the estimate so far.
+    """
+    import json
+
+    from paperlib.evaluation import evaluate as evaluate_rbm
+    from paperlib.evaluation import read_images, read_rbm
+    from paperlib.evaluation.report import as_dict, describe, draw
+    from paperlib.numerics import seeded_generator
+
+    for name, file in (("json", json_file), ("plot", plot)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise ValueError(f"{name}: expected a file in a folder that exists, got {file}")
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise ValueError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    rbm = read_rbm(model)
+    test_images = read_images("data", data, rbm.num_visible, binarize)
+    train_images = None if train is None else read_images("train", train, rbm.num_visible, binarize)
+    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed))
+    typer.echo(describe(result))
+    if json_file is not None:
+        with storage.atomic_path(json_file) as temporary:
+            temporary.write_text(json.dumps(as_dict(result), indent=1, allow_nan=False) + "\n")
+    if plot is not None:
+        with storage.atomic_path(plot) as temporary:
+            draw(result).savefig(temporary, format=plot.suffix[1:])
+
+
+@app.command()
 def train(
     model_id: Annotated[
         str, typer.Argument(help="For example mnist-cd1-20; `paperlib models` lists all.")

@@ -1,0 +1,316 @@
+"""The average test log-probability of an RBM: exact where it can be, otherwise bracketed by AIS and RAISE within a time budget.
+
+One run of AIS gives a number and an error bar and may still be wrong by tens of nats. What can be checked is checked here: the bracket
+of AIS from above and RAISE from below, with three numbers of intermediate distributions so that one sees whether the
+estimate still moves; the diagnostics of AIS, among them a proven bound on ln Z; and the start of the annealing. Each check that
+fails becomes a sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.datasets import base_rate_bias
+from paperlib.estimators import Bracket, PartitionEstimate, bracket, exact_log_z
+from paperlib.estimators.ais import run_chains, summarize
+from paperlib.estimators.reverse_ais import run_reverse_chains, summarize_reverse
+from paperlib.models import RBM
+from paperlib.numerics import resolve_generator
+from paperlib.validation import require_binary, require_shape
+
+# Up to so many units of the smaller layer all states are enumerated, in seconds.
+EXACT_UNITS = 25
+# What the largest run's K is divided by for the runs before it, which show whether the estimate still moves.
+_LADDER = (16, 4, 1)
+_AIS_CHAINS = 200
+_VECTORS, _CHAINS_PER_VECTOR = 100, 4
+_PILOT_STEPS = 20
+_LARGEST_K = 100_000
+# An open bracket, or an estimate that moves, by less than that is left without remark.
+_TOLERANCE = 1.0
+_MOVING = 0.5
+_BLOCK_IMAGES = 5_000
+
+
+@dataclass(frozen=True)
+class ExactResult:
+    """Everything enumerated.
+
+    Attributes
+    ----------
+    log_z : float
+        ln Z, in nats.
+    test, test_std_error : float
+        Average ln p(v) of the test images, and its standard error for other images of the kind.
+    """
+
+    log_z: float
+    test: float
+    test_std_error: float
+
+
+@dataclass(frozen=True)
+class Rung:
+    """AIS and RAISE with one number of intermediate distributions.
+
+    Attributes
+    ----------
+    num_steps : int
+        K.
+    ais : PartitionEstimate
+        Of ln Z.
+    bracket : Bracket
+        Around the average ln p(v) of the test images.
+    seconds : float
+        What it took.
+    """
+
+    num_steps: int
+    ais: PartitionEstimate
+    bracket: Bracket
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is known of a model's average test log-probability.
+
+    Attributes
+    ----------
+    num_visible, num_hidden, num_images : int
+        Sizes of the model and of the test set.
+    exact : ExactResult or None
+        Where a layer is small enough to be enumerated.
+    rungs : tuple of Rung
+        Estimates with growing K, the last one the best; empty where the exact value is known.
+    findings : tuple of str
+        What is wrong and what to do; empty if nothing was found.
+    start : str
+        Where annealing starts.
+    interrupted : bool
+        Whether the run was stopped before its largest K.
+    """
+
+    num_visible: int
+    num_hidden: int
+    num_images: int
+    exact: ExactResult | None
+    rungs: tuple[Rung, ...]
+    findings: tuple[str, ...]
+    start: str
+    interrupted: bool
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether nothing was found that speaks against the result."""
+        return not self.findings
+
+
+def evaluate(
+    rbm: RBM,
+    test: Tensor,
+    train: Tensor | None = None,
+    minutes: float = 2.0,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+) -> Evaluation:
+    """Average ln p(v) of test images under an RBM, with every check that there is.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model, on the CPU.
+    test : Tensor, shape [N, D]
+        Binary test images of any type, at least two.
+    train : Tensor, shape [any, D], optional
+        Binary training images, for the start of the annealing only. Without them the start is at the test images' base rates, of
+        which RAISE's annealing model then knows the means.
+    minutes : float
+        Time to spend, about; a pilot run chooses K accordingly. Not needed where the smaller layer has at most 25 units: ln Z is
+        then exact.
+    generator : torch.Generator, optional
+        Source of randomness; a fresh one by default. With the same one results still depend on how fast the machine is, since K does.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    Evaluation
+        Ctrl-C ends the run with what there is so far, marked as interrupted.
+
+    Raises
+    ------
+    ValueError
+        If an image is not binary or of another width, `minutes` is not positive, or the model overflows.
+    KeyboardInterrupt
+        If interrupted before there is any estimate.
+    """
+    for name, images in (("test", test), ("train", train)):
+        if images is not None:
+            require_shape(name, images, [None, rbm.num_visible])
+            require_binary(name, images)
+    if len(test) < 2:
+        raise ValueError(f"test: expected at least two images, got {len(test)}")
+    if not 0 < minutes < math.inf:
+        raise ValueError(f"minutes: expected a positive number, got {minutes}")
+    generator = resolve_generator(generator, rbm.device)
+    sizes = (rbm.num_visible, rbm.num_hidden, len(test))
+    if min(rbm.num_visible, rbm.num_hidden) <= EXACT_UNITS:
+        return Evaluation(*sizes, _exactly(rbm, test), (), (), "none needed", interrupted=False)
+
+    # Single precision is enough: AIS is unbiased for the model as it then is, which differs by 1e-7 of a weight.
+    rbm = rbm.to(dtype=torch.float32)
+    path = BaseRatePath(rbm, _base_rates(test if train is None else train))
+    start = f"base rates of the {'test' if train is None else 'training'} images"
+    climb = _Climb(path, test, _log_unnormalized(rbm, test), generator)
+    rungs, interrupted = _climb_all(climb, 60 * minutes, progress)
+    findings = _findings(rungs, interrupted)
+    if train is not None:
+        findings = (*findings, *_far_off(train, test))
+    return Evaluation(*sizes, None, rungs, findings, start, interrupted)
+
+
+def _base_rates(images: Tensor) -> Tensor:
+    """Smoothed from both sides: in images of any origin a pixel may be always on as well as always off."""
+    return base_rate_bias(images, pseudo_off=0.05)
+
+
+def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
+    blocks = images.split(_BLOCK_IMAGES)
+    return torch.cat([rbm.log_unnormalized(block.to(rbm.dtype)).double() for block in blocks])
+
+
+def _exactly(rbm: RBM, test: Tensor) -> ExactResult:
+    rbm = rbm.to(dtype=torch.float64)
+    log_z = exact_log_z(rbm)
+    log_prob = _log_unnormalized(rbm, test) - log_z
+    return ExactResult(log_z, log_prob.mean().item(), log_prob.std().item() / math.sqrt(len(test)))
+
+
+@dataclass
+class _Climb:
+    """What all rungs share."""
+
+    path: BaseRatePath
+    test: Tensor
+    log_unnormalized: Tensor
+    generator: torch.Generator
+
+    def rung(self, num_steps: int, on_step: Callable[[], object]) -> Rung:
+        """AIS and RAISE with `num_steps` intermediate distributions."""
+        began = time.perf_counter()
+        betas = uniform_betas(num_steps).tolist()
+        log_weights, final_visible = run_chains(
+            self.path, betas, _AIS_CHAINS, self.generator, on_step
+        )
+        above = summarize(self.path, log_weights, final_visible)
+        chosen = self._choose()
+        backward = self._walk_back(chosen, betas, on_step)
+        below = summarize_reverse(backward.view(len(chosen), _CHAINS_PER_VECTOR))
+        result = bracket(self.log_unnormalized, chosen, above, below)
+        return Rung(num_steps, above, result, time.perf_counter() - began)
+
+    def seconds_per_step(self) -> float:
+        """What a step costs, from a few of them."""
+        betas = uniform_betas(_PILOT_STEPS).tolist()
+        # The first steps compile and allocate.
+        for _ in range(2):
+            began = time.perf_counter()
+            run_chains(self.path, betas, _AIS_CHAINS, self.generator, lambda: None)
+            self._walk_back(self._choose(), betas, lambda: None)
+        return (time.perf_counter() - began) / _PILOT_STEPS
+
+    def _choose(self) -> Tensor:
+        return torch.randperm(len(self.test), generator=self.generator)[:_VECTORS]
+
+    def _walk_back(
+        self, chosen: Tensor, betas: list[float], on_step: Callable[[], object]
+    ) -> Tensor:
+        starts = self.test[chosen].repeat_interleave(_CHAINS_PER_VECTOR, 0)
+        return run_reverse_chains(self.path, starts, betas, self.generator, on_step)
+
+
+def _climb_all(
+    climb: _Climb, seconds: float, progress: bool | None
+) -> tuple[tuple[Rung, ...], bool]:
+    """Rungs of growing K, the last one chosen by a pilot run to fit the time; and whether that was cut short."""
+    affordable = seconds / climb.seconds_per_step() / sum(1 / part for part in _LADDER)
+    largest = max(_LADDER[0] * 2, min(_LARGEST_K, int(affordable)))
+    ladder = [largest // part for part in _LADDER]
+    rungs: list[Rung] = []
+    with tqdm(
+        total=2 * sum(ladder),
+        unit="step",
+        desc="AIS and RAISE",
+        disable=None if progress is None else not progress,
+    ) as bar:
+        try:
+            for num_steps in ladder:
+                bar.set_postfix(K=num_steps)
+                rungs.append(climb.rung(num_steps, bar.update))
+        except KeyboardInterrupt:
+            if not rungs:
+                raise
+            return tuple(rungs), True
+    return tuple(rungs), False
+
+
+def _findings(rungs: tuple[Rung, ...], interrupted: bool) -> tuple[str, ...]:
+    """Reasons not to believe the last rung, each with what to do."""
+    best = rungs[-1]
+    gap, found = best.bracket.gap, list(best.bracket.warnings)
+    word = best.bracket.verdict(_TOLERANCE)
+    if word == "open":
+        found.append(
+            f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
+            "The truth lies between them as far as RAISE is conservative. Give it more time."
+        )
+    elif word == "crossed":
+        found.append(
+            f"RAISE lies above AIS by {-gap:.1f} nats, which should not happen: AIS has put ln Z too high, or the annealing "
+            "model fits these images better than the model itself. Give it more time."
+        )
+    if best.bracket.gap_std_error > _TOLERANCE / 2:
+        found.append(
+            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only (one standard error); their "
+            "agreement means little. Give it more time, or more test images."
+        )
+    if len(rungs) > 1:
+        moved = best.bracket.upper - rungs[-2].bracket.upper
+        noise = 3 * max(_upper_std_error(rung) for rung in rungs[-2:])
+        if abs(moved) > max(_MOVING, noise):
+            found.append(
+                f"AIS's estimate still moves: by {moved:+.1f} nats from K = {rungs[-2].num_steps:,} to {best.num_steps:,}. "
+                "Give it more time."
+            )
+    if interrupted:
+        found.append(
+            f"Interrupted: this is the estimate with K = {best.num_steps:,}, the last one that was finished."
+        )
+    return tuple(found)
+
+
+def _upper_std_error(rung: Rung) -> float:
+    """Of AIS's average, from the upper end of its interval for Z, which is never infinite."""
+    return (rung.bracket.upper - rung.bracket.upper_interval[0]) / 3
+
+
+def _far_off(train: Tensor, test: Tensor) -> tuple[str, ...]:
+    """A sentence if independent pixels with the training images' means explain the test images badly."""
+    own, given = (torch.sigmoid(_base_rates(images)) for images in (test, train))
+    divergence = torch.xlogy(own, own / given) + torch.xlogy(1 - own, (1 - own) / (1 - given))
+    total = divergence.sum().item()
+    if total <= 5.0:
+        return ()
+    return (
+        f"The training images' base rates are far from the test images': {total:.0f} nats of divergence. Are these the "
+        "images that the model was trained on? Annealing may start in the wrong place.",
+    )

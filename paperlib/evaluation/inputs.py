@@ -1,0 +1,213 @@
+"""Models and images from files of many origins. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.datasets import binarize
+from paperlib.models import RBM
+from paperlib.models.files import read_arrays
+from paperlib.validation import as_float_tensor, require_binary, require_finite, require_shape
+
+_IDX_MAGIC = b"\x00\x00"
+# IDX type codes of the MNIST format; multi-byte numbers are big-endian.
+_IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+# scikit-learn's names: components are hidden times visible units.
+_SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
+
+
+def read_rbm(path: str | os.PathLike[str]) -> RBM:
+    """An RBM from `.safetensors`, `.npz`, MATLAB `.mat` or skops.
+
+    Parameters
+    ----------
+    path : path
+        Arrays are named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them: `components_` [M, D],
+        `intercept_visible_`, `intercept_hidden_`. A `.skops` file holds such an estimator itself (needs the package skops).
+
+    Returns
+    -------
+    RBM
+        In the type in which it was stored.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged, of another format, or does not hold an RBM.
+    """
+    path = Path(path)
+    if path.suffix == ".skops":
+        return _from_sklearn(_skops_arrays(path), path)
+    if path.suffix == ".npz":
+        arrays = read_arrays(path)
+        if "components_" in arrays:
+            return _from_sklearn(arrays, path)
+    return RBM.load(path)
+
+
+def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
+    missing = [name for name in _SKLEARN_NAMES if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
+        )
+    components, visible_bias, hidden_bias = (
+        as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
+    )
+    require_shape("components_", components, [None, None])
+    try:
+        return RBM(components.T.contiguous(), visible_bias, hidden_bias)
+    except ValueError as error:
+        raise ValueError(f"path: expected a BernoulliRBM in {path}: {error}") from error
+
+
+def _skops_arrays(path: Path) -> Mapping[str, object]:
+    if not path.is_file():
+        raise ValueError(f"path: expected a model file, found none at {path}")
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ValueError(
+            f"path: expected the package skops to be installed to read {path} (pip install skops); an .npz file with "
+            f"{', '.join(_SKLEARN_NAMES)} needs nothing more"
+        ) from error
+    try:
+        estimator = skops.io.load(path, trusted=[])
+    except Exception as error:  # skops raises whatever its parts raise
+        raise ValueError(
+            f"path: expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: "
+            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from error
+    found = {name: getattr(estimator, name) for name in _SKLEARN_NAMES if hasattr(estimator, name)}
+    if len(found) < len(_SKLEARN_NAMES):
+        raise ValueError(
+            f"path: expected a fitted BernoulliRBM in {path}, got {type(estimator).__name__}"
+        )
+    return found
+
+
+def read_images(
+    name: str, path: str | os.PathLike[str], width: int, binarize_seed: int | None = None
+) -> Tensor:
+    """Binary images from `.npy`, `.npz`, `.mat`, `.csv` or IDX (also gzipped).
+
+    Parameters
+    ----------
+    name : str
+        What the images are, for messages: `data` or `train`.
+    path : path
+        A file with one array of numbers, [N, D] or [N, height, width]. Whole numbers up to 255 are grey levels.
+    width : int
+        D, which the model expects.
+    binarize_seed : int, optional
+        Draw every pixel once with its intensity as probability, from this seed. None: the images must be binary.
+
+    Returns
+    -------
+    Tensor, shape [N, D]
+        uint8.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged or of another format; holds several arrays, none, or one of another width; or
+        holds values that are not binary (without a seed) or not intensities (with one).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{name}: expected a file, found none at {path}")
+    try:
+        array = _read_array(path)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    except OSError as error:
+        raise ValueError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: expected numbers in {path}, got {array.dtype}")
+    if array.ndim > 1:
+        array = array.reshape(len(array), int(np.prod(array.shape[1:])))
+    images = torch.from_numpy(np.ascontiguousarray(array))
+    require_shape(name, images, [None, None])
+    if images.shape[1] != width:
+        turned = " (is the array transposed?)" if len(images) == width else ""
+        raise ValueError(
+            f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
+            f"in {path}{turned}"
+        )
+    if images.is_floating_point():
+        require_finite(name, images)
+    if array.dtype.kind in "iu" and images.max() > 1:
+        images = images.double() / 255
+    if binarize_seed is None:
+        try:
+            require_binary(name, images)
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; on the command line: --binarize SEED"
+                if images.min() >= 0 and images.max() <= 1
+                else error
+            ) from error
+        return images.to(torch.uint8)
+    return binarize(images, binarize_seed)
+
+
+def _read_array(path: Path) -> np.ndarray:
+    """The one array in a file."""
+    plain = Path(path.stem) if path.suffix == ".gz" else path
+    if plain.suffix == ".csv":
+        return _read_csv(path)
+    if plain.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(
+                f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"
+            ) from error
+    if plain.suffix in (".npz", ".mat"):
+        arrays = {key: value for key, value in read_arrays(path).items() if np.ndim(value) > 1}
+        if len(arrays) != 1:
+            raise ValueError(
+                f"expected one array of images in {path}, got {', '.join(sorted(arrays)) or 'none'}"
+            )
+        return np.asarray(next(iter(arrays.values())))
+    return _read_idx(path)
+
+
+def _read_csv(path: Path) -> np.ndarray:
+    try:
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise ValueError(
+            f"expected rows of numbers with commas between them in {path}: {error}"
+        ) from error
+
+
+def _read_idx(path: Path) -> np.ndarray:
+    """An array in the format of MNIST's files."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"expected a whole gzip file at {path}, it is damaged ({error})"
+            ) from error
+    if len(data) < 4 or data[:2] != _IDX_MAGIC or data[2] not in _IDX_TYPES:
+        raise ValueError(
+            f"expected a .npy, .npz, .mat, .csv or IDX file, got {path.name!r}, which is none of these"
+        )
+    dimensions = data[3]
+    start = 4 + 4 * dimensions
+    shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
+    kind = np.dtype(_IDX_TYPES[data[2]])
+    if shape is None or len(data) - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
+        raise ValueError(f"expected a whole IDX file at {path}, its length does not fit its header")
+    return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))

@@ -1,0 +1,147 @@
+"""An evaluation in words, for machines, and as a picture."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from paperlib.evaluation.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def verdict(evaluation: Evaluation) -> str:
+    """The verdict in a sentence."""
+    if evaluation.exact is not None:
+        return "trustworthy: every state of the smaller layer was enumerated, nothing is estimated"
+    if not evaluation.trustworthy:
+        return "do not rely on this number yet"
+    gap = abs(evaluation.rungs[-1].bracket.gap)
+    return f"trustworthy: AIS from above and RAISE from below agree within {gap:.1f} nats"
+
+
+def describe(evaluation: Evaluation) -> str:
+    """What came out, in words, for a terminal."""
+    lines = [
+        f"RBM with {evaluation.num_visible:,} visible and {evaluation.num_hidden:,} hidden units, "
+        f"{evaluation.num_images:,} test images; all numbers in nats."
+    ]
+    if evaluation.exact is not None:
+        exact = evaluation.exact
+        lines += [
+            f"ln Z = {exact.log_z:.4f}, exact.",
+            f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
+        ]
+    else:
+        lines += [f"Annealing starts at the {evaluation.start}.", "", *_table(evaluation), ""]
+        best = evaluation.rungs[-1]
+        low, high = best.bracket.upper_interval
+        lower = best.bracket.lower
+        lines += [
+            f"ln Z = {best.ais.log_z:.2f} by AIS.",
+            "Average test log-probability:",
+            f"  AIS, on average too high:   {best.bracket.upper:9.2f}   three standard deviations: {low:.2f} to {high:.2f}",
+            f"  RAISE, on average too low:  {lower.mean:9.2f}   standard error {lower.test_set_std_error:.2f}, with control variate",
+        ]
+    lines += ["", f"Verdict: {verdict(evaluation)}."]
+    lines += [f"  - {finding}" for finding in evaluation.findings]
+    return "\n".join(lines)
+
+
+def _table(evaluation: Evaluation) -> list[str]:
+    heading = f"{'K':>9} {'AIS':>9} {'RAISE':>9} {'gap':>6} {'effective chains':>17} {'seconds':>8}"
+    return [heading] + [
+        f"{rung.num_steps:>9,} {rung.bracket.upper:>9.2f} {rung.bracket.lower.mean:>9.2f} {rung.bracket.gap:>6.2f} "
+        f"{f'{rung.ais.effective_sample_size:.0f} of {len(rung.ais.log_weights)}':>17} {rung.seconds:>8.1f}"
+        for rung in evaluation.rungs
+    ]
+
+
+def as_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """What came out, for machines: numbers, text and lists; infinite numbers become None."""
+    result: dict[str, Any] = {
+        "num_visible": evaluation.num_visible,
+        "num_hidden": evaluation.num_hidden,
+        "num_images": evaluation.num_images,
+        "unit": "nats",
+        "trustworthy": evaluation.trustworthy,
+        "verdict": verdict(evaluation),
+        "findings": list(evaluation.findings),
+        "start": evaluation.start,
+        "interrupted": evaluation.interrupted,
+    }
+    if evaluation.exact is not None:
+        exact = evaluation.exact
+        result["exact"] = {
+            "log_z": exact.log_z,
+            "test": exact.test,
+            "test_std_error": exact.test_std_error,
+        }
+    result["estimates"] = [
+        {
+            "num_steps": rung.num_steps,
+            "log_z": rung.ais.log_z,
+            "ais_chains": len(rung.ais.log_weights),
+            "effective_sample_size": rung.ais.effective_sample_size,
+            "log_z_lower_bound": rung.ais.lower_bound,
+            "ais": rung.bracket.upper,
+            "ais_interval_3_sigma": [_finite(end) for end in rung.bracket.upper_interval],
+            "raise": rung.bracket.lower.mean,
+            "raise_std_error": rung.bracket.lower.test_set_std_error,
+            "gap": rung.bracket.gap,
+            "seconds": rung.seconds,
+        }
+        for rung in evaluation.rungs
+    ]
+    return result
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def draw(evaluation: Evaluation) -> Figure:
+    """The bracket against K, and the log-weights of the last AIS run.
+
+    Raises
+    ------
+    ValueError
+        If everything is exact, so that there is nothing to draw, or matplotlib is not installed.
+    """
+    if evaluation.exact is not None:
+        raise ValueError(
+            "plot: expected an estimate, but this model's value is exact; there is nothing to draw"
+        )
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ValueError(
+            "plot: expected matplotlib to be installed (pip install matplotlib)"
+        ) from error
+    steps = [rung.num_steps for rung in evaluation.rungs]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    upper = [rung.bracket.upper for rung in evaluation.rungs]
+    lower = [rung.bracket.lower for rung in evaluation.rungs]
+    left.plot(steps, upper, marker="o", linestyle="-", color="#0072B2", label="AIS, from above")
+    left.errorbar(
+        steps,
+        [estimate.mean for estimate in lower],
+        [3 * estimate.test_set_std_error for estimate in lower],
+        marker="s",
+        linestyle="--",
+        color="#D55E00",
+        capsize=3,
+        label="RAISE, from below (3 standard errors)",
+    )
+    left.set(
+        xscale="log",
+        xlabel="intermediate distributions K",
+        ylabel="average test log-probability, nats",
+    )
+    left.legend()
+    log_weights = evaluation.rungs[-1].ais.log_weights
+    right.hist((log_weights - evaluation.rungs[-1].ais.log_z).tolist(), bins=30, color="#0072B2")
+    right.axvline(0, color="black", linestyle="--")
+    right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains")
+    return figure

@@ -1,0 +1,322 @@
+"""`paperlib evaluate`: the truth inside the bracket, formats of many origins, and one clear sentence for whatever is wrong."""
+
+import gzip
+import json
+import os
+import pickle
+import struct
+import sys
+
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from scipy.io import savemat
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.evaluation import evaluate, read_images, read_rbm
+from paperlib.evaluation.report import as_dict, describe, draw
+from paperlib.numerics import seeded_generator
+
+SMALL = random_rbm(8, 5, 1, scale=1.5)
+
+
+def draws(rbm, count, seed):
+    index = torch.multinomial(
+        rbm.log_unnormalized(all_states(rbm.num_visible)).softmax(0),
+        count,
+        replacement=True,
+        generator=seeded_generator(seed),
+    )
+    return all_states(rbm.num_visible)[index]
+
+
+def test_exact_for_small_models():
+    test = draws(SMALL, 50, 2)
+    result = evaluate(SMALL, test)
+    truth = SMALL.log_unnormalized(test).double() - log_z(SMALL)
+    assert result.exact.log_z == pytest.approx(log_z(SMALL), abs=1e-9)
+    assert result.exact.test == pytest.approx(truth.mean().item(), abs=1e-9)
+    assert result.trustworthy
+    assert "exact" in describe(result)
+    with pytest.raises(ValueError, match="plot: expected an estimate"):
+        draw(result)
+
+
+def estimated(monkeypatch, rbm, test, **options):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    return evaluate(rbm, test, generator=seeded_generator(5), progress=False, **options)
+
+
+def test_bracket_holds_the_truth(monkeypatch):
+    test = draws(SMALL, 300, 3)
+    result = estimated(monkeypatch, SMALL, test, minutes=0.03)
+    truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
+    best = result.rungs[-1].bracket
+    assert best.upper_interval[0] <= truth <= best.upper_interval[1]
+    assert abs(best.lower.mean - truth) < 4 * best.lower.test_set_std_error + 0.02
+    assert [rung.num_steps for rung in result.rungs] == sorted(r.num_steps for r in result.rungs)
+    assert result.trustworthy, result.findings
+    assert "trustworthy" in describe(result)
+    stored = json.loads(json.dumps(as_dict(result), allow_nan=False))
+    assert stored["estimates"][-1]["ais"] == best.upper
+    assert len(draw(result).axes) == 2
+
+
+def test_too_little_time_is_said(monkeypatch):
+    rbm = random_rbm(200, 60, 4, scale=1.2, dtype=torch.float32)
+    state = torch.zeros(400, 200)
+    generator = seeded_generator(6)
+    for _ in range(200):
+        state = rbm.gibbs_step(state, generator)
+    result = estimated(monkeypatch, rbm, state, minutes=1e-6)
+    assert result.rungs[-1].num_steps == 32
+    assert not result.trustworthy
+    assert "do not rely" in describe(result)
+    assert any("open by" in finding or "vary too much" in finding for finding in result.findings)
+
+
+def test_training_images_of_something_else_are_noticed(monkeypatch):
+    test = draws(SMALL, 300, 3)
+    result = estimated(monkeypatch, SMALL, test, train=1 - test, minutes=0.01)
+    assert any("base rates are far" in finding for finding in result.findings)
+
+
+def test_interruption_keeps_what_was_finished(monkeypatch):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    # the module: in the package its name belongs to the function
+    module = sys.modules["paperlib.evaluation.evaluation"]
+    original, calls = module._Climb.rung, []
+
+    def rung(self, num_steps, on_step):
+        calls.append(num_steps)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, num_steps, on_step)
+
+    monkeypatch.setattr(module._Climb, "rung", rung)
+    result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)
+    assert result.interrupted
+    assert [r.num_steps for r in result.rungs] == calls[:2]
+    assert any("Interrupted" in finding for finding in result.findings)
+
+
+def test_formats(tmp_path):
+    """The same model and images through every format."""
+    w, b, a = SMALL.weights.numpy(), SMALL.visible_bias.numpy(), SMALL.hidden_bias.numpy()
+    for suffix in (".safetensors", ".npz", ".mat"):
+        SMALL.save(tmp_path / f"model{suffix}")
+    np.savez(tmp_path / "sklearn.npz", components_=w.T, intercept_visible_=b, intercept_hidden_=a)
+    savemat(tmp_path / "columns.mat", {"vishid": w, "visbiases": b[:, None], "hidbiases": a[None]})
+    for name in ("model.safetensors", "model.npz", "model.mat", "sklearn.npz", "columns.mat"):
+        assert read_rbm(tmp_path / name).checksum() == SMALL.checksum()
+
+    images = draws(SMALL, 6, 1).to(torch.uint8).numpy()
+    np.save(tmp_path / "i.npy", images.reshape(6, 2, 4))
+    np.savez(tmp_path / "i.npz", anything=images, labels=np.arange(6))
+    savemat(tmp_path / "i.mat", {"testdata": images})
+    np.savetxt(tmp_path / "i.csv", images, delimiter=",", fmt="%d")
+    idx = struct.pack(">HBBIII", 0, 8, 3, 6, 2, 4) + images.tobytes()
+    (tmp_path / "i-ubyte").write_bytes(idx)
+    (tmp_path / "i-ubyte.gz").write_bytes(gzip.compress(idx))
+    for name in ("i.npy", "i.npz", "i.mat", "i.csv", "i-ubyte", "i-ubyte.gz"):
+        np.testing.assert_array_equal(read_images("data", tmp_path / name, 8).numpy(), images)
+
+    np.save(tmp_path / "grey.npy", np.full((4_000, 8), 51, dtype=np.uint8))
+    drawn = read_images("data", tmp_path / "grey.npy", 8, binarize_seed=0)
+    # 32,000 draws with probability 0.2
+    assert abs(drawn.double().mean().item() - 0.2) < 4 * (0.16 / 32_000) ** 0.5
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, ["evaluate", *map(str, arguments)])
+
+
+def test_command_writes_what_it_says(tmp_path):
+    SMALL.save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", draws(SMALL, 20, 1).numpy())
+    result = run(tmp_path / "m.npz", "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
+    assert result.exit_code == 0, result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    assert f"{stored['exact']['log_z']:.4f}" in result.output
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A good model and good images, and everything that can be wrong with either."""
+    images = draws(SMALL, 20, 1).to(torch.uint8).numpy()
+    w, b, a = SMALL.weights.numpy(), SMALL.visible_bias.numpy(), SMALL.hidden_bias.numpy()
+    good = {"weights": w, "visible_bias": b, "hidden_bias": a}
+    SMALL.save(tmp_path / "good.npz")
+    SMALL.save(tmp_path / "good.safetensors")
+    SMALL.save(tmp_path / "good.mat")
+    np.save(tmp_path / "good.npy", images)
+
+    def model(name, **changes):
+        arrays = {**good, **changes}
+        np.savez(tmp_path / f"{name}.npz", **{k: v for k, v in arrays.items() if v is not None})
+
+    model("turned", weights=w.T)
+    model("no_bias", hidden_bias=None)
+    model("nan", weights=np.where(w > 1, np.nan, w))
+    model("infinite", visible_bias=np.full_like(b, np.inf))
+    model("swapped", visible_bias=a, hidden_bias=b)
+    model("text", weights=np.full(w.shape, "x"))
+    model("complex", weights=w * 1j)
+    model("flat", weights=w.ravel())
+    model("empty", weights=w[:0], visible_bias=b[:0])
+    model("object", weights=w.astype(object))
+    model("huge", weights=w * 1e38)
+    for suffix in ("npz", "safetensors", "mat"):
+        data = (tmp_path / f"good.{suffix}").read_bytes()
+        (tmp_path / f"cut.{suffix}").write_bytes(data[: len(data) // 2])
+        (tmp_path / f"nothing.{suffix}").write_bytes(b"")
+    savemat(tmp_path / "keys.mat", {"W": w})
+    np.savez(tmp_path / "half_sklearn.npz", components_=w.T)
+    np.savez(
+        tmp_path / "turned_sklearn.npz", components_=w, intercept_visible_=b, intercept_hidden_=a
+    )
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(good))
+    (tmp_path / "m.pt").write_bytes(b"PK\x03\x04")
+    (tmp_path / "bad.skops").write_bytes(b"PK")
+    (tmp_path / "folder.npz").mkdir()
+
+    np.save(tmp_path / "grey.npy", images * 0.5)
+    np.save(tmp_path / "levels.npy", images * 200)
+    np.save(tmp_path / "above.npy", images * 1.5)
+    np.save(tmp_path / "below.npy", images * -1.0)
+    np.save(tmp_path / "narrow.npy", images[:, :7])
+    np.save(tmp_path / "turned.npy", images.T)
+    np.save(tmp_path / "one.npy", images[:1])
+    np.save(tmp_path / "none.npy", images[:0])
+    np.save(tmp_path / "vector.npy", images[0])
+    np.save(tmp_path / "number.npy", np.float64(3))
+    np.save(tmp_path / "nan.npy", np.where(images, np.nan, 0.0))
+    np.save(tmp_path / "objects.npy", images.astype(object), allow_pickle=True)
+    np.save(tmp_path / "words.npy", images.astype(str))
+    np.savez(tmp_path / "two.npz", first=images, second=images)
+    np.savez(tmp_path / "vectors.npz", first=images[0])
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "good.npy").read_bytes()[:150])
+    (tmp_path / "words.csv").write_text("a,b\nc,d\n")
+    (tmp_path / "ragged.csv").write_text("0,1\n1\n")
+    header = struct.pack(">HBBII", 0, 8, 2, 20, 8)
+    (tmp_path / "cut-ubyte").write_bytes(header + images.tobytes()[:100])
+    (tmp_path / "cut-ubyte.gz").write_bytes(gzip.compress(header + images.tobytes())[:50])
+    (tmp_path / "short-ubyte").write_bytes(b"\x00\x00\x08")
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n")
+    (tmp_path / "file").write_text("")
+    return tmp_path
+
+
+MODELS = {
+    "missing.npz": "path: expected a model file, found none",
+    "missing.skops": "path: expected a model file, found none",
+    "folder.npz": "path: expected a model file, found none",
+    "m.pkl": "path: expected a .safetensors, .npz or .mat file",
+    "m.pt": "path: expected a .safetensors, .npz or .mat file",
+    "bad.skops": "path: expected",
+    "cut.npz": "path: expected an undamaged .npz file",
+    "cut.safetensors": "path: expected an undamaged .safetensors file",
+    "cut.mat": "path: expected an undamaged .mat file",
+    "nothing.npz": "path: expected an undamaged .npz file",
+    "nothing.safetensors": "path: expected an undamaged .safetensors file",
+    "nothing.mat": "path: expected an undamaged .mat file",
+    "keys.mat": "path: expected the arrays vishid, visbiases, hidbiases",
+    "half_sklearn.npz": "path: expected the arrays components_",
+    "turned_sklearn.npz": "path: expected a BernoulliRBM",
+    "turned.npz": "path: expected an RBM",
+    "no_bias.npz": "path: expected the arrays weights, visible_bias, hidden_bias",
+    "nan.npz": "expected finite numbers",
+    "infinite.npz": "expected finite numbers",
+    "swapped.npz": "visible_bias: expected shape [8], got [5]",
+    "text.npz": "weights: expected an array of numbers",
+    "complex.npz": "weights: expected real numbers",
+    "flat.npz": "weights: expected shape [any, any]",
+    "empty.npz": "weights: expected shape [any, any]",
+    "object.npz": "path: expected an undamaged .npz file",
+}
+IMAGES = {
+    "missing.npy": "data: expected a file, found none",
+    "folder.npz": "data: expected a file, found none",
+    "grey.npy": "--binarize SEED",
+    "levels.npy": "--binarize SEED",
+    "above.npy": "data: expected only 0 and 1",
+    "below.npy": "data: expected only 0 and 1",
+    "narrow.npy": "data: expected images of 8 values",
+    "turned.npy": "is the array transposed?",
+    "one.npy": "test: expected at least two images",
+    "none.npy": "data: expected shape",
+    "vector.npy": "data: expected shape",
+    "number.npy": "data: expected shape",
+    "nan.npy": "data: expected finite numbers",
+    "objects.npy": "without pickled objects",
+    "words.npy": "data: expected numbers",
+    "two.npz": "data: expected one array of images in",
+    "vectors.npz": "data: expected one array of images in",
+    "cut.npy": "data: expected an undamaged .npy file",
+    "words.csv": "data: expected rows of numbers",
+    "ragged.csv": "data: expected rows of numbers",
+    "cut-ubyte": "data: expected a whole IDX file",
+    "cut-ubyte.gz": "data: expected a whole gzip file",
+    "short-ubyte": "data: expected a .npy, .npz, .mat, .csv or IDX file",
+    "image.png": "data: expected a .npy, .npz, .mat, .csv or IDX file",
+}
+OPTIONS = {
+    ("--minutes", "0"): "minutes: expected a positive number",
+    ("--minutes", "nan"): "minutes: expected a positive number",
+    ("--json", "no_such_folder/r.json"): "json: expected a file in a folder that exists",
+    ("--plot", "p.bmp"): "plot: expected a .svg, .png or .pdf file",
+    ("--train", "missing.npy"): "train: expected a file, found none",
+    ("--train", "narrow.npy"): "train: expected images of 8 values",
+    ("--train", "grey.npy"): "train: expected only 0 and 1",
+}
+
+
+def refused(folder, monkeypatch, arguments):
+    """Exit code 2, one sentence on standard error, no traceback, nothing written."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.argv", ["paperlib", "evaluate", *arguments])
+    before = sorted(os.listdir(folder))
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bad_models(folder, monkeypatch, capsys, name):
+    refused(folder, monkeypatch, [name, "--data", "good.npy", "--json", "r.json"])
+    said = capsys.readouterr()
+    assert MODELS[name] in said.err
+    assert len(said.err.strip().splitlines()) == 1, said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_bad_images(folder, monkeypatch, capsys, name):
+    refused(folder, monkeypatch, ["good.npz", "--data", name, "--json", "r.json"])
+    said = capsys.readouterr()
+    assert IMAGES[name] in said.err
+    assert len(said.err.strip().splitlines()) == 1, said.err
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_bad_options(folder, monkeypatch, capsys, option):
+    refused(folder, monkeypatch, ["good.npz", "--data", "good.npy", *option])
+    assert OPTIONS[option] in capsys.readouterr().err
+
+
+def test_model_that_overflows(folder, monkeypatch, capsys):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    refused(folder, monkeypatch, ["huge.npz", "--data", "good.npy", "--minutes", "0.01"])
+    assert "expected finite" in capsys.readouterr().err
+
+
+def test_no_permission(folder, monkeypatch, capsys):
+    def refuse(path, *arguments, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("paperlib.evaluation.inputs._read_array", refuse)
+    refused(folder, monkeypatch, ["good.npz", "--data", "good.npy"])
+    assert "data: expected a readable file" in capsys.readouterr().err
