@@ -1,0 +1,88 @@
+"""Loopy belief propagation for pairwise models of binary units.
+
+    ln p*(x) = sum_i b_i x_i + sum_{i<j} J_ij x_i x_j
+
+A message from i to j says by how much i alone would raise the logit of x_j. With the logit of x_i in the absence of j,
+l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, summing x_i out gives
+
+    m_{i -> j} = softplus(l_{i -> j} + J_ij) - softplus(l_{i -> j}),
+
+and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as the tree is deep. On a graph with
+loops a unit hears its own opinion again as if it were news; the fixed point, if one is reached, is an approximation
+without a bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
+
+Served chapter: 02-markov-chains-and-gibbs-sampling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.numerics import softplus
+from paperlib.validation import as_float_tensor, require_count, require_finite, require_shape
+
+
+@dataclass(frozen=True)
+class BeliefPropagation:
+    """What `loopy_belief_propagation` returns.
+
+    Attributes
+    ----------
+    logits : Tensor, shape [n]
+        Of the approximate marginal probabilities that units are on.
+    residual : float
+        Largest change of a message in the last round.
+    rounds : int
+        How many there were.
+    converged : bool
+        Whether the residual is within the tolerance.
+    """
+
+    logits: Tensor
+    residual: float
+    rounds: int
+    converged: bool
+
+
+def loopy_belief_propagation(
+    couplings: object, biases: object, max_rounds: int = 500, tolerance: float = 1e-9
+) -> BeliefPropagation:
+    """Marginals by passing messages along all edges at once until they no longer change.
+
+    Parameters
+    ----------
+    couplings : array or Tensor, shape [n, n]
+        J, symmetric with a zero diagonal; a zero means that there is no edge.
+    biases : array or Tensor, shape [n]
+        b.
+    max_rounds : int
+        Rounds at most.
+    tolerance : float
+        Converged when no message changes by more, in nats.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a number is not finite, or `couplings` is not symmetric with a zero diagonal.
+    """
+    couplings = as_float_tensor("couplings", couplings, torch.float64)
+    biases = as_float_tensor("biases", biases, torch.float64)
+    require_shape("biases", biases, [None])
+    require_shape("couplings", couplings, [len(biases), len(biases)])
+    require_finite("couplings", couplings)
+    require_finite("biases", biases)
+    if not torch.equal(couplings, couplings.T) or bool(couplings.diagonal().any()):
+        raise ValueError("couplings: expected a symmetric matrix with a zero diagonal, got another")
+    limit = require_count("max_rounds", max_rounds)
+    messages = torch.zeros_like(couplings)  # m_{i -> j} in row i and column j; zero without an edge
+    rounds, residual = 0, torch.inf
+    while residual > tolerance and rounds < limit:
+        rounds += 1
+        without_receiver = (biases + messages.sum(0))[:, None] - messages.T
+        updated = softplus(without_receiver + couplings) - softplus(without_receiver)
+        residual = (updated - messages).abs().max().item()
+        messages = updated
+    return BeliefPropagation(biases + messages.sum(0), residual, rounds, residual <= tolerance)

@@ -1,0 +1,66 @@
+"""How much a correlated sample is worth: autocorrelations, the autocorrelation time and the effective sample size.
+
+The variance of the mean of N successive values is Var(f) tau / N for large N, with the *integrated autocorrelation time*
+
+    tau = 1 + 2 sum_{k >= 1} rho_k,        effective sample size = N / tau,
+
+the limit of the lecture's variance formula (CS281 lecture 22, "Properties"). Estimated autocorrelations of large lags are noise, and the sum
+has to stop before they take over: in a reversible chain the sums of neighbours, rho_{2m} + rho_{2m+1}, are positive (Geyer 1992), and the
+estimate ends with the last one before the first that is not.
+
+This is not the effective sample size of importance weights (`paperlib.estimators`): there draws are independent and unevenly weighted.
+
+Served chapter: 02-markov-chains-and-gibbs-sampling.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from paperlib.validation import require_finite, require_shape
+
+
+def autocorrelation(values: Tensor) -> Tensor:
+    """Estimated autocorrelations of stationary chains with the same distribution.
+
+    Parameters
+    ----------
+    values : Tensor, shape [chains, N]
+        f along each chain; at least two values that are not all the same.
+
+    Returns
+    -------
+    Tensor
+        float64 [N]: rho_0 = 1, rho_1, ...; averaged over chains, deviations taken from the mean over all of them.
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit, or values are not finite or all the same.
+    """
+    require_shape("values", values, [None, None])
+    require_finite("values", values)
+    centred = values.double() - values.double().mean()
+    count = values.shape[1]
+    if not bool((centred != 0).any()):
+        raise ValueError("values: expected at least two different ones, got only one")
+    # Products at every lag are a convolution; zeros keep its two ends apart.
+    spectrum = torch.fft.rfft(centred, 2 * count)
+    products = torch.fft.irfft(spectrum.abs() ** 2, 2 * count)[:, :count]
+    covariances = products.mean(0) / count
+    return covariances / covariances[0]
+
+
+def autocorrelation_time(values: Tensor) -> float:
+    """Estimated integrated autocorrelation time, in steps; `values` as for `autocorrelation`."""
+    correlations = autocorrelation(values)
+    neighbours = correlations[: len(correlations) // 2 * 2].view(-1, 2).sum(1)
+    positive = neighbours > 0
+    kept = len(positive) if bool(positive.all()) else int(positive.long().argmin())
+    return max(2 * neighbours[:kept].sum().item() - 1, 1 / len(correlations))
+
+
+def effective_sample_size(values: Tensor) -> float:
+    """Number of independent draws whose mean would be as precise; `values` as for `autocorrelation`."""
+    return values.numel() / autocorrelation_time(values)

@@ -1,0 +1,246 @@
+"""Finite Markov chains, exactly: what a transition matrix says about the long run (CS281 lecture 22, section 22.2.1).
+
+With S states, row x of the matrix holds the distribution of the next state after x:
+
+    transition[x, x'] = T(x' | x),        p_{t+1}(x') = sum_x p_t(x) T(x' | x)
+
+so that a distribution is a row vector and a step is `p @ transition`. (The lecture's matrix is the transpose of this one.)
+
+Which states can be reached from which decides the qualitative questions, and only the pattern of non-zero entries matters:
+irreducible, all states form one class; aperiodic, the lengths of all ways back have no common divisor; recurrent, no class can be
+left. The eigenvalues decide how fast: distances from the stationary distribution shrink by the second largest modulus a step.
+
+Served chapter: 02-markov-chains-and-gibbs-sampling.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import torch
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from torch import Tensor
+
+from paperlib.numerics import resolve_generator
+from paperlib.validation import as_float_tensor, require_count, require_finite, require_shape
+
+_ROUNDING = 1e-9  # what a row may miss of the sum one
+
+
+class MarkovChain:
+    """A time-homogeneous Markov chain on finitely many states.
+
+    Parameters
+    ----------
+    transition : array or Tensor, shape [S, S]
+        T(x' | x) in row x and column x'; computed with in float64.
+
+    Raises
+    ------
+    ValueError
+        If it is not square, or a row is not a distribution.
+    """
+
+    def __init__(self, transition: object) -> None:
+        matrix = as_float_tensor("transition", transition, torch.float64)
+        require_shape("transition", matrix, [None, None])
+        require_shape("transition", matrix, [len(matrix), len(matrix)])
+        require_finite("transition", matrix)
+        for x, row in enumerate(matrix):
+            _require_distribution(f"transition, row {x}", row)
+        self.transition = matrix
+
+    def __repr__(self) -> str:
+        return f"MarkovChain({self.num_states} states)"
+
+    @property
+    def num_states(self) -> int:
+        """Number of states, S."""
+        return len(self.transition)
+
+    def then(self, other: MarkovChain) -> MarkovChain:
+        """The chain whose step is one of this chain followed by one of the other."""
+        require_shape("other", other.transition, list(self.transition.shape))
+        return MarkovChain(self.transition @ other.transition)
+
+    # ---- which states can be reached
+
+    @cached_property
+    def classes(self) -> Tensor:
+        """Number of the communicating class of each state, int64 [S]: those that can be reached from each other share one."""
+        _, labels = connected_components(self._edges.numpy(), connection="strong")
+        return torch.from_numpy(labels).long()
+
+    @cached_property
+    def recurrent(self) -> Tensor:
+        """Which states the chain returns to with probability one, bool [S]: those whose class cannot be left."""
+        same = self.classes[:, None] == self.classes
+        can_leave = (self._edges & ~same).any(1)
+        return ~(same & can_leave).any(1)
+
+    @cached_property
+    def periods(self) -> Tensor:
+        """Greatest common divisor of the lengths of all ways back to each state, int64 [S]; 0 where there is no way back.
+
+        In a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), counted from any one state, and these
+        differences generate all others.
+        """
+        periods = torch.zeros(self.num_states, dtype=torch.int64)
+        for label in self.classes.unique():
+            members = (self.classes == label).nonzero().flatten()
+            edges = self._edges[members][:, members].double()
+            order, parents = breadth_first_order(edges.numpy(), 0)
+            depth = torch.zeros(len(members), dtype=torch.int64)
+            for state in order[1:]:
+                depth[state] = depth[parents[state]] + 1
+            source, target = edges.nonzero().T
+            periods[members] = math.gcd(*(depth[source] + 1 - depth[target]).tolist())
+        return periods
+
+    @property
+    def is_irreducible(self) -> bool:
+        """Whether every state can be reached from every state."""
+        return bool((self.classes == 0).all())
+
+    @property
+    def is_aperiodic(self) -> bool:
+        """Whether every state has period one."""
+        return bool((self.periods == 1).all())
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether every state is returned to with probability one; on finitely many states the time it takes then has a finite mean."""
+        return bool(self.recurrent.all())
+
+    @property
+    def is_ergodic(self) -> bool:
+        """Whether the chain is positive recurrent and aperiodic: the lecture's definition, which leaves irreducibility apart."""
+        return self.is_recurrent and self.is_aperiodic
+
+    @property
+    def _edges(self) -> Tensor:
+        return self.transition > 0
+
+    def first_return_probs(self, max_steps: int) -> Tensor:
+        """Probability that the first return to a state takes exactly n steps, [max_steps, S]; row 0 is for n = 1."""
+        steps = require_count("max_steps", max_steps)
+        # Row x: the distribution of chains that began in x and have not been back yet.
+        away = self.transition.clone()
+        returned = []
+        for _ in range(steps):
+            returned.append(away.diagonal().clone())
+            away = away.clone().fill_diagonal_(0) @ self.transition
+        return torch.stack(returned)
+
+    # ---- the long run
+
+    @cached_property
+    def eigenvalues(self) -> Tensor:
+        """All eigenvalues, complex128 [S], the largest modulus first."""
+        values = torch.linalg.eigvals(self.transition)
+        return values[values.abs().argsort(descending=True)]
+
+    @property
+    def convergence_rate(self) -> float:
+        """Second largest modulus of an eigenvalue: the factor by which distances from stationarity shrink each step, in the end."""
+        return self.eigenvalues[1].abs().item() if self.num_states > 1 else 0.0
+
+    @cached_property
+    def stationary(self) -> Tensor:
+        """The stationary distribution, [S], from the linear equations p T = p and sum p = 1.
+
+        Raises
+        ------
+        ValueError
+            If there are several: a distribution for each class that cannot be left.
+        """
+        closed = len(self.classes[self.recurrent].unique())
+        if closed > 1:
+            raise ValueError(
+                f"transition: expected a chain with one stationary distribution, got {closed} classes that cannot be left"
+            )
+        # The columns of T' - 1 add up to zero, so that one equation is superfluous and makes room for the sum.
+        equations = self.transition.T - torch.eye(self.num_states, dtype=torch.float64)
+        equations[-1] = 1
+        right_side = torch.zeros(self.num_states, dtype=torch.float64)
+        right_side[-1] = 1
+        return torch.linalg.solve(equations, right_side)
+
+    def distributions(self, start: Tensor, num_steps: int) -> Tensor:
+        """Distributions of the state after 0, 1, ..., `num_steps` steps from `start` [S]; [num_steps + 1, S]."""
+        require_shape("start", start, [self.num_states])
+        _require_distribution("start", start)
+        rows = [start.double()]
+        for _ in range(require_count("num_steps", num_steps)):
+            rows.append(rows[-1] @ self.transition)
+        return torch.stack(rows)
+
+    def flow(self, distribution: Tensor) -> Tensor:
+        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly if detailed balance holds."""
+        require_shape("distribution", distribution, [self.num_states])
+        return distribution.double()[:, None] * self.transition
+
+    # ---- averages along the chain, in equilibrium
+
+    def autocovariance(self, values: Tensor, max_lag: int) -> Tensor:
+        """Covariances of f(x_n) and f(x_{n+k}), k = 0 ... `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1]."""
+        require_shape("values", values, [self.num_states])
+        centred = values.double() - self.stationary @ values.double()
+        ahead, rows = centred, []
+        for _ in range(require_count("max_lag", max_lag, minimum=0) + 1):
+            rows.append(self.stationary @ (centred * ahead))
+            ahead = self.transition @ ahead
+        return torch.stack(rows)
+
+    def variance_of_mean(self, values: Tensor, num_samples: int) -> float:
+        """Variance of the mean of f over `num_samples` successive states, from the lecture's formula, for a stationary start."""
+        count = require_count("num_samples", num_samples)
+        covariances = self.autocovariance(values, count - 1)
+        pairs = 2.0 * (count - torch.arange(count, dtype=torch.float64))  # ordered, at each lag
+        pairs[0] = count
+        return (pairs @ covariances / count**2).item()
+
+    # ---- sampling
+
+    def sample(
+        self, starts: Tensor, num_steps: int, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Paths of independent chains.
+
+        Parameters
+        ----------
+        starts : Tensor, shape [N]
+            Numbers of the states in which the chains start, int64.
+        num_steps : int
+            Steps of each.
+        generator : torch.Generator, optional
+            Source of randomness; a fresh one by default.
+
+        Returns
+        -------
+        Tensor
+            int64 [num_steps + 1, N]; row 0 holds the starts.
+        """
+        require_shape("starts", starts, [None])
+        generator = resolve_generator(generator)
+        # The last column would be one but for rounding; without it no draw can fall beyond the last state.
+        cumulated = self.transition.cumsum(1)[:, :-1]
+        path = [starts.long()]
+        for _ in range(require_count("num_steps", num_steps)):
+            uniform = torch.rand(len(starts), 1, dtype=torch.float64, generator=generator)
+            path.append((uniform >= cumulated[path[-1]]).sum(1))
+        return torch.stack(path)
+
+
+def total_variation(p: Tensor, q: Tensor) -> Tensor:
+    """Half the sum of absolute differences over the last dimension: the most by which p and q differ on any event."""
+    return (p - q).abs().sum(-1) / 2
+
+
+def _require_distribution(name: str, row: Tensor) -> None:
+    total = row.sum().item()
+    if not bool((row >= 0).all()) or not abs(total - 1) <= _ROUNDING:
+        raise ValueError(
+            f"{name}: expected probabilities that sum to one, got sum {total:g} and minimum {row.min().item():g}"
+        )

@@ -1,0 +1,536 @@
+"""Finite Markov chains, Metropolis-Hastings, Gibbs updates, diagnostics, belief propagation and the player of chains."""
+
+import itertools
+import math
+import re
+import shutil
+
+import pytest
+import torch
+from enumeration import all_states, bernoulli_table, joint_log_table
+from playwright.sync_api import sync_playwright
+
+from paperlib.mcmc import (
+    MarkovChain,
+    acceptance_matrix,
+    autocorrelation,
+    autocorrelation_time,
+    effective_sample_size,
+    gibbs_sweep,
+    gibbs_update,
+    loopy_belief_propagation,
+    metropolis_hastings_chain,
+    metropolis_samples,
+    total_variation,
+)
+from paperlib.numerics import seeded_generator
+from paperlib.reproduction.chain_player import chain_player
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def random_chain(states, seed):
+    return MarkovChain(normal(states, states, seed=seed).softmax(1))
+
+
+def ring(states, stay=0.0, forward=0.5):
+    """A walk around a ring of states."""
+    matrix = torch.zeros(states, states, dtype=torch.float64)
+    for x in range(states):
+        matrix[x, x] += stay
+        matrix[x, (x + 1) % states] += (1 - stay) * forward
+        matrix[x, (x - 1) % states] += (1 - stay) * (1 - forward)
+    return MarkovChain(matrix)
+
+
+def close(actual, expected, atol=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=0, atol=atol, check_dtype=False)
+
+
+# ---- what a transition matrix says
+
+
+def pattern_chain(pattern):
+    """Equal probabilities along the edges of a 0/1 matrix."""
+    pattern = torch.tensor(pattern, dtype=torch.float64)
+    return MarkovChain(pattern / pattern.sum(1, keepdim=True))
+
+
+def all_patterns(states):
+    """Every graph on a few states in which each has a way out."""
+    rows = [row for row in itertools.product((0, 1), repeat=states) if any(row)]
+    return [list(pattern) for pattern in itertools.product(rows, repeat=states)]
+
+
+@pytest.mark.parametrize("states", [1, 2, 3])
+def test_properties_of_every_small_graph_equal_their_definitions(states):
+    for pattern in all_patterns(states):
+        check_properties(pattern_chain(pattern), states)
+
+
+def check_properties(chain, states, long=40):
+    powers = [torch.linalg.matrix_power(chain.transition, n) for n in range(1, long + 1)]
+    reached = sum(power > 0 for power in powers) > 0
+    assert chain.is_irreducible == bool(reached.all())
+    periods = [
+        math.gcd(*(n for n, power in enumerate(powers, 1) if power[x, x] > 0))
+        for x in range(states)
+    ]
+    assert chain.periods.tolist() == periods
+    # Every step of a class that can be left leaves it sooner or later: on 3 states within 3 steps with at least (1/3)^3.
+    returns = chain.first_return_probs(600).sum(0)
+    assert chain.recurrent.tolist() == [bool(total > 1 - 1e-6) for total in returns]
+    together = reached & reached.T | torch.eye(states, dtype=torch.bool)
+    assert torch.equal(chain.classes[:, None] == chain.classes, together)
+    assert chain.is_recurrent == bool(chain.recurrent.all())
+    assert chain.is_ergodic == (chain.is_recurrent and set(periods) == {1})
+    stationary_distributions = (chain.eigenvalues - 1).abs().lt(1e-6).sum().item()
+    if stationary_distributions == 1:
+        close(chain.stationary @ chain.transition, chain.stationary)
+        assert math.isclose(chain.stationary.sum().item(), 1)
+    else:
+        with pytest.raises(ValueError, match=f"got {stationary_distributions} classes"):
+            _ = chain.stationary
+
+
+def test_periods_of_rings():
+    assert set(ring(6).periods.tolist()) == {2}
+    assert set(ring(5).periods.tolist()) == {1}
+    assert set(ring(6, forward=1.0).periods.tolist()) == {6}
+    assert ring(6, stay=0.1).is_aperiodic
+
+
+def test_mean_return_time_is_the_inverse_of_the_stationary_probability():
+    chain = random_chain(5, seed=1)
+    returns = chain.first_return_probs(2_000)
+    times = torch.arange(1, 2_001, dtype=torch.float64) @ returns
+    close(returns.sum(0), torch.ones(5))
+    close(times, 1 / chain.stationary, atol=1e-9)
+
+
+def test_stationary_distribution_is_the_limit_and_the_eigenvector():
+    chain = random_chain(6, seed=2)
+    close(torch.linalg.matrix_power(chain.transition, 200), chain.stationary.expand(6, 6))
+    values, vectors = torch.linalg.eig(chain.transition.T)
+    vector = vectors[:, values.abs().argmax()].real
+    close(vector / vector.sum(), chain.stationary)
+    assert abs(chain.eigenvalues[0] - 1) < 1e-12
+
+
+def test_rate_of_two_states_and_of_a_ring():
+    a, b = 0.3, 0.25
+    assert math.isclose(MarkovChain([[1 - a, a], [b, 1 - b]]).convergence_rate, 1 - a - b)
+    # eigenvalues of a ring: stay + (1 - stay) cos(2 pi k / S)
+    expected = 0.2 + 0.8 * math.cos(2 * math.pi / 7)
+    assert math.isclose(ring(7, stay=0.2).convergence_rate, expected)
+    assert MarkovChain([[1.0]]).convergence_rate == 0
+
+
+def test_distributions_and_distances():
+    chain = random_chain(4, seed=3)
+    start = torch.tensor([0.0, 1.0, 0.0, 0.0])
+    rows = chain.distributions(start, 3)
+    for t, row in enumerate(rows):
+        close(row, torch.linalg.matrix_power(chain.transition, t)[1])
+    # the largest difference over all events, by trying all of them
+    events = all_states(4)
+    largest = (events @ (rows[1] - chain.stationary)).abs().max()
+    close(total_variation(rows[1], chain.stationary), largest)
+
+
+def test_flow_is_symmetric_for_a_reversible_chain_only():
+    turning = ring(5, forward=0.9)
+    close(turning.stationary, torch.full((5,), 0.2, dtype=torch.float64))
+    flow = turning.flow(turning.stationary)
+    assert (flow - flow.T).abs().max() > 0.1
+    close(flow, turning.transition / 5)
+
+
+def test_then_applies_this_chain_first():
+    to_one, swap = MarkovChain([[0.0, 1.0], [0.0, 1.0]]), MarkovChain([[0.0, 1.0], [1.0, 0.0]])
+    close(to_one.then(swap).transition, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
+
+
+def test_variance_of_a_mean_equals_the_sum_over_all_paths():
+    chain, values, count = random_chain(3, seed=4), normal(3, seed=5), 4
+    mean, square = 0.0, 0.0
+    for path in itertools.product(range(3), repeat=count):
+        probability = chain.stationary[path[0]]
+        for x, following in itertools.pairwise(path):
+            probability = probability * chain.transition[x, following]
+        average = values[list(path)].mean()
+        mean, square = mean + probability * average, square + probability * average**2
+    assert math.isclose(chain.variance_of_mean(values, count), square - mean**2, rel_tol=1e-12)
+    assert math.isclose(
+        chain.variance_of_mean(values, 1), chain.autocovariance(values, 0).item(), rel_tol=1e-12
+    )
+
+
+def test_sampled_steps_have_the_transition_probabilities():
+    chain, count = random_chain(5, seed=6), 100_000
+    path = chain.sample(torch.full((count,), 2), 2, seeded_generator(0))
+    assert path.shape == (3, count)
+    assert path[0].unique().tolist() == [2]
+    expected = chain.distributions(torch.eye(5, dtype=torch.float64)[2], 2)
+    for t in (1, 2):
+        frequencies = torch.bincount(path[t], minlength=5) / count
+        # 4.5 standard errors: ten comparisons fail together in fewer than 1 of 10,000 suites of seeds
+        error = (expected[t] * (1 - expected[t]) / count).sqrt()
+        assert ((frequencies - expected[t]).abs() < 4.5 * error).all()
+
+
+def test_sampling_never_takes_a_step_of_probability_zero():
+    path = ring(6, forward=1.0).sample(torch.arange(6), 30, seeded_generator(1))
+    assert torch.equal(path, (torch.arange(6) + torch.arange(31)[:, None]) % 6)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([0.5, 0.5], r"transition: expected shape \[any, any\], got \[2\]"),
+        ([[0.5, 0.5]], r"transition: expected shape \[1, 1\], got \[1, 2\]"),
+        ([[0.5, 0.4], [0.0, 1.0]], "transition, row 0: expected probabilities .* got sum 0.9"),
+        ([[1.0, 0.0], [1.5, -0.5]], "transition, row 1: .* minimum -0.5"),
+        ([[math.nan, 1.0], [0.0, 1.0]], "transition: expected finite numbers"),
+    ],
+)
+def test_what_is_not_a_transition_matrix_is_refused(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        MarkovChain(matrix)
+
+
+def test_bad_arguments_of_chains_are_refused():
+    chain = random_chain(3, seed=0)
+    with pytest.raises(ValueError, match=r"start: expected shape \[3\]"):
+        chain.distributions(torch.ones(2) / 2, 1)
+    with pytest.raises(ValueError, match="start: expected probabilities"):
+        chain.distributions(torch.ones(3), 1)
+    with pytest.raises(ValueError, match="num_steps: expected a whole number of at least 1"):
+        chain.sample(torch.zeros(1), 0)
+    with pytest.raises(ValueError, match=r"other: expected shape \[3, 3\]"):
+        chain.then(random_chain(4, seed=0))
+    with pytest.raises(ValueError, match=r"values: expected shape \[3\]"):
+        chain.variance_of_mean(torch.ones(4), 2)
+
+
+# ---- Metropolis-Hastings and Gibbs
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_metropolis_hastings_keeps_its_target_in_detailed_balance(seed):
+    log_target, proposal = 3 * normal(6, seed=seed), random_chain(6, seed=seed + 10)
+    chain = metropolis_hastings_chain(log_target, proposal)
+    flow = chain.flow(log_target.softmax(0))
+    close(flow, flow.T)
+    close(chain.stationary, log_target.softmax(0))
+    # entry by entry, from the rule as it is printed
+    p, q = log_target.softmax(0), proposal.transition
+    for x, following in itertools.permutations(range(6), 2):
+        rule = min(1, (p[following] * q[following, x] / (p[x] * q[x, following])).item())
+        assert math.isclose(
+            chain.transition[x, following].item(), q[x, following].item() * rule, rel_tol=1e-12
+        )
+
+
+def test_the_targets_constant_does_not_matter():
+    log_target, proposal = normal(5), random_chain(5, seed=1)
+    close(acceptance_matrix(log_target + 1_000, proposal), acceptance_matrix(log_target, proposal))
+
+
+def test_proposals_without_a_way_back_are_never_accepted():
+    one_way = MarkovChain([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
+    chain = metropolis_hastings_chain(torch.zeros(3), one_way)
+    close(chain.transition, torch.eye(3))
+
+
+def test_metropolis_samples_follow_the_exact_chain():
+    log_target, count = normal(5, seed=3), 100_000
+    chain = metropolis_hastings_chain(log_target, ring(5))
+
+    def propose(states, generator):
+        return (states + 2 * torch.randint(2, states.shape, generator=generator) - 1) % 5
+
+    starts = torch.zeros(count, 1, dtype=torch.float64)
+    states, rate = metropolis_samples(
+        lambda x: log_target[x[:, 0].long()], propose, starts, 3, seeded_generator(2)
+    )
+    assert states.shape == (3, count, 1)
+    expected = chain.distributions(torch.eye(5, dtype=torch.float64)[0], 3)[1:]
+    for row, states_now in zip(expected, states, strict=True):
+        frequencies = torch.bincount(states_now[:, 0].long(), minlength=5) / count
+        # 4.5 standard errors, fifteen comparisons
+        error = (row * (1 - row) / count).sqrt()
+        assert ((frequencies - row).abs() <= 4.5 * error).all()
+    accepts = (ring(5).transition * acceptance_matrix(log_target, ring(5))).sum(1)
+    before = chain.distributions(torch.eye(5, dtype=torch.float64)[0], 2)
+    # each step's acceptance is a coin: standard error of the mean of 3 * count of them, 4.5 times
+    assert abs(rate - (before @ accepts).mean().item()) < 4.5 * 0.5 / math.sqrt(3 * count)
+
+
+@pytest.mark.parametrize("block", [[0], [2], [0, 3], [1, 2, 3], [0, 1, 2, 3], []])
+def test_gibbs_update_is_the_conditional_distribution(block):
+    log_target = normal(16, seed=4)
+    p, states = log_target.softmax(0), all_states(4)
+    chain = gibbs_update(log_target, block)
+    for x, following in itertools.product(range(16), repeat=2):
+        outside = [unit for unit in range(4) if unit not in block]
+        alike = (states[:, outside] == states[x, outside]).all(1)
+        expected = p[following] / p[alike].sum() if alike[following] else 0.0
+        assert math.isclose(chain.transition[x, following], expected, abs_tol=1e-15)
+    flow = chain.flow(p)
+    close(flow, flow.T)
+    # as a Metropolis-Hastings proposal it would always be accepted
+    accepted = acceptance_matrix(log_target, chain)[chain.transition > 0]
+    close(accepted, torch.ones_like(accepted))
+
+
+def test_layer_by_layer_sweep_of_an_rbm_is_its_block_gibbs_chain(tiny_rbm):
+    table = joint_log_table(tiny_rbm)  # [2^5, 2^4]
+    hidden, visible = range(5, 9), range(5)
+    chain = gibbs_sweep(table.flatten(), [hidden, visible])
+    close(chain.stationary, table.flatten().softmax(0))
+    v, h = all_states(5), all_states(4)
+    given_v = bernoulli_table(tiny_rbm.hidden_probs(v), h)
+    given_h = bernoulli_table(tiny_rbm.visible_probs(h), v)
+    # (v, h) -> (v', h'): h' given v, then v' given h'
+    expected = torch.einsum("vk,kw->vwk", given_v, given_h)
+    expected = expected[:, None].expand(-1, 16, -1, -1).reshape(512, 512)
+    close(chain.transition, expected)
+    # units of a layer are independent given the other: one by one or all at once is the same chain
+    close(
+        chain.transition,
+        gibbs_sweep(table.flatten(), [[i] for i in (*hidden, *visible)]).transition,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gibbs_update(torch.zeros(6), [0]), "log_target: expected a power of two values"),
+        (lambda: gibbs_update(torch.zeros(8), [3]), "block: expected units from 0 to 2"),
+        (lambda: gibbs_update(torch.tensor([0.0, math.inf]), [0]), "log_target: expected finite"),
+        (lambda: acceptance_matrix(torch.zeros(3), ring(4)), r"log_target: expected shape \[4\]"),
+        (
+            lambda: metropolis_samples(torch.sum, torch.sub, torch.zeros(3), 1),
+            r"starts: expected shape \[any, any\]",
+        ),
+    ],
+)
+def test_bad_arguments_of_kernels_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# ---- diagnostics
+
+
+def two_state_values(correlation, chains, steps, seed):
+    """+1 and -1 with autocorrelations `correlation` ** k, in equilibrium."""
+    stay = (1 + correlation) / 2
+    chain = MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
+    starts = torch.randint(2, (chains,), generator=seeded_generator(seed))
+    return 2.0 * chain.sample(starts, steps - 1, seeded_generator(seed + 1)).T - 1
+
+
+def test_autocorrelation_equals_its_definition():
+    values = normal(3, 50, seed=7)
+    centred = values - values.mean()
+    expected = [(centred[:, : 50 - k] * centred[:, k:]).sum() for k in range(50)]
+    close(autocorrelation(values), torch.stack(expected) / expected[0])
+
+
+@pytest.mark.parametrize("correlation", [0.9, 0.5, 0.0, -0.5])
+def test_autocorrelation_time_of_a_known_chain(correlation):
+    values = two_state_values(correlation, chains=20, steps=20_000, seed=8)
+    expected = (1 + correlation) / (1 - correlation)
+    # relative standard error about sqrt(4 * window / samples), window about 10 tau: below 4 % for tau = 19; three of these
+    assert math.isclose(autocorrelation_time(values), expected, rel_tol=0.12)
+    assert math.isclose(effective_sample_size(values), values.numel() / expected, rel_tol=0.12)
+
+
+def test_chains_that_disagree_are_worth_little():
+    stuck = torch.stack([torch.zeros(1_000), torch.ones(1_000)]) + 0.01 * normal(2, 1_000)
+    assert effective_sample_size(stuck) < 5
+
+
+def test_bad_values_are_refused():
+    with pytest.raises(ValueError, match=r"values: expected shape \[any, any\]"):
+        autocorrelation(torch.zeros(5))
+    with pytest.raises(ValueError, match="values: expected at least two different ones"):
+        effective_sample_size(torch.ones(2, 5))
+    with pytest.raises(ValueError, match="values: expected finite"):
+        autocorrelation(torch.tensor([[0.0, math.nan]]))
+
+
+# ---- belief propagation
+
+
+def exact_marginals(couplings, biases):
+    states = all_states(len(biases))
+    log_p = states @ biases + torch.einsum("ni,ij,nj->n", states, couplings, states) / 2
+    return log_p.softmax(0) @ states
+
+
+def symmetric(pattern, seed):
+    couplings = 2 * normal(*pattern.shape, seed=seed) * pattern
+    return couplings.triu(1) + couplings.triu(1).T
+
+
+def tree(units, seed):
+    pattern = torch.zeros(units, units, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    for unit in range(1, units):
+        pattern[torch.randint(unit, (), generator=generator), unit] = 1
+    return symmetric(pattern, seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_belief_propagation_is_exact_on_trees(seed):
+    couplings, biases = tree(8, seed), normal(8, seed=seed + 20)
+    result = loopy_belief_propagation(couplings, biases, tolerance=1e-13)
+    assert result.converged
+    assert (
+        result.rounds <= 9
+    )  # the longest way through eight units, and one round that changes nothing
+    close(result.logits.sigmoid(), exact_marginals(couplings, biases))
+
+
+def test_belief_propagation_on_loops_is_close_for_weak_couplings_but_not_exact():
+    couplings, biases = symmetric(torch.ones(6, 6, dtype=torch.float64), 1) / 8, normal(6, seed=2)
+    result = loopy_belief_propagation(couplings, biases)
+    error = (result.logits.sigmoid() - exact_marginals(couplings, biases)).abs().max()
+    assert result.converged
+    assert 1e-6 < error < 1e-2
+
+
+def test_belief_propagation_says_when_it_has_not_converged():
+    signs = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+    couplings = torch.zeros(4, 4)
+    couplings[:2, 2:] = 20 * signs
+    couplings += couplings.T.clone()
+    result = loopy_belief_propagation(couplings, 0.3 - couplings.sum(0) / 2, max_rounds=200)
+    assert not result.converged
+    assert (result.rounds, result.residual > 1e-3) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("couplings", "biases", "message"),
+    [
+        ([[0.0, 1.0], [2.0, 0.0]], [0.0, 0.0], "couplings: expected a symmetric matrix"),
+        ([[1.0, 1.0], [1.0, 0.0]], [0.0, 0.0], "couplings: .* zero diagonal"),
+        ([[0.0]], [0.0, 0.0], r"couplings: expected shape \[2, 2\]"),
+        ([[0.0]], [math.inf], "biases: expected finite"),
+    ],
+)
+def test_bad_pairwise_models_are_refused(couplings, biases, message):
+    with pytest.raises(ValueError, match=message):
+        loopy_belief_propagation(couplings, biases)
+
+
+# ---- the player
+
+
+LABELS = ["0", "1", "<2>", "3", "4"]
+
+
+def player():
+    chains = {"lazy": ring(5, stay=0.2), "turning & <fast>": ring(5, forward=0.9)}
+    return chain_player(chains, LABELS, torch.full((5,), 0.2, dtype=torch.float64), 12, "Two walks")
+
+
+def test_player_asks_no_other_host_and_its_text_is_the_same_each_time():
+    text = player()._repr_html_()
+    assert text == player()._repr_html_()
+    assert not re.search(r"https?:|url\(|@import|fetch|<(link|img)", text)
+    assert text.count("</script>") == 1
+    assert "<2>" not in text
+    assert repr(player()) == "Two walks (lazy, turning & <fast>; 12 steps)"
+
+
+def test_bad_players_are_refused():
+    with pytest.raises(ValueError, match="chains: expected at least one"):
+        chain_player({}, [], torch.zeros(0), 1, "")
+    with pytest.raises(ValueError, match=r"chains: expected shape \[2, 2\]"):
+        chain_player({"a": ring(3)}, ["0", "1"], torch.ones(2) / 2, 1, "")
+    with pytest.raises(ValueError, match=r"target: expected shape \[3\]"):
+        chain_player({"a": ring(3)}, ["0", "1", "2"], torch.ones(2) / 2, 1, "")
+
+
+@pytest.fixture
+def tab():
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not executable:
+        pytest.skip("needs Chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 400, "height": 900})
+        page.set_default_timeout(5_000)
+        page.problems = []
+        page.on("console", lambda m: m.type == "error" and page.problems.append(m.text))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("request", lambda r: r.url[:5] in ("data:", "about") or page.problems.append(r.url))
+        yield page
+        assert page.problems == []
+        browser.close()
+
+
+def drawn(tab):
+    """The caption, the probabilities that the bars stand for, and where the marker is."""
+    heights = tab.eval_on_selector_all(
+        ".bars rect", "all => all.map(r => r.getAttribute('height'))"
+    )
+    marker = tab.eval_on_selector(".now", "c => [c.getAttribute('cx'), c.getAttribute('cy')]")
+    probabilities = torch.tensor([float(height) / 180 for height in heights])
+    return tab.locator("p").inner_text(), probabilities, [float(value) for value in marker]
+
+
+def test_the_page_computes_the_same_distributions_as_the_library(tab):
+    shown = player()
+    tab.set_content(f'<!doctype html><html lang="en"><body>{shown._repr_html_()}</body></html>')
+    before = drawn(tab)
+    tab.locator("input").press("ArrowLeft")
+    tab.locator("input").press("ArrowRight")
+    after = drawn(tab)
+    # what Python drew is what the script draws, but for the rounding of places to a tenth
+    assert before[0] == after[0]
+    close(before[1], after[1], atol=1e-3)
+    assert all(abs(a - b) < 0.1 for a, b in zip(before[2], after[2], strict=True))
+    tab.locator(".chain").select_option("turning & <fast>")
+    tab.locator(".start").select_option("3")
+    tab.locator("input").press("Home")
+    assert (
+        drawn(tab)[0] == "turning & <fast>, started in 3, step 0: distance from the target 0.8000"
+    )
+    for _ in range(7):
+        tab.locator("input").press("ArrowRight")
+    chain = shown.chains["turning & <fast>"]
+    expected = chain.distributions(torch.eye(5, dtype=torch.float64)[3], 7)[7]
+    caption, probabilities, _ = drawn(tab)
+    close(probabilities, expected, atol=1e-6)
+    distance = total_variation(expected, shown.target).item()
+    assert caption.endswith(f"step 7: distance from the target {distance:.4f}")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_nothing_moves_before_play_which_runs_once_to_the_end(tab):
+    tab.clock.install()
+    tab.set_content(f"<!doctype html><html><body>{player()._repr_html_()}</body></html>")
+    tab.clock.run_for(5_000)
+    assert ", step 12:" in drawn(tab)[0]
+    button = tab.get_by_role("button")
+    button.press("Enter")
+    assert ", step 0:" in drawn(tab)[0]
+    tab.clock.run_for(1_100)
+    assert ", step 2:" in drawn(tab)[0]
+    assert button.inner_text() == "Pause"
+    tab.clock.run_for(60_000)
+    assert ", step 12:" in drawn(tab)[0]
+    assert button.inner_text() == "Play"
+
+
+def test_without_scripts_the_first_chain_stands_after_its_last_step(tab):
+    tab.set_content(player()._repr_html_().replace("<script>", '<script type="text/plain">'))
+    assert drawn(tab)[0].startswith("lazy, started in 0, step 12: distance from the target 0.0")
+    assert not tab.get_by_role("button").is_visible()
