@@ -9,6 +9,7 @@ a tractable distribution to a model, and estimators that walk a path and return 
 `paperlib.annealing`   paths from a tractable distribution to a model, and schedules of beta
 `paperlib.estimators`  exact enumeration, importance sampling, AIS, RAISE, control variates, bounds on ln Z and on a DBN's ln p(v)
 `paperlib.mcmc`        finite Markov chains exactly, Metropolis-Hastings, Gibbs updates, autocorrelation, belief propagation
+`paperlib.variational`  lower bounds, mean field and EM for sparse coding
 `paperlib.learning`    contrastive divergence, greedy learning of DBNs, DBMs, EM for mixtures
 `paperlib.evaluation`  the test log-probability of a model from a file, with a verdict
 `paperlib.reproduction`  profiles, published numbers, records with provenance, the papermill runner

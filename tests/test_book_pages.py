@@ -24,6 +24,7 @@ import paperlib.evaluation
 import paperlib.learning
 import paperlib.mcmc
 import paperlib.models
+import paperlib.variational
 from paperlib.estimators import exact_log_z
 from paperlib.models import RBM
 from paperlib.reproduction.published import load_published
@@ -34,7 +35,7 @@ NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 # What the papers have symbols for, and what is documented beside it.
 OF_THE_PAPERS = (paperlib.annealing, paperlib.estimators, paperlib.learning, paperlib.models)
-PACKAGES = (*OF_THE_PAPERS, paperlib.evaluation, paperlib.mcmc)
+PACKAGES = (*OF_THE_PAPERS, paperlib.evaluation, paperlib.mcmc, paperlib.variational)
 
 
 def public_names(packages):

@@ -71,7 +71,10 @@ class ReverseEstimate:
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these very vectors, from the chains alone; infinite for a single chain."""
+        """Standard error of the average on these very vectors, from the chains alone; infinite for a single chain.
+
+        Too small where the weights vary much: a few chains cannot show the weights that they have not met.
+        """
         vectors, chains = self.log_weights.shape
         if chains < 2:
             return math.inf

@@ -1,0 +1,223 @@
+"""Sparse coding: a visible vector is a sum of a few columns of a dictionary, plus Gaussian noise.
+
+Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the prior of the code h:
+
+    binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))        eq. 19.19 and 19.20
+    Laplace:  p(h_i) = (lambda / 2) exp(-lambda |h_i|)   p(v | h) = N(v; W h + b, I / beta)          eq. 19.14 and 19.15
+
+Drawing from either is easy and so is p(v, h). The posterior p(h | v) is not: all units of h are parents of the same visible units,
+so that observing v couples every pair of them by -W_i' beta W_j ("explaining away"). The binary model with few hidden units can
+be enumerated, which makes it the place to test every approximation of a posterior against the truth.
+
+Note that b is the bias of the *hidden* units in the binary model and of the *visible* units in the Laplace model, as in the book.
+
+Served chapters: 11-inference-as-optimisation, 12-learned-inference.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplus
+from paperlib.validation import (
+    as_float_tensor,
+    require_count,
+    require_finite,
+    require_shape,
+    require_width,
+)
+
+# 2^16 states of 16 units for a block of visible vectors: what still takes a moment.
+_MAX_ENUMERATED_UNITS = 16
+
+
+class BinarySparseCoding:
+    """Binary sparse coding (Henniges et al. 2010): each column of W is present in v or absent.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [D, M]
+        W; its type and device become the model's.
+    hidden_bias : array or Tensor, shape [M]
+        b, the logits of the prior.
+    precision : array or Tensor, shape [D]
+        The diagonal of beta, positive.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a number is NaN or infinite, or a precision is not positive.
+    """
+
+    def __init__(self, weights: object, hidden_bias: object, precision: object) -> None:
+        self.weights = as_float_tensor("weights", weights)
+        require_shape("weights", self.weights, [None, None])
+        dtype, device = self.weights.dtype, self.weights.device
+        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
+        self.precision = as_float_tensor("precision", precision, dtype).to(device)
+        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
+        require_shape("precision", self.precision, [self.weights.shape[0]])
+        for name in ("weights", "hidden_bias", "precision"):
+            require_finite(name, getattr(self, name))
+        _require_positive("precision", self.precision.min().item())
+
+    def __repr__(self) -> str:
+        return f"BinarySparseCoding({self.num_visible} visible, {self.num_hidden} hidden)"
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self.weights.shape[0]
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden units, M."""
+        return self.weights.shape[1]
+
+    @property
+    def couplings(self) -> Tensor:
+        """W' beta W, [M, M]; off its diagonal, how strongly two units inhibit each other once v is known."""
+        return self.weights.T @ (self.precision[:, None] * self.weights)
+
+    def log_joint(self, v: Tensor, h: Tensor) -> Tensor:
+        """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        return bernoulli_log_prob(h, self.hidden_bias) + self.log_likelihood(v, h)
+
+    def log_likelihood(self, v: Tensor, h: Tensor) -> Tensor:
+        """ln p(v | h), the logarithm of a density, eq. 19.20; shapes as in `log_joint`."""
+        require_width("v", v, self.num_visible)
+        require_width("h", h, self.num_hidden)
+        squares = (v - h @ self.weights.T).square() @ self.precision
+        return 0.5 * (torch.log(self.precision / (2 * math.pi)).sum() - squares)
+
+    def log_joint_table(self, v: Tensor) -> Tensor:
+        """ln p(v, h) for every h in the order of `all_states`; `v` [..., D] gives [..., 2^M].
+
+        Its logsumexp over the last dimension is ln p(v), its softmax the exact posterior.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 16 hidden units.
+        """
+        if self.num_hidden > _MAX_ENUMERATED_UNITS:
+            raise ValueError(
+                f"model: expected at most {_MAX_ENUMERATED_UNITS} hidden units to enumerate, got {self.num_hidden}"
+            )
+        states = all_states(self.num_hidden).to(self.weights)
+        return self.log_joint(v[..., None, :], states)
+
+    def log_prob(self, v: Tensor) -> Tensor:
+        """ln p(v) in nats, exactly, by enumeration; `v` [..., D] gives [...]."""
+        return self.log_joint_table(v).logsumexp(-1)
+
+    def lower_bound(self, v: Tensor, means: Tensor) -> Tensor:
+        """The evidence lower bound of a factorial q with these means, eq. 19.36; [..., D] and [..., M] give [...].
+
+        The last term of eq. 19.36 is the expected square of v - W h: that of its mean, v - W m, plus the variances
+        W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed, their entropy is zero.
+        """
+        entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
+        prior = means @ self.hidden_bias - softplus(self.hidden_bias).sum()
+        spread = (means * (1 - means)) @ self.couplings.diagonal()
+        return prior + entropy + self.log_likelihood(v, means) - 0.5 * spread
+
+    def conditional_logits(self, v: Tensor, others: Tensor) -> Tensor:
+        """The argument of the sigmoid in eq. 19.44, for every unit given the values `others` [..., M] of all the others.
+
+        With binary values it is the logit of p(h_i = 1 | v, h_-i), which Gibbs sampling needs; with means it is the logit of
+        the mean-field fixed point. Entry i does not depend on entry i of `others`.
+        """
+        require_width("v", v, self.num_visible)
+        couplings = self.couplings
+        own = couplings.diagonal()
+        bottom_up = v @ (self.precision[:, None] * self.weights)
+        return self.hidden_bias + bottom_up - 0.5 * own - others @ couplings + others * own
+
+    def sample(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
+        count = require_count("num_samples", num_samples)
+        h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)
+        noise = torch.randn(
+            count,
+            self.num_visible,
+            dtype=self.weights.dtype,
+            device=self.weights.device,
+            generator=generator,
+        )
+        return h @ self.weights.T + noise / self.precision.sqrt(), h
+
+
+class LaplaceSparseCoding:
+    """Sparse coding with a Laplace prior, eq. 19.14 and 19.15.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [D, M]
+        W, the dictionary; its type and device become the model's.
+    visible_bias : array or Tensor, shape [D]
+        b.
+    rate : float
+        lambda, positive: the larger, the sparser the codes of `paperlib.variational.map_codes`.
+    precision : float
+        beta, positive: one over the variance of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a number is NaN or infinite, or the rate or the precision is not positive.
+    """
+
+    def __init__(
+        self, weights: object, visible_bias: object, rate: float, precision: float
+    ) -> None:
+        self.weights = as_float_tensor("weights", weights)
+        require_shape("weights", self.weights, [None, None])
+        self.visible_bias = as_float_tensor("visible_bias", visible_bias, self.weights.dtype).to(
+            self.weights.device
+        )
+        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
+        for name in ("weights", "visible_bias"):
+            require_finite(name, getattr(self, name))
+        _require_positive("rate", rate)
+        _require_positive("precision", precision)
+        self.rate, self.precision = rate, precision
+
+    def __repr__(self) -> str:
+        return f"LaplaceSparseCoding({self.num_visible} visible, {self.num_hidden} hidden)"
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self.weights.shape[0]
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden units, M."""
+        return self.weights.shape[1]
+
+    def energy(self, v: Tensor, h: Tensor) -> Tensor:
+        """lambda |h|_1 + (beta / 2) |v - W h - b|^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
+
+        Summed over a data set this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
+        """
+        require_width("v", v, self.num_visible)
+        require_width("h", h, self.num_hidden)
+        residual = v - h @ self.weights.T - self.visible_bias
+        return self.rate * h.abs().sum(-1) + 0.5 * self.precision * residual.square().sum(-1)
+
+    def log_joint(self, v: Tensor, h: Tensor) -> Tensor:
+        """ln p(v, h), the logarithm of a density: minus the energy, and what makes it integrate to 1."""
+        return (
+            self.num_hidden * math.log(self.rate / 2)
+            + 0.5 * self.num_visible * math.log(self.precision / (2 * math.pi))
+            - self.energy(v, h)
+        )
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name}: expected a positive number, got {value}")

@@ -1,0 +1,33 @@
+"""Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
+
+from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
+from paperlib.variational.em import (
+    exact_moments,
+    factorial_moments,
+    learn_sparse_coding,
+    maximize_parameters,
+)
+from paperlib.variational.map_inference import improve_dictionary, learn_dictionary, map_codes
+from paperlib.variational.mean_field import (
+    MeanFieldTrace,
+    block_mean_field,
+    largest_stable_step,
+    mean_field,
+)
+
+__all__ = [
+    "MeanFieldTrace",
+    "block_mean_field",
+    "evidence_lower_bound",
+    "exact_moments",
+    "factorial_log_probs",
+    "factorial_moments",
+    "improve_dictionary",
+    "kl_divergence",
+    "largest_stable_step",
+    "learn_dictionary",
+    "learn_sparse_coding",
+    "map_codes",
+    "maximize_parameters",
+    "mean_field",
+]

@@ -1,0 +1,47 @@
+"""The evidence lower bound (ELBO) of a latent variable with finitely many states, exactly.
+
+    L(v, theta, q) = ln p(v) - KL(q || p(h | v))                                      eq. 19.1
+                   = E_q[ln p(v, h)] + H(q)                                           eq. 19.7
+                   = E_q[ln p(v | h)] - KL(q || p(h))
+
+of Goodfellow, Bengio & Courville (2016). The second needs neither ln p(v) nor the posterior and holds for every q, which
+is why it can be maximised where neither is known. With both at hand, as for enumerated models, the three are a check of each other.
+
+Distributions are given by the logarithms of their probabilities over the last dimension; minus infinity is a probability of zero.
+Served chapter: 11-inference-as-optimisation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def evidence_lower_bound(log_joint: Tensor, log_q: Tensor) -> Tensor:
+    """E_q[ln p(v, h)] + H(q) in nats, eq. 19.7.
+
+    Parameters
+    ----------
+    log_joint : Tensor, shape [..., S]
+        ln p(v, h) for each of the S states of h.
+    log_q : Tensor, shape [..., S]
+        ln q(h | v), normalised; leading dimensions broadcast.
+    """
+    return -_expected_log_ratio(log_q, log_joint)
+
+
+def kl_divergence(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """KL(q || p) in nats; both [..., S] and normalised. Infinite where q has mass and p has none."""
+    return _expected_log_ratio(log_q, log_p)
+
+
+def factorial_log_probs(means: Tensor, states: Tensor) -> Tensor:
+    """ln q(h) of independent binary units with `means` [..., M] at each of `states` [S, M]; gives [..., S]."""
+    means = means[..., None, :]
+    return (torch.xlogy(states, means) + torch.xlogy(1 - states, 1 - means)).sum(-1)
+
+
+def _expected_log_ratio(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """E_q[ln q - ln p]; states without mass under q count for nothing."""
+    q = log_q.exp()
+    return torch.where(q > 0, q * (log_q - log_p), 0).sum(-1)
