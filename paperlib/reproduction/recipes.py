@@ -1,7 +1,8 @@
 """Which models there are, and how each was trained: recipes are data, and a model file carries its own.
 
 `mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile.
-Those that take seconds to train are trained whenever a chapter needs them, the others are stored too.
+RBMs are stored too, since hundreds of epochs make something else of the last digit in which two processors differ; mixtures are
+trained whenever a chapter needs them.
 """
 
 from __future__ import annotations
