@@ -17,6 +17,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob, draw_bits_of_logits
@@ -116,6 +117,10 @@ class DBNPath(BaseRatePath):
     def num_visible(self) -> int:
         """Number of visible units of the DBN, D."""
         return self._dbn.num_visible
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on, the directed layers included."""
+        return storage.sha256(f"{super().checksum()} {self._dbn.checksum()}".encode())
 
     def begin_reverse(
         self,

@@ -57,8 +57,8 @@ class Bracket:
         """In a word what the bracket says: `closed`, `open` or `crossed`.
 
         closed: the two agree within `tolerance` nats, or within three standard errors of their difference. open: AIS is above by
-        more. crossed: RAISE is above by more, which needs either an AIS estimate that has not found all modes or an
-        annealing model that fits better than the model itself.
+        more. crossed: RAISE is above by more, because the annealing model fits these vectors better than the model itself, or because
+        ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
         """
         if abs(self.gap) <= max(tolerance, 3 * self.gap_std_error):
             return "closed"

@@ -142,9 +142,8 @@ def raise_in_shards(
 
     identities = [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)]
     description = f"RAISE, {len(v)} vectors"
-    shards = _computed_once(
-        identities, compute, path, len(schedule) - 1, folder, description, progress
-    )
+    steps = (len(schedule) - 1) * path.reverse_passes
+    shards = _computed_once(identities, compute, path, steps, folder, description, progress)
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 

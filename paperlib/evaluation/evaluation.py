@@ -275,8 +275,8 @@ def _findings(rungs: tuple[Rung, ...], interrupted: bool) -> tuple[str, ...]:
         )
     elif word == "crossed":
         found.append(
-            f"RAISE lies above AIS by {-gap:.1f} nats, which should not happen: AIS has put ln Z too high, or the annealing "
-            "model fits these images better than the model itself. Give it more time."
+            f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
+            "better than the model itself. Give it more time."
         )
     if best.bracket.gap_std_error > _TOLERANCE / 2:
         found.append(
