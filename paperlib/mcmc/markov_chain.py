@@ -68,13 +68,13 @@ class MarkovChain:
 
     @cached_property
     def classes(self) -> Tensor:
-        """Number of the communicating class of each state, int64 [S]: those that can be reached from each other share one."""
+        """Number of the communicating class of each state, int64 [S]; those that can be reached from each other share one."""
         _, labels = connected_components(self._edges.numpy(), connection="strong")
         return torch.from_numpy(labels).long()
 
     @cached_property
     def recurrent(self) -> Tensor:
-        """Which states the chain returns to with probability one, bool [S]: those whose class cannot be left."""
+        """Which states the chain returns to with probability one, bool [S]; those whose class cannot be left."""
         same = self.classes[:, None] == self.classes
         can_leave = (self._edges & ~same).any(1)
         return ~(same & can_leave).any(1)
@@ -115,7 +115,7 @@ class MarkovChain:
 
     @property
     def is_ergodic(self) -> bool:
-        """Whether the chain is positive recurrent and aperiodic: the lecture's definition, which leaves irreducibility apart."""
+        """Whether the chain is positive recurrent and aperiodic, the lecture's definition, which leaves irreducibility apart."""
         return self.is_recurrent and self.is_aperiodic
 
     @property
@@ -143,7 +143,7 @@ class MarkovChain:
 
     @property
     def convergence_rate(self) -> float:
-        """Second largest modulus of an eigenvalue: the factor by which distances from stationarity shrink each step, in the end."""
+        """Second largest modulus of an eigenvalue, the factor by which distances from stationarity shrink each step, in the end."""
         return self.eigenvalues[1].abs().item() if self.num_states > 1 else 0.0
 
     @cached_property

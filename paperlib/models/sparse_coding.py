@@ -1,9 +1,9 @@
 """Sparse coding: a visible vector is a sum of a few columns of a dictionary, plus Gaussian noise.
 
-Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the prior of the code h:
+Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016) and differ in the prior of the code h::
 
     binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))        eq. 19.19 and 19.20
-    Laplace:  p(h_i) = (lambda / 2) exp(-lambda |h_i|)   p(v | h) = N(v; W h + b, I / beta)          eq. 19.14 and 19.15
+    Laplace:  p(h_i) = (lambda / 2) exp(-lambda abs(h_i))   p(v | h) = N(v; W h + b, I / beta)          eq. 19.14 and 19.15
 
 Drawing from either is easy and so is p(v, h). The posterior p(h | v) is not: all units of h are parents of the same visible units,
 so that observing v couples every pair of them by -W_i' beta W_j ("explaining away"). The binary model with few hidden units can
@@ -11,7 +11,7 @@ be enumerated, which makes it the place to test every approximation of a posteri
 
 Note that b is the bias of the *hidden* units in the binary model and of the *visible* units in the Laplace model, as in the book.
 
-Served chapters: 11-inference-as-optimisation, 12-learned-inference.
+Served chapter: 11-inference-as-optimisation.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class BinarySparseCoding:
     def conditional_logits(self, v: Tensor, others: Tensor) -> Tensor:
         """The argument of the sigmoid in eq. 19.44, for every unit given the values `others` [..., M] of all the others.
 
-        With binary values it is the logit of p(h_i = 1 | v, h_-i), which Gibbs sampling needs; with means it is the logit of
+        With binary values it is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with means it is the logit of
         the mean-field fixed point. Entry i does not depend on entry i of `others`.
         """
         require_width("v", v, self.num_visible)
@@ -200,7 +200,7 @@ class LaplaceSparseCoding:
         return self.weights.shape[1]
 
     def energy(self, v: Tensor, h: Tensor) -> Tensor:
-        """lambda |h|_1 + (beta / 2) |v - W h - b|^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
+        """lambda sum_i abs(h_i) + (beta / 2) norm(v - W h - b)^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
 
         Summed over a data set this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
         """

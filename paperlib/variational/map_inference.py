@@ -4,8 +4,8 @@ With q a point mass at h the evidence lower bound is ln p(v, h) up to a constant
 maximising it over W is regression on the codes. Both problems are convex, and both are solved here one coordinate at a time:
 
 - Code i, all others fixed: W_i' r is what the residual r = v - b - sum_{j != i} W_j h_j says of it, and the absolute value in the
-  energy pulls it towards zero by lambda / beta: h_i = soft(W_i' r, lambda / beta) / |W_i|^2, exactly zero in a whole interval.
-- Column i, all others fixed, with |W_i| <= 1: the least-squares column, scaled back to length 1 where it is longer. The
+  energy pulls it towards zero by lambda / beta: h_i = soft(W_i' r, lambda / beta) / norm(W_i)^2, exactly zero in a whole interval.
+- Column i, all others fixed, with norm(W_i) <= 1: the least-squares column, scaled back to length 1 where it is longer. The
   constraint is needed: without it small codes and large columns lower the energy without end.
 
 No step can raise the energy. Served chapter: 11-inference-as-optimisation.
