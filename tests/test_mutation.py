@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ORIGINAL = "return ratio.add_(state.bias_difference.double(), alpha=beta_to - beta_from)"
+ORIGINAL = "return ratio.add_(state.bias_difference, alpha=beta_to - beta_from)"
 MUTANT = ORIGINAL.replace("beta_to - beta_from", "1.1 * (beta_to - beta_from)")
 
 

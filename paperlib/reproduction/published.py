@@ -53,6 +53,11 @@ class Published:
     reproduced_by: ReproducedBy | None
     note: str | None = None
 
+    @property
+    def printed(self) -> float | list[float]:
+        """The value, or the two ends where only an interval is printed."""
+        return list(self.interval) if self.value is None else self.value
+
 
 def load_published(path: str | os.PathLike[str] | None = None) -> list[Published]:
     """Read and check every published number.

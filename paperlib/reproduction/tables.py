@@ -78,14 +78,13 @@ def comparison_table(record_name: str, profile: str = "paper") -> Table:
     rows = []
     for entry in entries:
         value = reproduced_value(entry, record)
-        published = entry.interval if entry.value is None else entry.value
         rows.append(
             [
                 entry.row,
                 _quantity(entry, record),
-                format_value(published),
+                format_value(entry.printed),
                 format_value(value),
-                format_value(_difference(published, value)),
+                format_value(difference(entry.printed, value)),
                 verdict(entry, value),
             ]
         )
@@ -132,8 +131,8 @@ def verdict(entry: Published, value: Any) -> str:
         return "not run"
     if entry.criterion.tolerance is None:
         return "not judged"
-    difference = _difference(entry.interval if entry.value is None else entry.value, value)
-    gaps = difference if isinstance(difference, list) else [difference]
+    gap = difference(entry.printed, value)
+    gaps = gap if isinstance(gap, list) else [gap]
     within = all(gap is not None and abs(gap) <= entry.criterion.tolerance for gap in gaps)
     return "reproduced" if within else "not reproduced"
 
@@ -153,10 +152,10 @@ def _heading(column: Mapping[str, Any]) -> str:
     )
 
 
-def _difference(published: Any, value: Any) -> Any:
+def difference(published: Any, value: Any) -> Any:
     """Reproduced minus published, elementwise; None where there is none."""
     if isinstance(published, list | tuple) and isinstance(value, list | tuple):
-        return [_difference(a, b) for a, b in zip(published, value, strict=True)]
+        return [difference(a, b) for a, b in zip(published, value, strict=True)]
     if isinstance(published, int | float) and isinstance(value, int | float):
         gap = value - published
         return 0.0 if published == value else (None if math.isnan(gap) else gap)
