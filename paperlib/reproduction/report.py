@@ -135,7 +135,7 @@ _PAGE = """\
 .reproduction-report-scroll { max-height: 80vh; overflow: auto; }
 .reproduction-report label { margin-right: 1.5em; }
 .reproduction-report th { position: sticky; top: 0; background: var(--pst-color-background, #fff); }
-.reproduction-report td { vertical-align: top; }
+.reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
 </style>
 <script>
 (() => {
