@@ -134,7 +134,7 @@ _PAGE = """\
 <style>
 .reproduction-report-scroll { max-height: 80vh; overflow: auto; }
 .reproduction-report label { margin-right: 1.5em; }
-.reproduction-report th { position: sticky; top: 0; background: var(--pst-color-background, #fff); }
+.reproduction-report th { position: sticky; top: 0; background: #fff; color: #1a1a1a; }
 .reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
 </style>
 <script>
