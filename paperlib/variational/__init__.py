@@ -7,6 +7,7 @@ from paperlib.variational.em import (
     learn_sparse_coding,
     maximize_parameters,
 )
+from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
 from paperlib.variational.map_inference import improve_dictionary, learn_dictionary, map_codes
 from paperlib.variational.mean_field import (
     MeanFieldTrace,
@@ -14,20 +15,36 @@ from paperlib.variational.mean_field import (
     largest_stable_step,
     mean_field,
 )
+from paperlib.variational.recognition import Network, ascend
+from paperlib.variational.wake_sleep import (
+    RecognitionWeights,
+    sleep_step,
+    wake_sleep,
+    wake_step,
+)
 
 __all__ = [
     "MeanFieldTrace",
+    "Network",
+    "RecognitionWeights",
+    "ThresholdNetwork",
+    "ascend",
     "block_mean_field",
     "evidence_lower_bound",
     "exact_moments",
     "factorial_log_probs",
     "factorial_moments",
     "improve_dictionary",
+    "ista",
     "kl_divergence",
     "largest_stable_step",
     "learn_dictionary",
+    "learn_ista",
     "learn_sparse_coding",
     "map_codes",
     "maximize_parameters",
     "mean_field",
+    "sleep_step",
+    "wake_sleep",
+    "wake_step",
 ]

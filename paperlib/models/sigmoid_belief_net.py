@@ -1,0 +1,105 @@
+"""The sigmoid belief net with one hidden layer (Neal 1992), the model that wake-sleep was made for.
+
+    p(h_i = 1) = s(a_i),        p(v_d = 1 | h) = s(b_d + sum_i W_di h_i)
+
+All arrows point down. Drawing from it takes one pass, and ln p(v, h) is a sum; but given v all hidden units depend on each other,
+so that the posterior and ln p(v) are sums over 2^M states. They are taken here literally, which limits M.
+
+Served chapter: 12-learned-inference.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplus
+from paperlib.validation import (
+    as_float_tensor,
+    require_count,
+    require_finite,
+    require_shape,
+    require_width,
+)
+
+# 2^12 states for a data set of a thousand vectors: 30 MB in float64.
+_MAX_ENUMERATED_UNITS = 12
+
+
+class SigmoidBeliefNet:
+    """One layer of binary causes and the binary effects that they have.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [D, M]
+        W; its type and device become the model's.
+    visible_bias, hidden_bias : array or Tensor, shapes [D], [M]
+        b and a.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a parameter is NaN or infinite.
+    """
+
+    def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
+        self.weights = as_float_tensor("weights", weights)
+        require_shape("weights", self.weights, [None, None])
+        dtype, device = self.weights.dtype, self.weights.device
+        self.visible_bias = as_float_tensor("visible_bias", visible_bias, dtype).to(device)
+        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
+        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
+        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
+        for name in ("weights", "visible_bias", "hidden_bias"):
+            require_finite(name, getattr(self, name))
+
+    def __repr__(self) -> str:
+        return f"SigmoidBeliefNet({self.num_visible} visible, {self.num_hidden} hidden)"
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self.weights.shape[0]
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden units, M."""
+        return self.weights.shape[1]
+
+    def log_joint(self, v: Tensor, h: Tensor) -> Tensor:
+        """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        require_width("v", v, self.num_visible)
+        require_width("h", h, self.num_hidden)
+        logits = h @ self.weights.T + self.visible_bias
+        return bernoulli_log_prob(h, self.hidden_bias) + bernoulli_log_prob(v, logits)
+
+    def log_joint_table(self, v: Tensor) -> Tensor:
+        """ln p(v, h) for every h in the order of `all_states`; `v` [N, D] gives [N, 2^M].
+
+        Its logsumexp over the last dimension is ln p(v), its softmax the exact posterior.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 12 hidden units, or the shape does not fit.
+        """
+        if self.num_hidden > _MAX_ENUMERATED_UNITS:
+            raise ValueError(
+                f"model: expected at most {_MAX_ENUMERATED_UNITS} hidden units to enumerate, got {self.num_hidden}"
+            )
+        require_shape("v", v, [None, self.num_visible])
+        states = all_states(self.num_hidden).to(self.weights)
+        logits = states @ self.weights.T + self.visible_bias
+        # One matrix product for all pairs; the part that does not depend on v is computed once per state.
+        by_state = bernoulli_log_prob(states, self.hidden_bias) - softplus(logits).sum(-1)
+        return v @ logits.T + by_state
+
+    def log_prob(self, v: Tensor) -> Tensor:
+        """ln p(v) in nats, exactly, by enumeration; `v` [N, D] gives [N]."""
+        return self.log_joint_table(v).logsumexp(-1)
+
+    def sample(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Independent draws of v, [num_samples, D], and of the h that made them, [num_samples, M]."""
+        count = require_count("num_samples", num_samples)
+        h = bernoulli(torch.sigmoid(self.hidden_bias).expand(count, -1), generator)
+        return bernoulli(torch.sigmoid(h @ self.weights.T + self.visible_bias), generator), h

@@ -1,0 +1,103 @@
+"""Recognition networks: inference as a function of v, learned once for all v (section 19.5 of Goodfellow et al. 2016).
+
+Mean field solves an optimisation problem for every v. A recognition network maps v to the solution, or to a guess at it, in one
+pass; its parameters are shared by all v ("amortised" inference). What the bound loses against ln p(v) then has two
+parts: what even the best q of the family loses, and what the network loses against that best q.
+
+`Network` is the plain feed-forward network of all recognition models here, and `ascend` the plain Adam of all objectives.
+Served chapter: 12-learned-inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from paperlib.validation import require_count, require_width
+
+
+class Network:
+    """Affine layers with tanh between them, in float64; the output is linear.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Numbers of units from input to output; two of them make one affine layer.
+    generator : torch.Generator
+        Source of the initial weights: normal, with variance one over the number of inputs. Biases are zero.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two widths, or one is not a whole number of at least 1.
+    """
+
+    def __init__(self, widths: Sequence[int], generator: torch.Generator) -> None:
+        if len(widths) < 2:
+            raise ValueError(f"widths: expected at least two, got {len(widths)}")
+        self.widths = tuple(require_count("widths", width) for width in widths)
+        self.weights, self.biases = [], []
+        for fan_in, fan_out in zip(self.widths, self.widths[1:], strict=False):
+            weights = torch.randn(fan_in, fan_out, dtype=torch.float64, generator=generator)
+            self.weights.append((weights / fan_in**0.5).requires_grad_())
+            self.biases.append(torch.zeros(fan_out, dtype=torch.float64, requires_grad=True))
+
+    def __repr__(self) -> str:
+        return f"Network({'-'.join(map(str, self.widths))})"
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """All weights and biases, leaves of the graph of autograd."""
+        return [*self.weights, *self.biases]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; for binary units their logits."""
+        require_width("inputs", inputs, self.widths[0])
+        values = inputs.to(torch.float64)
+        for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values = (torch.tanh(values) if layer else values) @ weights + bias
+        return values
+
+
+def ascend(
+    parameters: Sequence[Tensor],
+    objective: Callable[[], Tensor],
+    num_steps: int,
+    learning_rate: float,
+) -> list[float]:
+    """Maximise an objective, which may be a new random estimate at every call, by Adam.
+
+    The learning rate falls linearly to zero, so that the noise of the last steps averages out.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensor
+        Leaves that require gradients; changed in place. One that the objective does not use stays as it is.
+    objective : callable
+        Returns a scalar.
+    num_steps : int
+        Steps.
+    learning_rate : float
+        Adam's, at the start.
+
+    Returns
+    -------
+    list of float
+        The objective before every step.
+    """
+    steps = require_count("num_steps", num_steps)
+    adam = torch.optim.Adam(parameters, lr=learning_rate)
+    values = []
+    for step in range(steps):
+        adam.param_groups[0]["lr"] = learning_rate * (1 - step / steps)
+        value = objective()
+        slopes = torch.autograd.grad(value, parameters, materialize_grads=True)
+        for leaf, slope in zip(parameters, slopes, strict=True):
+            leaf.grad = -slope
+        adam.step()
+        values.append(value.item())
+    for leaf in parameters:
+        leaf.grad = None
+    return values

@@ -1,0 +1,113 @@
+"""Wake-sleep learning of a sigmoid belief net and its recognition network (Hinton, Dayan, Frey & Neal 1995).
+
+    q(h_i = 1 | v) = s(c_i + sum_d v_d R_di)
+
+- Wake: v from the data, h from q(h | v), and one step up the gradient of ln p(v, h) in the model's parameters. On average it
+  is a step up the evidence lower bound, the recognition network being held fixed.
+- Sleep: (v, h) dreamt by the model, and one step up the gradient of ln q(h | v) in the network's. On average it lowers
+  the average over dreamt v of KL(p(h | v) || q(h | v)): the other direction than the gap of the bound, and on other v than the data.
+
+Both are delta rules, input times (what was - what was predicted). Since sleep descends another objective than wake, nothing guarantees
+that the bound rises. Served chapter: 12-learned-inference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.models.sigmoid_belief_net import SigmoidBeliefNet
+from paperlib.numerics import bernoulli
+from paperlib.validation import require_count, require_shape
+
+
+@dataclass(frozen=True)
+class RecognitionWeights:
+    """The factorial q(h | v) of one affine layer.
+
+    Attributes
+    ----------
+    weights : Tensor, shape [D, M]
+        R.
+    bias : Tensor, shape [M]
+        c.
+    """
+
+    weights: Tensor
+    bias: Tensor
+
+    def logits(self, v: Tensor) -> Tensor:
+        """Logits of q(h_i = 1 | v); `v` [..., D] gives [..., M]."""
+        return v @ self.weights + self.bias
+
+
+def wake_step(
+    model: SigmoidBeliefNet,
+    recognition: RecognitionWeights,
+    v: Tensor,
+    learning_rate: float,
+    generator: torch.Generator,
+) -> SigmoidBeliefNet:
+    """The model after one wake step on the batch `v` [N, D]."""
+    require_shape("v", v, [None, model.num_visible])
+    h = bernoulli(torch.sigmoid(recognition.logits(v)), generator)
+    surprise = v - torch.sigmoid(h @ model.weights.T + model.visible_bias)
+    rate = learning_rate / len(v)
+    return SigmoidBeliefNet(
+        model.weights + rate * surprise.T @ h,
+        model.visible_bias + rate * surprise.sum(0),
+        model.hidden_bias + rate * (h - torch.sigmoid(model.hidden_bias)).sum(0),
+    )
+
+
+def sleep_step(
+    model: SigmoidBeliefNet,
+    recognition: RecognitionWeights,
+    num_dreams: int,
+    learning_rate: float,
+    generator: torch.Generator,
+) -> RecognitionWeights:
+    """The recognition weights after one sleep step on `num_dreams` draws from the model."""
+    v, h = model.sample(num_dreams, generator)
+    surprise = h - torch.sigmoid(recognition.logits(v))
+    rate = learning_rate / num_dreams
+    return RecognitionWeights(
+        recognition.weights + rate * v.T @ surprise, recognition.bias + rate * surprise.sum(0)
+    )
+
+
+def wake_sleep(
+    model: SigmoidBeliefNet,
+    recognition: RecognitionWeights,
+    v: Tensor,
+    num_epochs: int,
+    learning_rate: float,
+    generator: torch.Generator,
+    batch_size: int = 50,
+) -> tuple[SigmoidBeliefNet, RecognitionWeights]:
+    """Alternate one wake and one sleep step for every batch.
+
+    Parameters
+    ----------
+    model, recognition
+        Where to begin.
+    v : Tensor, shape [N, D]
+        Binary training vectors, in the model's type.
+    num_epochs : int
+        Passes over them, each in a new order.
+    learning_rate : float
+        Of both steps.
+    generator : torch.Generator
+        Source of randomness.
+    batch_size : int
+        Vectors, and dreams, per step.
+    """
+    require_shape("v", v, [None, model.num_visible])
+    for _ in range(require_count("num_epochs", num_epochs)):
+        order = torch.randperm(len(v), generator=generator)
+        for batch in v[order].split(require_count("batch_size", batch_size)):
+            model = wake_step(model, recognition, batch, learning_rate, generator)
+            recognition = sleep_step(model, recognition, len(batch), learning_rate, generator)
+    return model, recognition
