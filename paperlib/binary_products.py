@@ -4,6 +4,9 @@ A binary vector is exact in eight bits. A matrix is not, but rounded to fixed-po
 of eight bits. Products of eight-bit integers are summed exactly, and run four times as fast as float32 ones on processors with
 vector instructions for them (VNNI).
 
+Integer sums do not drift: where few units have changed since the last product of the same chains, adding and subtracting their rows gives
+the same sums bit for bit, and sooner. Of the visible units of an RBM one in twenty may change in a step.
+
 What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
 `paperlib.estimators.ais` puts that right with exact factors at both ends of the path, and stays unbiased for the model itself.
@@ -21,6 +24,13 @@ from torch import Tensor
 _LARGEST = 127 * 256 + 127
 # Sums of so many terms of _LARGEST stay within 32 bits.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
+# Adding single rows is slower than a full product, for each of them, by about this factor.
+_COST_OF_A_ROW = 4
+# With fewer columns a full product costs less than finding out what has changed.
+_FEWEST_COLUMNS = 128
+
+# For every product of a batch of chains the last states and their sums, int32 [chains, m].
+Memory = dict["BinaryProduct", tuple[Tensor, Tensor]]
 
 
 class BinaryProduct:
@@ -57,22 +67,47 @@ class BinaryProduct:
             upper = (fixed + 128) >> 8
             lower = fixed - 256 * upper
             self._pieces = torch.cat([upper, lower], 1).to(torch.int8)
+            self._fixed = fixed.to(torch.int16)
 
-    def __call__(self, states: Tensor, factor: float, offset: Tensor) -> Tensor:
-        """`offset + factor * (states @ matrix)`: bool states [chains, n] and an offset [m] give [chains, m]."""
+    def __call__(
+        self, states: Tensor, factor: float, offset: Tensor, memory: Memory | None = None
+    ) -> Tensor:
+        """`offset + factor * (states @ matrix)`: bool states [chains, n] and an offset [m] give [chains, m].
+
+        `memory` holds what the last product with the same chains can spare this one, and is brought up to date.
+        """
         if not self.rounded:
             return torch.addmm(offset, states.to(self._matrix.dtype), self._matrix, alpha=factor)
         from paperlib import fused
 
-        pieces = torch._int_mm(states.view(torch.int8), self._pieces)
-        product = torch.empty(len(states), self._matrix.shape[1])
+        states = states.contiguous()
+        last = memory.get(self) if memory is not None else None
+        sums = self._sums(states, last)
+        if memory is not None:
+            memory[self] = states, sums
+        product = torch.empty(sums.shape)
         factor = np.float32(factor * self._scale)
-        fused.join_pieces(pieces.numpy(), factor, offset.contiguous().numpy(), product.numpy())
+        fused.scale_sums(sums.numpy(), factor, offset.contiguous().numpy(), product.numpy())
         return product
+
+    def _sums(self, states: Tensor, last: tuple[Tensor, Tensor] | None) -> Tensor:
+        """`states @ matrix` in units of the scale, int32 [chains, m]."""
+        from paperlib import fused
+
+        if last is not None and self._fixed.shape[1] >= _FEWEST_COLUMNS:
+            last_states, last_sums = last
+            changed = np.flatnonzero(states.numpy() != last_states.numpy())
+            if changed.size * _COST_OF_A_ROW < states.numel():
+                sums = last_sums.clone()
+                fused.add_changed_rows(self._fixed.numpy(), states.numpy(), changed, sums.numpy())
+                return sums
+        pieces = torch._int_mm(states.view(torch.int8), self._pieces)
+        sums = torch.empty(len(states), self._matrix.shape[1], dtype=torch.int32)
+        fused.join_pieces(pieces.numpy(), sums.numpy())
+        return sums
 
     def matrix(self) -> Tensor:
         """What is really multiplied, [n, m]."""
         if not self.rounded:
             return self._matrix
-        upper, lower = self._pieces.double().chunk(2, 1)
-        return ((256 * upper + lower) * self._scale).to(self._matrix.dtype)
+        return (self._fixed.double() * self._scale).to(self._matrix.dtype)

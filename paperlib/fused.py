@@ -118,15 +118,70 @@ def softplus_increment(x: np.ndarray, lower: np.float32, step: np.float32, out: 
 
 
 @_compile
-def join_pieces(
-    pieces: np.ndarray, factor: np.float32, offset: np.ndarray, out: np.ndarray
+def join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = 256 upper + lower` for int32 `pieces` [n, 2 m], upper beside lower."""
+    rows, columns = sums.shape
+    for i in range(rows):
+        for j in range(columns):
+            sums[i, j] = pieces[i, j] * int32(256) + pieces[i, columns + j]
+
+
+@_inline
+def _add_rows(
+    matrix: np.ndarray, rows: np.ndarray, count: int, sign: np.int32, sums: np.ndarray
 ) -> None:
-    """`out = offset + factor * (256 upper + lower)` for int32 `pieces` [n, 2 m], upper beside lower, and `offset` [m]."""
+    """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is read and written seldom."""
+    grouped = count - count % 8
+    for k in range(0, grouped, 8):
+        a, b, c, d = matrix[rows[k]], matrix[rows[k + 1]], matrix[rows[k + 2]], matrix[rows[k + 3]]
+        e, f, g, h = (
+            matrix[rows[k + 4]],
+            matrix[rows[k + 5]],
+            matrix[rows[k + 6]],
+            matrix[rows[k + 7]],
+        )
+        for j in range(sums.size):
+            total = int32(a[j]) + int32(b[j]) + int32(c[j]) + int32(d[j])
+            sums[j] += sign * (total + int32(e[j]) + int32(f[j]) + int32(g[j]) + int32(h[j]))
+    for k in range(grouped, count):
+        a = matrix[rows[k]]
+        for j in range(sums.size):
+            sums[j] += sign * int32(a[j])
+
+
+@_compile
+def add_changed_rows(
+    matrix: np.ndarray, states: np.ndarray, changed: np.ndarray, sums: np.ndarray
+) -> None:
+    """Brings `sums` = `states @ matrix` up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
+
+    `changed` are the places, in increasing order, of the units of all chains that went on or off.
+    """
+    width = states.shape[1]
+    on, off = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
+    k = 0
+    while k < changed.size:
+        chain = changed[k] // width
+        begin = chain * width
+        num_on, num_off = 0, 0
+        while k < changed.size and changed[k] < begin + width:
+            row = changed[k] - begin
+            on[num_on] = row
+            off[num_off] = row
+            num_on += states[chain, row]
+            num_off += not states[chain, row]
+            k += 1
+        _add_rows(matrix, on, num_on, int32(1), sums[chain])
+        _add_rows(matrix, off, num_off, int32(-1), sums[chain])
+
+
+@_compile
+def scale_sums(sums: np.ndarray, factor: np.float32, offset: np.ndarray, out: np.ndarray) -> None:
+    """`out = offset + factor * sums` for int32 `sums` [n, m] and `offset` [m]."""
     rows, columns = out.shape
     for i in range(rows):
         for j in range(columns):
-            total = int32(pieces[i, j] * int32(256) + pieces[i, columns + j])
-            out[i, j] = offset[j] + factor * float32(total)
+            out[i, j] = offset[j] + factor * float32(sums[i, j])
 
 
 @_compile

@@ -39,6 +39,37 @@ def test_products(rows, columns, dtype):
 
 
 @fast
+@pytest.mark.parametrize(("rows", "columns"), [(7, 3), (61, 130), (784, 500), (20, 784)])
+def test_memory_of_the_last_product_changes_no_bit(rows, columns):
+    matrix, states, offset = matrix_and_states(rows, columns)
+    product = BinaryProduct(matrix, matrix.abs().max())
+    generator = seeded_generator(1)
+    memory = {}
+    # nothing changes; single units, of which most chains have none; a fraction that still counts as few; almost all
+    for share in (0, 0.0, 0.002, 0.1, 0.2, 0.9, 0.05, 1.0, 0.0):
+        states = states ^ draw_bits(torch.full(states.shape, float(share)), generator)
+        assert torch.equal(product(states, 0.7, offset, memory), product(states, 0.7, offset))
+    # what is remembered belongs to the states that it is remembered with, whatever became of them elsewhere
+    remembered, sums = memory[product]
+    expected = remembered.double() @ product._fixed.double()
+    assert torch.equal(sums.double(), expected)
+
+
+@fast
+def test_chains_are_the_same_with_and_without_memory(monkeypatch):
+    rbm = random_rbm(300, 200, 5, scale=0.5, dtype=torch.float32)
+    path = BaseRatePath(rbm, torch.full((300,), -2.0))
+    with_memory = ais(path, uniform_betas(50), 70, seeded_generator(3))
+    rows_added = []
+    monkeypatch.setattr("paperlib.fused.add_changed_rows", lambda *_: rows_added.append(1))
+    ais(path, uniform_betas(5), 70, seeded_generator(3))
+    assert rows_added, "the shorter way was never taken"
+    monkeypatch.setattr("paperlib.binary_products._FEWEST_COLUMNS", 10**6)
+    without = ais(path, uniform_betas(50), 70, seeded_generator(3))
+    assert torch.equal(with_memory.log_weights, without.log_weights)
+
+
+@fast
 def test_rounding_is_small_and_the_same_in_both_directions():
     matrix, _, _ = matrix_and_states(784, 500)
     largest = matrix.abs().max()

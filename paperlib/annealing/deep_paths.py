@@ -86,8 +86,8 @@ class DBMPath(BaseRatePath):
         width = self.num_visible
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta)
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)[width:]
-        h2 = draw_bits_of_logits(self._to_h2(h1, beta, bias), generator)
-        return self.state_at(torch.cat([state.v[:, :width], h2], 1))
+        h2 = draw_bits_of_logits(self._to_h2(h1, beta, bias, state.memory), generator)
+        return self.state_at(torch.cat([state.v[:, :width], h2], 1), state)
 
 
 class DBNPath(BaseRatePath):

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.binary_products import BinaryProduct
+from paperlib.binary_products import BinaryProduct, Memory
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import (
@@ -56,11 +56,14 @@ class VisibleState:
         Inputs u^A and u^B to the hidden units, not yet scaled by beta.
     bias_difference : Tensor, shape [chains]
         float64, (b_B - b_A)' v.
+    memory : dict
+        Of the chains' last products, see `paperlib.binary_products`; it changes no result.
     """
 
     v: Tensor
     hidden_input: Tensor
     bias_difference: Tensor
+    memory: Memory
 
 
 class _RBMInterpolation:
@@ -117,11 +120,12 @@ class _RBMInterpolation:
             ]
         )
 
-    def state_at(self, v: Tensor) -> VisibleState:
-        """The state of chains whose visible units are `v` [chains, D], of any type."""
+    def state_at(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
+        """The state of chains whose visible units are `v` [chains, D], of any type; their `last` state saves work."""
         v = v.to(self.device, torch.bool)
-        hidden_input = self._to_hidden(v, 1.0, self._hidden_offset)
-        return VisibleState(v, hidden_input, sum_where(v, self._bias_difference))
+        memory = {} if last is None else last.memory
+        hidden_input = self._to_hidden(v, 1.0, self._hidden_offset, memory)
+        return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory)
 
     def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
@@ -170,11 +174,12 @@ class _RBMInterpolation:
         split = self._num_hidden_a
         bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
         hidden_b = draw_bits_of_logits(state.hidden_input[:, split:], generator, beta)
-        visible_input = self._to_visible_b(hidden_b, beta, bias)
+        visible_input = self._to_visible_b(hidden_b, beta, bias, state.memory)
         if split:
             hidden_a = draw_bits_of_logits(state.hidden_input[:, :split], generator, 1 - beta)
-            visible_input += self._to_visible_a(hidden_a, 1 - beta, torch.zeros_like(bias))
-        return self.state_at(draw_bits_of_logits(visible_input, generator))
+            no_bias = torch.zeros_like(bias)
+            visible_input += self._to_visible_a(hidden_a, 1 - beta, no_bias, state.memory)
+        return self.state_at(draw_bits_of_logits(visible_input, generator), state)
 
     def reverse_transition(
         self, state: VisibleState, beta: float, generator: torch.Generator
