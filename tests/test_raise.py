@@ -74,7 +74,7 @@ def test_blocks_and_types_of_test_vectors(monkeypatch):
     whole = raise_log_prob(path, V, betas, 30, seeded_generator(1))
     same = raise_log_prob(path, V.to(torch.uint8), betas, 30, seeded_generator(1))
     assert torch.equal(whole.log_weights, same.log_weights)
-    monkeypatch.setattr("paperlib.estimators.reverse_ais._BLOCK_CHAINS", 7)
+    monkeypatch.setattr("paperlib.estimators.blocks._NARROW_CHAINS", 7)
     parts = raise_log_prob(path, V, betas, 4_000, seeded_generator(2))
     weights = parts.log_weights.exp()
     error = weights.std(1) / math.sqrt(4_000)

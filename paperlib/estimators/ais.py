@@ -17,6 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.estimators.blocks import count_blocks, walk_in_blocks
 from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.estimators.estimate import (
     PartitionEstimate,
@@ -25,9 +26,6 @@ from paperlib.estimators.estimate import (
 )
 from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
-
-# Chains that walk together: enough to keep matrix products efficient, few enough for their states to stay in cache.
-_BLOCK_CHAINS = 500
 
 
 def ais(
@@ -64,25 +62,40 @@ def ais(
 
     Notes
     -----
-    Chains run in blocks of 500: memory beyond the result is that of 500 chains' states.
+    Chains run in blocks of at most 500, on a CPU side by side in torch's number of threads: memory beyond the result is that of the
+    states of the blocks in flight. The result does not depend on the number of threads.
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
-    blocks = [min(_BLOCK_CHAINS, num_chains - done) for done in range(0, num_chains, _BLOCK_CHAINS)]
-    log_weights, final_visible = [], []
     with tqdm(
-        total=len(blocks) * (len(schedule) - 1),
+        total=count_blocks(num_chains, path.num_visible) * (len(schedule) - 1),
         desc=f"AIS, {num_chains} chains",
         unit="step",
         delay=2,
         disable=None if progress is None else not progress,
     ) as bar:
-        for size in blocks:
-            block_weights, block_visible = run_chains(path, schedule, size, generator, bar.update)
-            log_weights.append(block_weights)
-            final_visible.append(block_visible)
-    return summarize(path, torch.cat(log_weights), torch.cat(final_visible))
+        result = run_all_chains(path, schedule, num_chains, generator, bar.update)
+    return summarize(path, *result)
+
+
+def run_all_chains(
+    path: AnnealingPath,
+    schedule: Sequence[float],
+    num_chains: int,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> tuple[Tensor, Tensor]:
+    """`run_chains` for any number of chains, in blocks; `on_step` is called at every step of each block."""
+
+    def walk(
+        chains: slice, generator: torch.Generator, on_step: Callable[[], object]
+    ) -> tuple[Tensor, Tensor]:
+        return run_chains(path, schedule, chains.stop - chains.start, generator, on_step)
+
+    blocks = walk_in_blocks(walk, num_chains, path.num_visible, generator, on_step)
+    log_weights, final_visible = zip(*blocks, strict=True)
+    return torch.cat(log_weights), torch.cat(final_visible)
 
 
 def run_chains(

@@ -30,12 +30,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.annealing import ReversiblePath, check_betas
+from paperlib.estimators.blocks import count_blocks, walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape
-
-# Chains that walk together, as many as for AIS: memory is theirs, whatever the number of test vectors.
-_BLOCK_CHAINS = 500
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,8 @@ def raise_log_prob(
 
     Notes
     -----
-    Chains run in blocks of 500: memory beyond the result is that of 500 chains' states, whatever N and K are.
+    Chains run in blocks of at most 500, on a CPU side by side in torch's number of threads: memory beyond the result is that of the
+    states of the blocks in flight, whatever N and K are. The result does not depend on the number of threads.
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
@@ -129,20 +128,35 @@ def raise_log_prob(
     require_shape("v", v, [None, path.num_visible])
     require_binary("v", v)
     generator = resolve_generator(generator, path.device)
-    starts = torch.arange(len(v)).repeat_interleave(num_chains).split(_BLOCK_CHAINS)
-    log_weights = []
     with tqdm(
-        total=len(starts) * (len(schedule) - 1) * path.reverse_passes,
+        total=count_blocks(len(v) * num_chains, path.num_visible)
+        * (len(schedule) - 1)
+        * path.reverse_passes,
         desc=f"RAISE, {len(v)} vectors",
         unit="step",
         delay=2,
         disable=None if progress is None else not progress,
     ) as bar:
-        for index in starts:
-            log_weights.append(
-                run_reverse_chains(path, v[index.to(v.device)], schedule, generator, bar.update)
-            )
-    return summarize_reverse(torch.cat(log_weights).view(len(v), num_chains))
+        log_weights = run_all_reverse_chains(path, v, schedule, num_chains, generator, bar.update)
+    return summarize_reverse(log_weights)
+
+
+def run_all_reverse_chains(
+    path: ReversiblePath,
+    v: Tensor,
+    schedule: Sequence[float],
+    num_chains: int,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> Tensor:
+    """`run_reverse_chains` with `num_chains` for each `v` [N, D], in blocks: log-weights [N, num_chains]."""
+    vectors = torch.arange(len(v), device=v.device).repeat_interleave(num_chains)
+
+    def walk(chains: slice, generator: torch.Generator, on_step: Callable[[], object]) -> Tensor:
+        return run_reverse_chains(path, v[vectors[chains]], schedule, generator, on_step)
+
+    blocks = walk_in_blocks(walk, len(vectors), path.num_visible, generator, on_step)
+    return torch.cat(blocks).view(len(v), num_chains)
 
 
 def require_reversible(path: object) -> None:

@@ -20,8 +20,9 @@ from tqdm import tqdm
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import Bracket, PartitionEstimate, bracket, exact_log_z
-from paperlib.estimators.ais import run_chains, summarize
-from paperlib.estimators.reverse_ais import run_reverse_chains, summarize_reverse
+from paperlib.estimators.ais import run_all_chains, summarize
+from paperlib.estimators.blocks import count_blocks
+from paperlib.estimators.reverse_ais import run_all_reverse_chains, summarize_reverse
 from paperlib.models import RBM
 from paperlib.numerics import resolve_generator
 from paperlib.validation import require_binary, require_shape
@@ -208,13 +209,10 @@ class _Climb:
         """AIS and RAISE with `num_steps` intermediate distributions."""
         began = time.perf_counter()
         betas = uniform_betas(num_steps).tolist()
-        log_weights, final_visible = run_chains(
-            self.path, betas, _AIS_CHAINS, self.generator, on_step
-        )
-        above = summarize(self.path, log_weights, final_visible)
+        forward = run_all_chains(self.path, betas, _AIS_CHAINS, self.generator, on_step)
+        above = summarize(self.path, *forward)
         chosen = self._choose()
-        backward = self._walk_back(chosen, betas, on_step)
-        below = summarize_reverse(backward.view(len(chosen), _CHAINS_PER_VECTOR))
+        below = summarize_reverse(self._walk_back(chosen, betas, on_step))
         result = bracket(self.log_unnormalized, chosen, above, below)
         return Rung(num_steps, above, result, time.perf_counter() - began)
 
@@ -224,7 +222,7 @@ class _Climb:
         # The first steps compile and allocate.
         for _ in range(2):
             began = time.perf_counter()
-            run_chains(self.path, betas, _AIS_CHAINS, self.generator, lambda: None)
+            run_all_chains(self.path, betas, _AIS_CHAINS, self.generator, lambda: None)
             self._walk_back(self._choose(), betas, lambda: None)
         return (time.perf_counter() - began) / _PILOT_STEPS
 
@@ -234,8 +232,14 @@ class _Climb:
     def _walk_back(
         self, chosen: Tensor, betas: list[float], on_step: Callable[[], object]
     ) -> Tensor:
-        starts = self.test[chosen].repeat_interleave(_CHAINS_PER_VECTOR, 0)
-        return run_reverse_chains(self.path, starts, betas, self.generator, on_step)
+        return run_all_reverse_chains(
+            self.path, self.test[chosen], betas, _CHAINS_PER_VECTOR, self.generator, on_step
+        )
+
+    def blocks(self) -> int:
+        """How often a step is reported."""
+        chains = (_AIS_CHAINS, min(_VECTORS, len(self.test)) * _CHAINS_PER_VECTOR)
+        return sum(count_blocks(count, self.path.num_visible) for count in chains)
 
 
 def _climb_all(
@@ -247,7 +251,7 @@ def _climb_all(
     ladder = [largest // part for part in _LADDER]
     rungs: list[Rung] = []
     with tqdm(
-        total=2 * sum(ladder),
+        total=climb.blocks() * sum(ladder),
         unit="step",
         desc="AIS and RAISE",
         disable=None if progress is None else not progress,

@@ -1,0 +1,82 @@
+"""Chains in blocks: memory is that of the blocks in flight, and blocks walk side by side on the processor's cores.
+
+Every block draws from a generator of its own, seeded by the caller's, so that results do not depend on the number of cores.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+import torch
+
+from paperlib.numerics import seeded_generator
+
+Result = TypeVar("Result")
+
+# Wide states: enough chains to keep matrix products efficient, few enough for the states to stay in cache. Narrow ones: the
+# interpreter is most of the work, and, since it runs one thread at a time, more threads would only wait for each other.
+_WIDE = 128
+_WIDE_CHAINS, _NARROW_CHAINS = 100, 500
+
+
+class _StoppedError(Exception):
+    """Another block has failed, or the user has had enough."""
+
+
+def count_blocks(num_chains: int, num_visible: int) -> int:
+    """Into how many blocks chains with so many visible units are divided."""
+    return len(_blocks(num_chains, num_visible))
+
+
+def walk_in_blocks(
+    walk: Callable[[slice, torch.Generator, Callable[[], object]], Result],
+    num_chains: int,
+    num_visible: int,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> list[Result]:
+    """The results of `walk(chains, generator, on_step)` for blocks of 100 (narrow states: 500) of the chains, in their order.
+
+    On a CPU as many blocks walk at a time as torch has threads (`torch.set_num_threads`), each with one thread. An exception in one of
+    them, or Ctrl-C, ends the others at their next step.
+    """
+    blocks = _blocks(num_chains, num_visible)
+    seeds = torch.randint(2**63 - 1, [len(blocks)], generator=generator, device=generator.device)
+    generators = [seeded_generator(seed, generator.device) for seed in seeds.tolist()]
+    threads = torch.get_num_threads()
+    workers = min(threads, len(blocks))
+    if workers == 1 or num_visible < _WIDE or generator.device.type != "cpu":
+        return [walk(*block, on_step) for block in zip(blocks, generators, strict=True)]
+
+    stop, lock = threading.Event(), threading.Lock()
+
+    def on_step_of_any() -> None:
+        if stop.is_set():
+            raise _StoppedError
+        with lock:
+            on_step()
+
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            futures = [
+                pool.submit(walk, *block, on_step_of_any)
+                for block in zip(blocks, generators, strict=True)
+            ]
+            for future in as_completed(futures):
+                future.result()
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+        finally:
+            # What a worker sets would otherwise become the default of all threads to come.
+            torch.set_num_threads(threads)
+
+
+def _blocks(num_chains: int, num_visible: int) -> list[slice]:
+    size = _WIDE_CHAINS if num_visible >= _WIDE else _NARROW_CHAINS
+    return [slice(i, min(i + size, num_chains)) for i in range(0, num_chains, size)]
