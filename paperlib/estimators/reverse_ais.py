@@ -150,12 +150,12 @@ def run_all_reverse_chains(
     on_step: Callable[[], object],
 ) -> Tensor:
     """`run_reverse_chains` with `num_chains` for each `v` [N, D], in blocks: log-weights [N, num_chains]."""
-    vectors = torch.arange(len(v), device=v.device).repeat_interleave(num_chains)
 
     def walk(chains: slice, generator: torch.Generator, on_step: Callable[[], object]) -> Tensor:
-        return run_reverse_chains(path, v[vectors[chains]], schedule, generator, on_step)
+        vectors = torch.arange(chains.start, chains.stop, device=v.device) // num_chains
+        return run_reverse_chains(path, v[vectors], schedule, generator, on_step)
 
-    blocks = walk_in_blocks(walk, len(vectors), path.num_visible, generator, on_step)
+    blocks = walk_in_blocks(walk, len(v) * num_chains, path.num_visible, generator, on_step)
     return torch.cat(blocks).view(len(v), num_chains)
 
 
