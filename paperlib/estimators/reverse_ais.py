@@ -129,7 +129,8 @@ def raise_log_prob(
     require_shape("v", v, [None, path.num_visible])
     require_binary("v", v)
     generator = resolve_generator(generator, path.device)
-    starts = torch.arange(len(v)).repeat_interleave(num_chains).split(_BLOCK_CHAINS)
+    total = len(v) * num_chains
+    starts = range(0, total, _BLOCK_CHAINS)
     log_weights = []
     with tqdm(
         total=len(starts) * (len(schedule) - 1) * path.reverse_passes,
@@ -138,10 +139,10 @@ def raise_log_prob(
         delay=2,
         disable=None if progress is None else not progress,
     ) as bar:
-        for index in starts:
-            log_weights.append(
-                run_reverse_chains(path, v[index.to(v.device)], schedule, generator, bar.update)
-            )
+        for start in starts:
+            chains = torch.arange(start, min(start + _BLOCK_CHAINS, total), device=v.device)
+            block = v[chains // num_chains]
+            log_weights.append(run_reverse_chains(path, block, schedule, generator, bar.update))
     return summarize_reverse(torch.cat(log_weights).view(len(v), num_chains))
 
 
