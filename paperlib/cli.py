@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ from paperlib import storage
 from paperlib.reproduction import ReproductionError
 
 if TYPE_CHECKING:
-    from paperlib.models import RBM
+    from distributed import Client
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,16 @@ ProfileOption = Annotated[
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(help="Part of a chapter's name, such as 05; may be given several times."),
+]
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        envvar="PAPERLIB_CLUSTER",
+        help="Send the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. "
+        "Its workers must share this checkout, the data and the cache.",
+    ),
 ]
 
 
@@ -96,50 +106,42 @@ def evaluate(
 
 @app.command()
 def train(
-    model_id: Annotated[
-        str, typer.Argument(help="For example mnist-cd1-20; `paperlib models` lists all.")
+    model_ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL_ID",
+            help="For example mnist-cd1-20; `paperlib models` lists all.",
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="Where to store the model; by default data/models.")
+        Path | None,
+        typer.Option(help="Where to store a single model; by default data/models."),
     ] = None,
     snapshots: Annotated[
         int,
         typer.Option(min=0, help="Also keep the model after every n-th epoch, in data/cache."),
     ] = 0,
+    cluster: ClusterOption = None,
 ) -> None:
-    """Train a model from its recipe and store it.
+    """Train models from their recipes and store them, one after the other or at the same time on a cluster.
 
     A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
     with the identical result.
     """
-    from paperlib.datasets import cache_folder
-    from paperlib.reproduction.recipes import (
-        model_path,
-        recipe,
-        snapshot_path,
-        store_model,
-        train_recipe,
-    )
+    from paperlib.reproduction.recipes import model_path
     from paperlib.reproduction.records import repository_state
+    from paperlib.reproduction.training import train_models
 
-    recipe(model_id)
-    path = output or model_path(model_id)
-    if path.suffix != ".safetensors":
-        raise ValueError(f"output: expected a .safetensors file, got {path.name!r}")
-    checkpoint = cache_folder() / "checkpoints" / f"{model_id}.safetensors"
+    if output is not None and len(model_ids) > 1:
+        raise ValueError(f"output: expected none for {len(model_ids)} models, got {output}")
+    if output is not None and output.suffix != ".safetensors":
+        raise ValueError(f"output: expected a .safetensors file, got {output.name!r}")
+    paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
     state, dirty = repository_state()
     commit = f"{state}{' with changes' if dirty else ''}"
-
-    def keep_snapshot(epoch: int, rbm: RBM) -> None:
-        if snapshots and epoch % snapshots == 0:
-            store_model(model_id, rbm, snapshot_path(model_id, epoch), commit)
-
-    resumed, started = checkpoint.exists(), time.perf_counter()
-    model = train_recipe(model_id, checkpoint=checkpoint, on_epoch=keep_snapshot)
-    minutes = None if resumed else (time.perf_counter() - started) / 60
-    store_model(model_id, model, path, commit, minutes)
-    checkpoint.unlink(missing_ok=True)
-    typer.echo(f"{model_id}: stored as {path}")
+    with _client(cluster) as client:
+        for model_id in train_models(paths, commit, snapshots, client):
+            typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
 
 @app.command()
@@ -165,18 +167,36 @@ def reproduce(
             "--set", metavar="NAME=VALUE", help="A parameter of the chapters, such as seed=1."
         ),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the first chapter that is not executed yet, or not as it, its parameters, the library, the published "
+            "numbers and the models are now.",
+        ),
+    ] = False,
+    cluster: ClusterOption = None,
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
 
-    Copies are executed; the committed chapters are never touched.
+    Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
+    data/cache/shards as they proceed, and found again with or without --resume.
     """
     from paperlib.reproduction.profiles import get_profile
     from paperlib.reproduction.runner import chapters, execute_chapters
 
     get_profile(profile)
-    execute_chapters(
-        chapters(only or ()), profile, _parameters(set_ or []), jobs=jobs, report=typer.echo
-    )
+    selected, parameters = chapters(only or ()), _parameters(set_ or [])
+    with _client(cluster) as client:
+        execute_chapters(
+            selected,
+            profile,
+            parameters,
+            jobs=jobs,
+            resume=resume,
+            client=client,
+            report=typer.echo,
+        )
 
 
 @app.command()
@@ -196,6 +216,14 @@ def book(profile: ProfileOption = "digits") -> None:
 
     get_profile(profile)
     typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
+
+
+def _client(address: str | None) -> AbstractContextManager[Client | None]:
+    if not address:
+        return nullcontext()
+    from paperlib.cluster import connect
+
+    return connect(address)
 
 
 def _parameters(settings: list[str]) -> dict[str, Any]:

@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# Numbers looked at together: 16 MiB in float32, whatever the size of the whole.
+_BLOCK_NUMBERS = 2**22
+
 
 def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) -> Tensor:
     """A floating-point tensor from a tensor, an array or nested sequences of numbers.
@@ -28,6 +31,13 @@ def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) 
         elif tensor.dtype in (torch.float16, torch.bfloat16):
             dtype = torch.float32
     return tensor if dtype is None else tensor.to(dtype)
+
+
+def blocks(tensor: Tensor) -> tuple[Tensor, ...]:
+    """Consecutive parts of `tensor` along its first dimension, of four million numbers each, for work that needs copies."""
+    if tensor.ndim == 0 or tensor.numel() == 0:
+        return (tensor,)
+    return tensor.split(max(1, _BLOCK_NUMBERS * len(tensor) // tensor.numel()))
 
 
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
@@ -51,7 +61,7 @@ def require_width(name: str, tensor: Tensor, width: int) -> None:
 
 def require_finite(name: str, tensor: Tensor) -> None:
     """Raise if `tensor` holds NaN or infinite values."""
-    bad = int((~torch.isfinite(tensor)).sum())
+    bad = sum(int((~torch.isfinite(block)).sum()) for block in blocks(tensor))
     if bad:
         raise ValueError(
             f"{name}: expected finite numbers, got {bad} NaN or infinite of {tensor.numel()}"
@@ -64,11 +74,15 @@ def require_binary(name: str, tensor: Tensor) -> None:
         raise ValueError(
             f"{name}: expected at least one binary vector, got shape {list(tensor.shape)}"
         )
-    wrong = (tensor != 0) & (tensor != 1)
-    if bool(wrong.any()):
-        example = tensor[wrong].flatten()[0].item()
+    count, example = 0, 0.0
+    for block in blocks(tensor):
+        wrong = block[(block != 0) & (block != 1)]
+        if count == 0 and len(wrong):
+            example = wrong[0].item()
+        count += len(wrong)
+    if count:
         raise ValueError(
-            f"{name}: expected only 0 and 1, got {int(wrong.sum())} other values of {tensor.numel()}, "
+            f"{name}: expected only 0 and 1, got {count} other values of {tensor.numel()}, "
             f"for example {example:g} (paperlib.datasets.binarize turns intensities into binary data)"
         )
 

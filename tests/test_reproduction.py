@@ -190,7 +190,7 @@ def test_copy_is_executed_and_the_chapter_left_alone(checkout):
     injected = [c for c in done.cells if "injected-parameters" in c.metadata.get("tags", [])]
     assert [cell.metadata["tags"] for cell in injected] == [["injected-parameters", "remove-cell"]]
     assert all("papermill" not in cell.metadata for cell in done.cells)
-    assert set(done.metadata) == {"kernelspec", "language_info"}
+    assert set(done.metadata) == {"kernelspec", "language_info", "paperlib"}
 
 
 def test_refresh_stores_outputs_without_traces_of_the_run(checkout):

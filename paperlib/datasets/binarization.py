@@ -10,18 +10,20 @@ import torch
 from torch import Tensor
 
 from paperlib.numerics import seeded_generator
-from paperlib.validation import as_float_tensor, require_finite
+from paperlib.validation import as_float_tensor, blocks, require_finite
 
 
-def binarize(images: object, seed: int) -> Tensor:
+def binarize(images: object, seed: int, white: float = 1.0) -> Tensor:
     """Binary images, each pixel set to 1 with a probability equal to its intensity, once for a given seed.
 
     Parameters
     ----------
     images : array or Tensor, shape [..., D]
-        Intensities in [0, 1].
+        Intensities in [0, 1], or from 0 to `white`.
     seed : int
         The same seed gives the same binary images, on every machine and with any number of threads.
+    white : float
+        The value that stands for intensity 1: 255 for grey levels in bytes.
 
     Returns
     -------
@@ -32,22 +34,32 @@ def binarize(images: object, seed: int) -> Tensor:
     ------
     ValueError
         If an intensity lies outside [0, 1] or is not a number.
+
+    Notes
+    -----
+    Memory beyond the images and the result is that of a few million numbers.
     """
-    intensities = as_float_tensor("images", images).cpu()
-    require_finite("images", intensities)
-    if intensities.numel() == 0:
-        raise ValueError(
-            f"images: expected at least one image, got shape {list(intensities.shape)}"
-        )
-    low, high = float(intensities.min()), float(intensities.max())
-    if low < 0 or high > 1:
-        raise ValueError(
-            f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
-        )
-    uniform = torch.rand(
-        intensities.shape, dtype=intensities.dtype, generator=seeded_generator(seed)
-    )
-    return (uniform < intensities).to(torch.uint8)
+    images = _as_tensor("images", images)
+    if images.numel() == 0:
+        raise ValueError(f"images: expected at least one image, got shape {list(images.shape)}")
+    generator = seeded_generator(seed)
+    result = torch.empty(images.shape, dtype=torch.uint8)
+    for block, drawn in zip(blocks(images), blocks(result), strict=True):
+        intensities = as_float_tensor("images", block).cpu() / white
+        require_finite("images", intensities)
+        low, high = float(intensities.min()), float(intensities.max())
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
+            )
+        uniform = torch.rand(intensities.shape, dtype=intensities.dtype, generator=generator)
+        drawn.copy_(uniform < intensities)
+    return result
+
+
+def _as_tensor(name: str, images: object) -> Tensor:
+    """`images` in the type that they have, if they are a tensor."""
+    return images if isinstance(images, Tensor) else as_float_tensor(name, images)
 
 
 def base_rate_bias(train: object, pseudo_on: float = 0.05, pseudo_off: float = 0.0) -> Tensor:
@@ -76,19 +88,26 @@ def base_rate_bias(train: object, pseudo_on: float = 0.05, pseudo_off: float = 0
     ------
     ValueError
         If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or 1.
+
+    Notes
+    -----
+    Memory beyond the images is that of a few million numbers.
     """
-    images = as_float_tensor("train", train)
+    images = _as_tensor("train", train)
     if images.ndim != 2 or images.numel() == 0:
         raise ValueError(f"train: expected shape [any, any], got {list(images.shape)}")
-    require_finite("train", images)
-    if images.min() < 0 or images.max() > 1:
-        raise ValueError(
-            f"train: expected values in [0, 1], got {images.min():g} to {images.max():g}"
-        )
+    total = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
+    for block in blocks(images):
+        intensities = as_float_tensor("train", block)
+        require_finite("train", intensities)
+        low, high = float(intensities.min()), float(intensities.max())
+        if low < 0 or high > 1:
+            raise ValueError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
+        total += intensities.sum(0, dtype=torch.float64)
     for name, fraction in (("pseudo_on", pseudo_on), ("pseudo_off", pseudo_off)):
         if not 0 <= fraction < float("inf"):
             raise ValueError(f"{name}: expected a finite number of at least 0, got {fraction}")
-    frequency = (images.mean(0, dtype=torch.float64) + pseudo_on) / (1 + pseudo_on + pseudo_off)
+    frequency = (total / len(images) + pseudo_on) / (1 + pseudo_on + pseudo_off)
     always, never = int((frequency >= 1).sum()), int((frequency <= 0).sum())
     if always or never:
         raise ValueError(

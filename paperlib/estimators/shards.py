@@ -3,13 +3,21 @@
 A shard is a block of chains, a pure function of the path, the schedule and the shard's own seed. Its file is named after
 these, so that an interrupted run continues where it stopped, a run with more chains starts from those of a shorter one, and
 a changed model is a different name.
+
+Missing shards are computed here one after the other, or sent to a Dask cluster and stored here as each arrives. A shard is the work of
+one thread in either case, since the last digits of float32 sums depend on how many threads share them. So the result is the same
+for any number of workers and any order of arrival, and the work lost with a worker, or with this process, is that of the
+shards in progress. Between processors of different kinds float32 results differ in rounding, and chains then go other ways.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -29,8 +37,18 @@ from paperlib.models.files import read_arrays, tensors_checksum, write_safetenso
 from paperlib.numerics import seeded_generator
 from paperlib.validation import require_binary, require_count, require_shape
 
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# What a shard holds, given where it walks, its draws, and a function to be called after each step.
+_Task = Callable[
+    [BaseRatePath | RBMPairPath, torch.Generator, Callable[[], object]], dict[str, Tensor]
+]
+
 # Also the number of chains for which a step costs least for each of them on a CPU.
 CHAINS_PER_SHARD = 100
+# Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the scheduler's memory.
+_SHARDS_AHEAD = 2_000
 
 
 def ais_in_shards(
@@ -40,6 +58,7 @@ def ais_in_shards(
     seed: int,
     folder: str | os.PathLike[str],
     progress: bool | None = None,
+    client: Client | None = None,
 ) -> PartitionEstimate:
     """AIS as `paperlib.estimators.ais`, in shards of 100 chains that are kept in a folder.
 
@@ -57,33 +76,41 @@ def ais_in_shards(
         Where shards are kept; made if it does not exist.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
+    client : dask.distributed.Client, optional
+        Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`. None: compute them here.
 
     Returns
     -------
     PartitionEstimate
-        The same whether shards were found or computed, in one run or in many.
+        The same whether shards were found or computed, here or elsewhere, in one run or in many.
 
     Raises
     ------
     ValueError
         As `ais`; if the path cannot be identified by a checksum; or if a stored shard is damaged.
+    RuntimeError
+        If a worker of the cluster has another version of this package.
+
+    Notes
+    -----
+    Memory is that of the result, 8 + 5 D bytes a chain in float32, and of one shard's states, here and on each worker.
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     identity = f"{_identity('ais', path, schedule)} {seed}"
 
-    def compute(
-        number: int, generator: torch.Generator, on_step: Callable[[], object]
-    ) -> dict[str, Tensor]:
-        log_weights, visible = run_chains(
-            path, schedule.tolist(), CHAINS_PER_SHARD, generator, on_step
-        )
-        return {"log_weights": log_weights, "final_visible": visible.to(torch.uint8)}
-
     identities = [f"{identity} {n}" for n in range(-(-num_chains // CHAINS_PER_SHARD))]
     description = f"AIS, {num_chains} chains"
+    task = partial(_walk_forward, schedule.tolist())
     shards = _computed_once(
-        identities, compute, path, len(schedule) - 1, folder, description, progress
+        identities,
+        lambda number: task,
+        path,
+        len(schedule) - 1,
+        folder,
+        description,
+        progress,
+        client,
     )
     log_weights, visible = (
         torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
@@ -100,6 +127,7 @@ def raise_in_shards(
     seed: int,
     folder: str | os.PathLike[str],
     progress: bool | None = None,
+    client: Client | None = None,
 ) -> ReverseEstimate:
     """RAISE as `paperlib.estimators.raise_log_prob`, in shards of a few test vectors that are kept in a folder.
 
@@ -109,18 +137,24 @@ def raise_in_shards(
         The path to walk back.
     v : Tensor, shape [N, D]
         Binary test vectors of any type. A longer batch that begins with the same vectors finds their shards.
-    betas, num_chains, seed, folder, progress
+    betas, num_chains, seed, folder, progress, client
         As in `ais_in_shards`, with `num_chains` for each vector.
 
     Returns
     -------
     ReverseEstimate
-        The same whether shards were found or computed, in one run or in many.
+        The same whether shards were found or computed, here or elsewhere, in one run or in many.
 
     Raises
     ------
     ValueError
         As `raise_log_prob`; if the path cannot be identified by a checksum; or if a stored shard is damaged.
+    RuntimeError
+        As `ais_in_shards`.
+
+    Notes
+    -----
+    Memory is that of the vectors, of the result, 8 bytes a chain, and of one shard's states, here and on each worker.
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
@@ -130,20 +164,14 @@ def raise_in_shards(
     blocks = v.to(torch.uint8).split(max(1, CHAINS_PER_SHARD // num_chains))
     identity = f"{_identity('raise', path, schedule)} {num_chains} {seed}"
 
-    def compute(
-        number: int, generator: torch.Generator, on_step: Callable[[], object]
-    ) -> dict[str, Tensor]:
-        starts = blocks[number].repeat_interleave(num_chains, 0)
-        return {
-            "log_weights": run_reverse_chains(
-                path, starts, schedule.tolist(), generator, on_step
-            ).view(-1, num_chains)
-        }
+    def task(number: int) -> _Task:
+        # A copy, since a part of a tensor would be sent with all the rest of it.
+        return partial(_walk_back, schedule.tolist(), num_chains, blocks[number].clone())
 
     identities = [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)]
     description = f"RAISE, {len(v)} vectors"
     steps = (len(schedule) - 1) * path.reverse_passes
-    shards = _computed_once(identities, compute, path, steps, folder, description, progress)
+    shards = _computed_once(identities, task, path, steps, folder, description, progress, client)
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
@@ -153,39 +181,136 @@ def _identity(estimator: str, path: BaseRatePath | RBMPairPath, schedule: Tensor
     return f"{estimator} {__version__} {path.checksum()} {betas}"
 
 
+def _walk_forward(
+    schedule: Sequence[float],
+    path: BaseRatePath | RBMPairPath,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> dict[str, Tensor]:
+    log_weights, visible = run_chains(path, schedule, CHAINS_PER_SHARD, generator, on_step)
+    return {"log_weights": log_weights, "final_visible": visible.to(torch.uint8)}
+
+
+def _walk_back(
+    schedule: Sequence[float],
+    num_chains: int,
+    vectors: Tensor,
+    path: BaseRatePath,
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> dict[str, Tensor]:
+    starts = vectors.repeat_interleave(num_chains, 0)
+    log_weights = run_reverse_chains(path, starts, schedule, generator, on_step)
+    return {"log_weights": log_weights.view(-1, num_chains)}
+
+
 def _computed_once(
     identities: Sequence[str],
-    compute: Callable[[int, torch.Generator, Callable[[], object]], dict[str, Tensor]],
+    task: Callable[[int], _Task],
     path: BaseRatePath | RBMPairPath,
     steps: int,
     folder: str | os.PathLike[str],
     description: str,
     progress: bool | None,
+    client: Client | None,
 ) -> list[dict[str, Tensor]]:
     """The shards with these identities, on the CPU, those computed that were not found."""
-    shards = []
+    names = [storage.sha256(identity.encode()) for identity in identities]
+    files = [Path(folder) / f"{name}.safetensors" for name in names]
+    shards: dict[int, dict[str, Tensor]] = {}
     with tqdm(
-        total=len(identities) * steps,
+        total=len(names) * steps,
         desc=description,
         unit="step",
         delay=2,
         disable=None if progress is None else not progress,
     ) as bar:
-        for number, identity in enumerate(identities):
-            name = storage.sha256(identity.encode())
-            file = Path(folder) / f"{name}.safetensors"
+        for number, (name, file) in enumerate(zip(names, files, strict=True)):
             if file.is_file():
-                shards.append(_read_shard(file))
+                shards[number] = _read_shard(file)
                 bar.update(steps)
-                continue
-            # The name is a hash of all that the shard depends on: its first digits make a seed like no other shard's.
-            generator = seeded_generator(int(name[:15], 16), path.device)
-            shard = {
-                key: tensor.cpu() for key, tensor in compute(number, generator, bar.update).items()
-            }
-            write_safetensors(file, shard)
-            shards.append(shard)
-    return shards
+            elif client is None:
+                shards[number] = _compute_here(task(number), path, name, bar.update)
+                write_safetensors(file, shards[number])
+        missing = [(n, name) for n, name in enumerate(names) if n not in shards]
+        if client is not None and missing:
+            for number, shard in _compute_on_cluster(client, task, path, missing):
+                write_safetensors(files[number], shard)
+                shards[number] = shard
+                bar.update(steps)
+    return [shards[number] for number in range(len(names))]
+
+
+def _compute(
+    task: _Task, path: BaseRatePath | RBMPairPath, name: str, on_step: Callable[[], object]
+) -> dict[str, Tensor]:
+    # The name is a hash of all that the shard depends on: its first digits make a seed like no other shard's.
+    generator = seeded_generator(int(name[:15], 16), path.device)
+    return {key: tensor.cpu() for key, tensor in task(path, generator, on_step).items()}
+
+
+def _compute_here(
+    task: _Task, path: BaseRatePath | RBMPairPath, name: str, on_step: Callable[[], object]
+) -> dict[str, Tensor]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _compute(task, path, name, on_step)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _compute_on_worker(
+    task: _Task, path: BaseRatePath | RBMPairPath, name: str, version: str
+) -> dict[str, Tensor]:
+    if version != __version__:
+        raise RuntimeError(
+            f"cluster: expected workers with paperlib {version}, got one with {__version__}"
+        )
+    torch.set_num_threads(1)
+    return _compute(task, path, name, lambda: None)
+
+
+def _compute_on_cluster(
+    client: Client,
+    task: Callable[[int], _Task],
+    path: BaseRatePath | RBMPairPath,
+    missing: Iterable[tuple[int, str]],
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Numbers and contents of the missing shards, as they arrive."""
+    import dask
+    from distributed import as_completed
+
+    missing = iter(missing)
+    # The scheduler keeps what a task is made from: the path is sent once, and a worker that dies does not take it along.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+        sent_path = client.submit(_itself, path, key=f"paperlib-path-{path.checksum()}")
+    numbers: dict[str, int] = {}
+
+    def submit(number: int, name: str) -> Future:
+        # The key is the shard's name: who else asks the cluster for this shard waits for the same computation.
+        future = client.submit(
+            _compute_on_worker,
+            task(number),
+            sent_path,
+            name,
+            __version__,
+            key=f"paperlib-shard-{name}",
+        )
+        numbers[future.key] = number
+        return future
+
+    ahead = [submit(*item) for item in islice(missing, _SHARDS_AHEAD)]
+    arriving = as_completed(ahead, with_results=True)
+    del ahead
+    for future, shard in arriving:
+        yield numbers.pop(future.key), shard
+        for item in islice(missing, 1):
+            arriving.add(submit(*item))
+
+
+def _itself(path: BaseRatePath | RBMPairPath) -> BaseRatePath | RBMPairPath:
+    return path
 
 
 def _read_shard(file: Path) -> dict[str, Tensor]:

@@ -15,7 +15,13 @@ from torch import Tensor
 from paperlib.datasets import binarize
 from paperlib.models import RBM
 from paperlib.models.files import read_arrays
-from paperlib.validation import as_float_tensor, require_binary, require_finite, require_shape
+from paperlib.validation import (
+    as_float_tensor,
+    blocks,
+    require_binary,
+    require_finite,
+    require_shape,
+)
 
 _IDX_MAGIC = b"\x00\x00"
 # IDX type codes of the MNIST format; multi-byte numbers are big-endian.
@@ -113,7 +119,12 @@ def read_images(
     Returns
     -------
     Tensor, shape [N, D]
-        uint8.
+        uint8. Bytes 0 and 1 from a `.npy` file are those of the file itself, mapped into memory and not copied.
+
+    Notes
+    -----
+    Memory is one byte for each pixel, and the pages of a `.npy` file that the system keeps as long as it has room; other formats
+    are read as a whole first.
 
     Raises
     ------
@@ -144,19 +155,22 @@ def read_images(
         )
     if images.is_floating_point():
         require_finite(name, images)
-    if array.dtype.kind in "iu" and images.max() > 1:
-        images = images.double() / 255
-    if binarize_seed is None:
+    white = 255 if array.dtype.kind in "iu" and images.max() > 1 else 1
+    if binarize_seed is not None:
+        return binarize(images, binarize_seed, white)
+    if white == 1 and images.dtype == torch.uint8:
+        return images
+    result = torch.empty(images.shape, dtype=torch.uint8)
+    for block, binary in zip(blocks(images), blocks(result), strict=True):
+        intensities = block / white
         try:
-            require_binary(name, images)
+            require_binary(name, intensities)
         except ValueError as error:
-            raise ValueError(
-                f"{error}; on the command line: --binarize SEED"
-                if images.min() >= 0 and images.max() <= 1
-                else error
-            ) from error
-        return images.to(torch.uint8)
-    return binarize(images, binarize_seed)
+            hint = "; on the command line: --binarize SEED"
+            grey = intensities.min() >= 0 and intensities.max() <= 1
+            raise ValueError(f"{error}{hint if grey else ''}") from error
+        binary.copy_(intensities)
+    return result
 
 
 def _read_array(path: Path) -> np.ndarray:
@@ -166,7 +180,8 @@ def _read_array(path: Path) -> np.ndarray:
         return _read_csv(path)
     if plain.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False)
+            # private pages: torch wants arrays that it may write to
+            return np.load(path, mmap_mode="c", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise ValueError(
                 f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"

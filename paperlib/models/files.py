@@ -1,7 +1,13 @@
-"""Model files: named arrays in, named arrays out, and a checksum of what they hold. Nothing is ever unpickled."""
+"""Model files: named arrays in, named arrays out, and a checksum of what they hold. Nothing is ever unpickled.
+
+A `.safetensors` file of ours carries the checksum of its own contents, which is compared when it is read: a single flipped bit is
+noticed. Files without one, older ones of ours or those of others, are read as they are. `.npz` has checksums of its own (CRC-32).
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +19,8 @@ from paperlib import storage
 from paperlib.validation import require_finite
 
 READABLE = (".safetensors", ".npz", ".mat")
+# Where in a file's text the checksum of all the rest stands.
+_CHECKSUM = "contents_sha256"
 
 
 def read_arrays(path: Path) -> Mapping[str, object]:
@@ -21,7 +29,7 @@ def read_arrays(path: Path) -> Mapping[str, object]:
     Raises
     ------
     ValueError
-        If the file is missing, damaged, or of another format.
+        If the file is missing, damaged (also if a checksum that it carries does not fit), or of another format.
     """
     if path.suffix not in READABLE:
         raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
@@ -29,10 +37,7 @@ def read_arrays(path: Path) -> Mapping[str, object]:
         raise ValueError(f"path: expected a model file, found none at {path}")
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            # Copies: the file's own buffers are unaligned, and matrix products then round differently.
-            return {name: tensor.clone() for name, tensor in load_file(path).items()}
+            return _read_safetensors(path)
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
@@ -48,6 +53,25 @@ def read_arrays(path: Path) -> Mapping[str, object]:
         raise ValueError(
             f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
         ) from error
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as stored:
+        # Copies: the file's own buffers are unaligned, and matrix products then round differently.
+        tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
+        metadata = stored.metadata() or {}
+    expected = metadata.pop(_CHECKSUM, None)
+    if expected is not None and expected != _contents_checksum(tensors, metadata):
+        raise ValueError("its contents are not those that were written (checksum)")
+    return tensors
+
+
+def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    names = sorted(tensors)
+    text = json.dumps([names, dict(metadata)], sort_keys=True)
+    return storage.sha256(f"{text} {tensors_checksum(tensors[name] for name in names)}".encode())
 
 
 def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
@@ -78,11 +102,12 @@ def read_metadata(path: Path) -> dict[str, str]:
 
     try:
         with safe_open(path, "pt") as stored:
-            return stored.metadata() or {}
+            metadata = stored.metadata() or {}
     except Exception as error:  # safetensors raises an exception type of its own
         raise ValueError(
             f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
         ) from error
+    return {key: text for key, text in metadata.items() if key != _CHECKSUM}
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
@@ -107,7 +132,7 @@ def write_safetensors(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write tensors and text as one `.safetensors` file, whole or not at all.
+    """Write tensors and text as one `.safetensors` file with a checksum of both, whole or not at all.
 
     Raises
     ------
@@ -118,14 +143,17 @@ def write_safetensors(
         raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file
 
-    stored = as_stored(tensors, dtype)
+    stored, text = as_stored(tensors, dtype), dict(metadata or {})
+    text[_CHECKSUM] = _contents_checksum(stored, text)
     with storage.atomic_path(path) as temporary:
-        save_file(stored, temporary, metadata=dict(metadata) if metadata else None)
+        save_file(stored, temporary, metadata=text)
 
 
 def tensors_checksum(tensors: Iterable[Tensor]) -> str:
     """SHA-256 over shapes, types and values, independent of any file format."""
-    parts = (tensor.detach().cpu().contiguous() for tensor in tensors)
-    return storage.sha256(
-        b"".join(f"{t.dtype}{list(t.shape)}".encode() + t.numpy().tobytes() for t in parts)
-    )
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype}{list(tensor.shape)}".encode())
+        # bytes, since numpy does not know all of torch's types
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()

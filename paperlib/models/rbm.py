@@ -102,7 +102,10 @@ class RBM:
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
     def log_unnormalized(self, v: Tensor) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator)."""
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
+
+        Memory is that of two tensors [..., M]: give it many vectors in parts (`v.split(5_000)`).
+        """
         require_width("v", v, self.num_visible)
         return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
 

@@ -1,15 +1,30 @@
-"""`python -m paperlib.reproduction.execute CHAPTER PROFILE [NAME=VALUE ...]`: one chapter in a process of its own."""
+"""`python -m paperlib.reproduction.execute CHAPTER PROFILE [NAME=VALUE ...]`: one chapter in a process of its own.
+
+Whoever starts it holds the other end of its standard input. When that is closed, because the starter was killed, it stops.
+"""
 
 from __future__ import annotations
 
 import ast
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from paperlib.reproduction import ReproductionError
 from paperlib.reproduction.runner import execute_chapter
 
+
+def _stop_with_starter() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    # Where Ctrl-C was ignored, as in a background job, it is not for this process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chapter, profile, *settings = sys.argv[1:]
     parameters = {
         name: ast.literal_eval(value)

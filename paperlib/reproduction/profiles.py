@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import cache_folder
 from paperlib.estimators import (
@@ -61,11 +62,13 @@ class Profile:
     ) -> PartitionEstimate:
         """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
 
+        Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one.
         The small runs are computed anew each time: a stored result cannot notice that the code has changed.
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
-        return ais_in_shards(path, betas, num_chains, seed, cache_folder() / "shards", progress)
+        folder, client = cache_folder() / "shards", cluster.from_environment()
+        return ais_in_shards(path, betas, num_chains, seed, folder, progress, client)
 
     def raise_log_prob(
         self,
@@ -80,8 +83,8 @@ class Profile:
         if self.name == "digits":
             generator = seeded_generator(seed, path.device)
             return raise_log_prob(path, v, betas, num_chains, generator, progress)
-        folder = cache_folder() / "shards"
-        return raise_in_shards(path, v, betas, num_chains, seed, folder, progress)
+        folder, client = cache_folder() / "shards", cluster.from_environment()
+        return raise_in_shards(path, v, betas, num_chains, seed, folder, progress, client)
 
 
 PROFILES = {

@@ -1,9 +1,14 @@
-"""Executing chapters with papermill: copies only, parameters checked, whole outputs or none."""
+"""Executing chapters with papermill: copies only, parameters checked, whole outputs or none.
+
+An executed copy carries a checksum of what it was made from, by which a later run knows what is done already.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,12 +16,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from paperlib import storage
+from paperlib import cluster, storage
 from paperlib.reproduction import ReproductionError
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as ClusterFuture
 
 _PAPERMILL_TAGS = {"injected-parameters"}
 
@@ -59,6 +68,28 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
         raise ValueError(
             f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
         )
+
+
+def is_executed(chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None) -> bool:
+    """Whether the executed copy of a chapter was made from what is here now.
+
+    That is the chapter, the parameters, this library, the published numbers and the stored models. Neither the records of other
+    chapters nor the packages below are looked at.
+    """
+    copy = executed_path(chapter, profile)
+    if not copy.is_file():
+        return False
+    made_from = nbformat.read(copy, as_version=4).metadata.get("paperlib", {}).get("inputs")
+    return made_from == _inputs(chapter, profile, parameters or {})
+
+
+def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
+    data = chapter.parents[1] / "data"
+    files = [chapter, *sorted(Path(storage.__file__).parent.rglob("[!.]*.py"))]
+    files += [data / "published.yaml", *sorted((data / "models").glob("[!.]*.safetensors"))]
+    contents = [(file.name, storage.file_sha256(file)) for file in files if file.is_file()]
+    settings = {name: repr(value) for name, value in parameters.items()}
+    return storage.sha256(json.dumps([profile, settings, contents], sort_keys=True).encode())
 
 
 def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -111,8 +142,9 @@ def execute_chapter(
     """
     import papermill
 
-    parameters = {"profile": profile, **(parameters or {})}
-    check_parameters(chapter, parameters)
+    parameters = dict(parameters or {})
+    check_parameters(chapter, {"profile": profile, **parameters})
+    inputs = _inputs(chapter, profile, parameters)
     target = executed_path(chapter, profile)
     failed = target.with_suffix(".failed.ipynb")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +154,7 @@ def execute_chapter(
             papermill.execute_notebook(
                 str(chapter),
                 str(temporary),
-                parameters=parameters,
+                parameters={"profile": profile, **parameters},
                 cwd=str(chapter.parent),
                 kernel_name="python3",
                 progress_bar=False,
@@ -134,8 +166,9 @@ def execute_chapter(
                 f"{chapter.stem}: cell {error.cell_index} failed with {error.ename}: {error.evalue}\n"
                 f"  the cell begins: {source[0] if source else ''}\n  partial run: {failed}"
             ) from error
-        notebook = nbformat.read(temporary, as_version=4)
-        nbformat.write(clean_notebook(notebook), temporary)
+        notebook = clean_notebook(nbformat.read(temporary, as_version=4))
+        notebook.metadata["paperlib"] = {"inputs": inputs}
+        nbformat.write(notebook, temporary)
     return target
 
 
@@ -152,6 +185,8 @@ def execute_chapters(
     parameters: Mapping[str, Any] | None = None,
     *,
     jobs: int = 2,
+    resume: bool = False,
+    client: Client | None = None,
     report: Any = print,
 ) -> list[Path]:
     """Execute chapters, `jobs` at a time, each in a process of its own with its share of the cores.
@@ -166,6 +201,12 @@ def execute_chapters(
         Given to every chapter.
     jobs : int
         Chapters at the same time.
+    resume : bool
+        Leave out the first chapters, up to the first one for which `is_executed` does not hold. Later ones are executed in any
+        case, since they may read the records of earlier ones.
+    client : dask.distributed.Client, optional
+        Execute chapters on its cluster, and their shards as well. Workers must see this checkout, the data and the cache under the
+        same paths.
     report : callable
         Called with a line of text when a chapter ends.
 
@@ -178,42 +219,43 @@ def execute_chapters(
     """
     for chapter in selected:
         check_parameters(chapter, {"profile": profile, **(parameters or {})})
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    # What differs from this process's environment, and from a worker's.
+    threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
+    environment = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
         # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
-        if environment.get(name):
-            environment[name] = str(Path(environment[name]).absolute())
-    if parameters and not environment.get("PAPERLIB_FIGURES"):
+        if os.environ.get(name):
+            environment[name] = str(Path(os.environ[name]).absolute())
+    if parameters and "PAPERLIB_FIGURES" not in environment:
         # What comes out of other settings must not take the place of the results of the book.
         elsewhere = storage.repository_root() / "_build" / "figures"
         environment["PAPERLIB_FIGURES"] = str(elsewhere)
         report(f"with parameters of your own, results go to {elsewhere / profile}")
+    if client is not None:
+        environment[cluster.VARIABLE] = client.scheduler.address
+    waiting = list(selected)
+    while resume and waiting and is_executed(waiting[0], profile, parameters):
+        report(f"{waiting.pop(0).stem}: executed already")
     running: list[subprocess.Popen[str]] = []
+    sent: list[ClusterFuture] = []
 
     def execute(chapter: Path) -> _Outcome:
         started = time.perf_counter()
-        command = [sys.executable, "-m", "paperlib.reproduction.execute", str(chapter), profile]
-        command += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
-        # In a session of its own, Ctrl-C reaches it once and through us, so that it can put its kernel away.
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        running.append(process)
-        _, errors = process.communicate()
-        # The kernel's own notices come through the same channel.
-        told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
-        error = None if process.returncode == 0 else "\n".join(told).strip()[-2000:]
+        arguments = [str(chapter), profile]
+        arguments += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
+        if client is None:
+            process = _start(arguments, environment)
+            running.append(process)
+            error = _finish(process)
+        else:
+            sent.append(client.submit(_execute_on_worker, arguments, environment, pure=False))
+            problem = sent[-1].exception()
+            error = sent[-1].result() if problem is None else repr(problem)
         return _Outcome(chapter, time.perf_counter() - started, error)
 
     failures: list[str] = []
     with ThreadPoolExecutor(jobs) as pool:
-        pending: set[Future[_Outcome]] = {pool.submit(execute, chapter) for chapter in selected}
+        pending: set[Future[_Outcome]] = {pool.submit(execute, chapter) for chapter in waiting}
         try:
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -230,10 +272,49 @@ def execute_chapters(
             for process in running:
                 if process.poll() is None:
                     process.send_signal(signal.SIGINT)
+            for future in sent:
+                future.cancel()
             raise
     if failures:
         raise ReproductionError("\n".join(failures))
     return [executed_path(chapter, profile) for chapter in selected]
+
+
+def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """A chapter in a process of its own, which ends when this one does: that is when its standard input ends."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "paperlib.reproduction.execute", *arguments],
+        env=os.environ | environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # In a session of its own, Ctrl-C reaches it once and through us, so that it can put its kernel away.
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str]) -> str | None:
+    """Wait for a chapter's process; what went wrong, if anything."""
+    # Not `communicate`, which would end its standard input.
+    errors = process.stderr.read()
+    # The kernel's own notices come through the same channel.
+    told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
+    return None if process.wait() == 0 else "\n".join(told).strip()[-2000:]
+
+
+def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The same on a worker of a cluster."""
+    from distributed import secede
+
+    if not Path(arguments[0]).is_file():
+        return (
+            f"cluster: expected this checkout on a file system that all workers share, found no {arguments[0]} on "
+            f"{socket.gethostname()}"
+        )
+    # A chapter mostly waits for its shards, which this worker may have to compute.
+    secede()
+    return _finish(_start(arguments, environment))
 
 
 def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
