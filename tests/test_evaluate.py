@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import pickle
 import struct
@@ -15,9 +16,14 @@ from scipy.io import savemat
 from typer.testing import CliRunner
 
 from paperlib import cli
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import PartitionEstimate, ais
 from paperlib.evaluation import evaluate, read_images, read_rbm
+from paperlib.evaluation.evaluation import Climb, base_rates, find_reasons
+from paperlib.evaluation.modes import Probe, compare
 from paperlib.evaluation.report import as_dict, describe, draw
 from paperlib.numerics import seeded_generator
+from paperlib.reproduction.study import Case, Mode, study_images
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
 
@@ -83,11 +89,55 @@ def test_training_images_of_something_else_are_noticed(monkeypatch):
     assert any("base rates are far" in finding for finding in result.findings)
 
 
+def test_mass_of_a_region_is_that_of_the_model():
+    """E[w 1(x in R)] with x the final state is the mass of R, for few steps and wherever the chains start."""
+    v = all_states(8)
+    bias = torch.linspace(-2, 2, 8).double()
+    paths = BaseRatePath(SMALL), BaseRatePath(SMALL, bias)
+    inside = paths[1].log_start(v) > paths[0].log_start(v)
+    mass = (SMALL.log_unnormalized(v) - log_z(SMALL)).exp()[inside].sum().item()
+    assert 0.01 < mass < 0.99
+    for path in paths:
+        run = ais(path, uniform_betas(5), 20_000, seeded_generator(7))
+        ended = paths[1].log_start(run.final_visible) > paths[0].log_start(run.final_visible)
+        weights = (run.log_weights - log_z(SMALL)).exp() * ended
+        assert abs(weights.mean().item() - mass) < 4 * weights.std().item() / 20_000**0.5
+    torch.testing.assert_close(paths[1].log_start(v).exp().sum().item(), 1.0, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("log_odds", [-9.0, 1.0])
+def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_odds):
+    """A mode in half of the pixels: too loose a proven bound would let the error of ln(1 + e) nats pass."""
+    case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
+    rbm, exact = case.make()
+    train, test = study_images(case.data)
+    reached = Climb(rbm, test, base_rates(train), seeded_generator(5)).up_to(128, progress=False)
+    best, missed = reached.rungs[-1], math.log1p(math.exp(log_odds))
+    assert best.bracket.verdict() == "closed"
+    assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)
+    found = [text for text in find_reasons(reached) if "starts at a mode" in text]
+    assert len(found) == (missed > 1)
+    largest = max(probe.missed for probe in reached.probes if probe.significant or missed < 1)
+    assert largest == pytest.approx(missed, abs=0.15)
+
+
+@pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])
+def test_what_a_mode_adds_is_in_nats_however_large(nats):
+    path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
+    base = PartitionEstimate(torch.zeros(50).double(), torch.zeros(50, 8))
+    probe = PartitionEstimate(torch.full((50,), nats).double(), torch.ones(50, 8))
+    result = compare(base, path, probe, other)
+    assert result.missed == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
+    # chains that ended elsewhere say nothing of the mode
+    stray = PartitionEstimate(torch.full((50,), nats).double(), torch.zeros(50, 8))
+    assert compare(base, path, stray, other) == Probe(0.0, significant=False)
+
+
 def test_interruption_keeps_what_was_finished(monkeypatch):
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
     # the module: in the package its name belongs to the function
     module = sys.modules["paperlib.evaluation.evaluation"]
-    original, calls = module._Climb.rung, []
+    original, calls = module.Climb._rung, []
 
     def rung(self, num_steps, on_step):
         calls.append(num_steps)
@@ -95,7 +145,7 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
             raise KeyboardInterrupt
         return original(self, num_steps, on_step)
 
-    monkeypatch.setattr(module._Climb, "rung", rung)
+    monkeypatch.setattr(module.Climb, "_rung", rung)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)
     assert result.interrupted
     assert [r.num_steps for r in result.rungs] == calls[:2]

@@ -224,6 +224,11 @@ class BaseRatePath(_RBMInterpolation):
         # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
         self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
 
+    def log_start(self, v: Tensor) -> Tensor:
+        """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
+        bias = self._visible_bias_a.double()
+        return v.double() @ bias - softplus(bias).sum()
+
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent draws from the base-rate model."""
         probs = torch.sigmoid(self._visible_bias_a).expand(num_chains, -1)

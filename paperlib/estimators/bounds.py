@@ -42,8 +42,30 @@ def log_z_lower_bound(rbm: RBM, visible_starts: Tensor) -> float:
     Deterministic: the random starting points have a fixed seed.
     """
     model = rbm.to(dtype=torch.float64)
-    means = _starting_points(model, visible_starts[:_RANDOM_STARTS].double())
-    states = [means.round()]
+    near = model.hidden_probs(visible_starts[:_RANDOM_STARTS].double())
+    starts = torch.cat([near, search_points(model)])
+    means, bounds = mean_field_optima(model, starts)
+    states = torch.cat([starts.round(), means.round()])
+    return max(bounds.max().item(), _sum_over_best_states(model, states))
+
+
+def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor]:
+    """Local optima of the mean-field bound.
+
+    Parameters
+    ----------
+    model : RBM
+        The model.
+    means : Tensor, shape [N, M]
+        Means of the hidden units from which to begin.
+
+    Returns
+    -------
+    means : Tensor, shape [N, M]
+        Where coordinate ascent comes to rest.
+    bounds : Tensor, shape [N]
+        The lower bound on ln Z at each, in nats.
+    """
     for _ in range(_MAX_UPDATES):
         # Each half is the exact optimum given the other layer, so that the bound never falls.
         updated = model.hidden_probs(model.visible_probs(means))
@@ -51,14 +73,12 @@ def log_z_lower_bound(rbm: RBM, visible_starts: Tensor) -> float:
         means = updated
         if change < 1e-6:
             break
-    states.append(means.round())
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
-    mean_field = (model.log_unnormalized_hidden(means) + entropy).max().item()
-    return max(mean_field, _sum_over_best_states(model, torch.cat(states)))
+    return means, model.log_unnormalized_hidden(means) + entropy
 
 
-def _starting_points(model: RBM, visible_starts: Tensor) -> Tensor:
-    """Means of the hidden units from which to begin, [starts, M]."""
+def search_points(model: RBM) -> Tensor:
+    """Hidden states from which to look for modes, [starts, M]: random ones, each unit alone, all off, all on."""
     units = model.num_hidden
     generator = seeded_generator(0, model.device)
     # Random states of every density, from nearly empty to nearly full.
@@ -66,7 +86,6 @@ def _starting_points(model: RBM, visible_starts: Tensor) -> Tensor:
     alone = torch.eye(units)[:_RANDOM_STARTS].to(model.weights)
     return torch.cat(
         [
-            model.hidden_probs(visible_starts),
             bernoulli(density[:, None].expand(-1, units), generator),
             alone,
             torch.zeros_like(alone[:1]),

@@ -2,8 +2,8 @@
 
 One run of AIS gives a number and an error bar and may still be wrong by tens of nats. What can be checked is checked here: the bracket
 of AIS from above and RAISE from below, with three numbers of intermediate distributions so that one sees whether the
-estimate still moves; the diagnostics of AIS, among them a proven bound on ln Z; and the start of the annealing. Each check that
-fails becomes a sentence that says what to do.
+estimate still moves; the diagnostics of AIS, among them a proven bound on ln Z; AIS from other modes of the model; and the start of
+the annealing. Each check that fails becomes a sentence that says what to do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from paperlib.estimators import Bracket, PartitionEstimate, bracket, exact_log_z
 from paperlib.estimators.ais import run_all_chains, summarize
 from paperlib.estimators.blocks import count_blocks
 from paperlib.estimators.reverse_ais import run_all_reverse_chains, summarize_reverse
+from paperlib.evaluation.modes import Probe, compare, mode_starts
 from paperlib.models import RBM
 from paperlib.numerics import resolve_generator
 from paperlib.validation import blocks, require_binary, require_shape
@@ -38,6 +39,9 @@ _LARGEST_K = 100_000
 # An open bracket, or an estimate that moves, by less than that is left without remark.
 _TOLERANCE = 1.0
 _MOVING = 0.5
+# AIS from other modes of the model: chains for each, and what it adds in steps of a whole rung.
+_PROBE_CHAINS = 100
+_PROBE_COST = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -171,19 +175,16 @@ def evaluate(
     if min(rbm.num_visible, rbm.num_hidden) <= EXACT_UNITS:
         return Evaluation(*sizes, _exactly(rbm, test), (), (), "none needed", interrupted=False)
 
-    # Single precision is enough: AIS is unbiased for the model as it then is, which differs by 1e-7 of a weight.
-    rbm = rbm.to(dtype=torch.float32)
-    path = BaseRatePath(rbm, _base_rates(test if train is None else train))
     start = f"base rates of the {'test' if train is None else 'training'} images"
-    climb = _Climb(path, test, _log_unnormalized(rbm, test), generator)
-    rungs, interrupted = _climb_all(climb, 60 * minutes, progress)
-    findings = _findings(rungs, interrupted)
+    climb = Climb(rbm, test, base_rates(test if train is None else train), generator)
+    reached = climb.up_to(climb.affordable_steps(60 * minutes), progress)
+    findings = find_reasons(reached)
     if train is not None:
-        findings = (*findings, *_far_off(train, test))
-    return Evaluation(*sizes, None, rungs, findings, start, interrupted)
+        findings = (*findings, *far_off(train, test))
+    return Evaluation(*sizes, None, reached.rungs, findings, start, reached.interrupted)
 
 
-def _base_rates(images: Tensor) -> Tensor:
+def base_rates(images: Tensor) -> Tensor:
     """Smoothed from both sides: in images of any origin a pixel may be always on as well as always off."""
     return base_rate_bias(images, pseudo_off=0.05)
 
@@ -200,79 +201,135 @@ def _exactly(rbm: RBM, test: Tensor) -> ExactResult:
     return ExactResult(log_z, log_prob.mean().item(), log_prob.std().item() / math.sqrt(len(test)))
 
 
-@dataclass
-class _Climb:
-    """What all rungs share."""
+@dataclass(frozen=True)
+class Reached:
+    """Where a climb ended.
 
-    path: BaseRatePath
-    test: Tensor
-    log_unnormalized: Tensor
-    generator: torch.Generator
+    Attributes
+    ----------
+    rungs : tuple of Rung
+        Growing K, at least one.
+    probes : tuple of Probe
+        AIS that starts at modes of the model, with the last rung's K.
+    interrupted : bool
+        Whether Ctrl-C ended it.
+    """
 
-    def rung(self, num_steps: int, on_step: Callable[[], object]) -> Rung:
+    rungs: tuple[Rung, ...]
+    probes: tuple[Probe, ...]
+    interrupted: bool
+
+
+class Climb:
+    """AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
+
+    `evaluate` takes this way where nothing can be enumerated; `paperlib.reproduction.study` takes it where the truth is known.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    test : Tensor, shape [N, D]
+        Binary test images of any type.
+    visible_bias : Tensor, shape [D], or None
+        Biases of the start, as for `BaseRatePath`.
+    generator : torch.Generator
+        Source of randomness.
+    """
+
+    def __init__(
+        self, rbm: RBM, test: Tensor, visible_bias: Tensor | None, generator: torch.Generator
+    ) -> None:
+        # Single precision is enough: AIS is unbiased for the model as it then is, which differs by 1e-7 of a weight.
+        self._rbm = rbm.to(dtype=torch.float32)
+        self._path = BaseRatePath(self._rbm, visible_bias)
+        self._test = test
+        self._log_unnormalized = _log_unnormalized(self._rbm, test)
+        self._generator = generator
+
+    def affordable_steps(self, seconds: float) -> int:
+        """The largest K whose ladder fits the time, by a pilot run."""
+        steps = sum(1 / part for part in _LADDER) + _PROBE_COST
+        affordable = seconds / self._seconds_per_step() / steps
+        return max(_LADDER[0] * 2, min(_LARGEST_K, int(affordable)))
+
+    def up_to(self, largest: int, progress: bool | None = None) -> Reached:
+        """Rungs of growing K up to the largest, and with the largest K AIS from other modes of the model.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If there is not one rung yet. Later Ctrl-C ends the climb.
+        """
+        ladder = [largest // part for part in _LADDER]
+        rungs: list[Rung] = []
+        probes: list[Probe] = []
+        with tqdm(
+            total=self._blocks() * sum(ladder) + largest,
+            unit="step",
+            desc="AIS and RAISE",
+            disable=None if progress is None else not progress,
+        ) as bar:
+            try:
+                for num_steps in ladder:
+                    bar.set_postfix(K=num_steps)
+                    rungs.append(self._rung(num_steps, bar.update))
+                base = rungs[-1].ais
+                for bias in mode_starts(self._rbm, base.final_visible, self._generator):
+                    path = BaseRatePath(self._rbm, bias)
+                    chains = self._chains(path, largest, _PROBE_CHAINS, bar.update)
+                    probes.append(compare(base, self._path, PartitionEstimate(*chains), path))
+            except KeyboardInterrupt:
+                if not rungs:
+                    raise
+                return Reached(tuple(rungs), tuple(probes), interrupted=True)
+        return Reached(tuple(rungs), tuple(probes), interrupted=False)
+
+    def _rung(self, num_steps: int, on_step: Callable[[], object]) -> Rung:
         """AIS and RAISE with `num_steps` intermediate distributions."""
         began = time.perf_counter()
         betas = uniform_betas(num_steps).tolist()
-        forward = run_all_chains(self.path, betas, _AIS_CHAINS, self.generator, on_step)
-        above = summarize(self.path, *forward)
+        above = summarize(self._path, *self._chains(self._path, num_steps, _AIS_CHAINS, on_step))
         chosen = self._choose()
         below = summarize_reverse(self._walk_back(chosen, betas, on_step))
-        result = bracket(self.log_unnormalized, chosen, above, below)
+        result = bracket(self._log_unnormalized, chosen, above, below)
         return Rung(num_steps, above, result, time.perf_counter() - began)
 
-    def seconds_per_step(self) -> float:
+    def _chains(
+        self, path: BaseRatePath, num_steps: int, num_chains: int, on_step: Callable[[], object]
+    ) -> tuple[Tensor, Tensor]:
+        betas = uniform_betas(num_steps).tolist()
+        return run_all_chains(path, betas, num_chains, self._generator, on_step)
+
+    def _seconds_per_step(self) -> float:
         """What a step costs, from a few of them."""
         betas = uniform_betas(_PILOT_STEPS).tolist()
         # The first steps compile and allocate.
         for _ in range(2):
             began = time.perf_counter()
-            run_all_chains(self.path, betas, _AIS_CHAINS, self.generator, lambda: None)
+            run_all_chains(self._path, betas, _AIS_CHAINS, self._generator, lambda: None)
             self._walk_back(self._choose(), betas, lambda: None)
         return (time.perf_counter() - began) / _PILOT_STEPS
 
     def _choose(self) -> Tensor:
-        return torch.randperm(len(self.test), generator=self.generator)[:_VECTORS]
+        return torch.randperm(len(self._test), generator=self._generator)[:_VECTORS]
 
     def _walk_back(
         self, chosen: Tensor, betas: list[float], on_step: Callable[[], object]
     ) -> Tensor:
         return run_all_reverse_chains(
-            self.path, self.test[chosen], betas, _CHAINS_PER_VECTOR, self.generator, on_step
+            self._path, self._test[chosen], betas, _CHAINS_PER_VECTOR, self._generator, on_step
         )
 
-    def blocks(self) -> int:
-        """How often a step is reported."""
-        chains = (_AIS_CHAINS, min(_VECTORS, len(self.test)) * _CHAINS_PER_VECTOR)
-        return sum(count_blocks(count, self.path.num_visible) for count in chains)
+    def _blocks(self) -> int:
+        """How often a step of a rung is reported."""
+        chains = (_AIS_CHAINS, min(_VECTORS, len(self._test)) * _CHAINS_PER_VECTOR)
+        return sum(count_blocks(count, self._path.num_visible) for count in chains)
 
 
-def _climb_all(
-    climb: _Climb, seconds: float, progress: bool | None
-) -> tuple[tuple[Rung, ...], bool]:
-    """Rungs of growing K, the last one chosen by a pilot run to fit the time; and whether that was cut short."""
-    affordable = seconds / climb.seconds_per_step() / sum(1 / part for part in _LADDER)
-    largest = max(_LADDER[0] * 2, min(_LARGEST_K, int(affordable)))
-    ladder = [largest // part for part in _LADDER]
-    rungs: list[Rung] = []
-    with tqdm(
-        total=climb.blocks() * sum(ladder),
-        unit="step",
-        desc="AIS and RAISE",
-        disable=None if progress is None else not progress,
-    ) as bar:
-        try:
-            for num_steps in ladder:
-                bar.set_postfix(K=num_steps)
-                rungs.append(climb.rung(num_steps, bar.update))
-        except KeyboardInterrupt:
-            if not rungs:
-                raise
-            return tuple(rungs), True
-    return tuple(rungs), False
-
-
-def _findings(rungs: tuple[Rung, ...], interrupted: bool) -> tuple[str, ...]:
+def find_reasons(reached: Reached) -> tuple[str, ...]:
     """Reasons not to believe the last rung, each with what to do."""
+    rungs = reached.rungs
     best = rungs[-1]
     gap, found = best.bracket.gap, list(best.bracket.warnings)
     word = best.bracket.verdict(_TOLERANCE)
@@ -299,11 +356,24 @@ def _findings(rungs: tuple[Rung, ...], interrupted: bool) -> tuple[str, ...]:
                 f"AIS's estimate still moves: by {moved:+.1f} nats from K = {rungs[-2].num_steps:,} to {best.num_steps:,}. "
                 "Give it more time."
             )
-    if interrupted:
+    found += _missed_modes(best, reached.probes)
+    if reached.interrupted:
         found.append(
             f"Interrupted: this is the estimate with K = {best.num_steps:,}, the last one that was finished."
         )
     return tuple(found)
+
+
+def _missed_modes(best: Rung, probes: tuple[Probe, ...]) -> list[str]:
+    """A sentence if AIS from one of the model's modes finds much more of Z there than AIS from the base rates."""
+    missed = max((probe.missed for probe in probes if probe.significant), default=0.0)
+    if missed <= _MOVING:
+        return []
+    return [
+        f"AIS that starts at a mode of the model's own raises ln Z by {missed:.1f} nats: the chains from the base rates missed that "
+        "mode, and RAISE, which starts at the images, cannot see it. The truth is at most about "
+        f"{best.bracket.upper - missed:.2f}."
+    ]
 
 
 def _upper_std_error(rung: Rung) -> float:
@@ -311,9 +381,9 @@ def _upper_std_error(rung: Rung) -> float:
     return (rung.bracket.upper - rung.bracket.upper_interval[0]) / 3
 
 
-def _far_off(train: Tensor, test: Tensor) -> tuple[str, ...]:
+def far_off(train: Tensor, test: Tensor) -> tuple[str, ...]:
     """A sentence if independent pixels with the training images' means explain the test images badly."""
-    own, given = (torch.sigmoid(_base_rates(images)) for images in (test, train))
+    own, given = (torch.sigmoid(base_rates(images)) for images in (test, train))
     divergence = torch.xlogy(own, own / given) + torch.xlogy(1 - own, (1 - own) / (1 - given))
     total = divergence.sum().item()
     if total <= 5.0:

@@ -1,0 +1,111 @@
+"""Modes that annealing from the base rates may have missed, and AIS that starts at them.
+
+AIS and RAISE can agree and both be wrong: if most of Z lies in a mode that is far from all images, AIS's chains do not find it, and
+RAISE's, which start at test images, do not either. The proven bound on ln Z notices a mode that holds most of Z by far.
+Where the mode and the rest share Z more evenly, the bound is too loose.
+
+But AIS's weights know more than Z: with x the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
+So a second run starts at a mode which a search found, and both runs are asked for the mass of the region that belongs to it. If
+the second finds much more there, the first missed it. The search is that of the proven bound: mean field from many points.
+Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.annealing import BaseRatePath
+from paperlib.datasets import base_rate_bias
+from paperlib.estimators import PartitionEstimate
+from paperlib.estimators.bounds import mean_field_optima, search_points
+from paperlib.models import RBM
+from paperlib.numerics import bernoulli
+
+_CHAINS, _GIBBS_STEPS = 100, 50
+_MET_STARTS = 64
+# Visible means that differ by less than this on average belong to one mode.
+_SAME = 0.05
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What AIS from a mode of the model says of AIS from the base rates.
+
+    Attributes
+    ----------
+    missed : float
+        By how many nats ln Z rises if the mode's region counts with the mass that the chains from the mode find in it.
+    significant : bool
+        Whether they find more there than the chains from the base rates, by more than three standard errors.
+    """
+
+    missed: float
+    significant: bool
+
+
+def compare(
+    base: PartitionEstimate,
+    base_path: BaseRatePath,
+    probe: PartitionEstimate,
+    probe_path: BaseRatePath,
+) -> Probe:
+    """Two AIS runs on one model, by the mass of the region that the second one's start makes more probable than the first one's."""
+    # the first run's Z, and all weights, in units of the largest weight
+    largest = torch.cat([base.log_weights, probe.log_weights]).max().item()
+    log_z = base.log_z - largest
+    masses, variances = [], []
+    for run in (base, probe):
+        inside = probe_path.log_start(run.final_visible) > base_path.log_start(run.final_visible)
+        weights = torch.exp(run.log_weights - largest) * inside
+        masses.append(weights.mean().item())
+        variances.append(weights.var().item() / len(weights))
+    more = masses[1] - masses[0]
+    if more <= 0:
+        return Probe(0.0, significant=False)
+    raised = float(np.logaddexp(log_z, math.log(more)))
+    return Probe(raised - log_z, more > 3 * math.sqrt(sum(variances)))
+
+
+def mode_starts(rbm: RBM, final_visible: Tensor, generator: torch.Generator) -> list[Tensor]:
+    """Biases of starts at the model's strongest mode, and at the strongest that no chain ended in, if it is another.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    final_visible : Tensor, shape [N, D]
+        Final states of AIS's chains; at most the first 64 are used.
+    generator : torch.Generator
+        Source of randomness, on the model's device.
+
+    Returns
+    -------
+    list of Tensor, shape [D]
+        One or two, for `BaseRatePath`.
+    """
+    model = rbm.to(dtype=torch.float64)
+    near = model.hidden_probs(final_visible[:_MET_STARTS].double())
+    means, bounds = mean_field_optima(model, torch.cat([near, search_points(model)]))
+    visible = model.visible_probs(means)
+    distance = torch.cdist(visible, visible[: len(near)], p=1).amin(1) / rbm.num_visible
+    best = bounds.argmax()
+    starts = [visible[best]]
+    if distance.max() > _SAME and distance[best] <= _SAME:
+        starts.append(visible[bounds.masked_fill(distance <= _SAME, -torch.inf).argmax()])
+    return [_explored(rbm, start, generator) for start in starts]
+
+
+def _explored(rbm: RBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
+    """Base rates of Gibbs chains that began at a mode."""
+    v = bernoulli(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
+    kept = []
+    for step in range(2 * _GIBBS_STEPS):
+        v = rbm.gibbs_step(v, generator)
+        if step >= _GIBBS_STEPS:
+            kept.append(v)
+    return base_rate_bias(torch.cat(kept), pseudo_off=0.05)

@@ -1,0 +1,78 @@
+"""The study of `evaluate` on models with a known answer: is the answer right, and does the count say what happened?"""
+
+import math
+
+import pytest
+
+from paperlib.estimators import exact_log_z
+from paperlib.learning import ContrastiveDivergence
+from paperlib.reproduction.study import (
+    CASES,
+    COLUMNS,
+    OUTCOMES,
+    STARTS,
+    Case,
+    Mode,
+    outcome,
+    study,
+    study_images,
+)
+
+LITTLE = ContrastiveDivergence(4, epochs=2, batch_size=100)
+
+
+def test_there_are_enough_models_and_no_two_of_a_name():
+    assert len(CASES) >= 30
+    assert len({(case.data, case.name) for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("scaled", "digits", "digits-cd1-12", weight_factor=2.0, bias_shift=-1.0),
+        Case("joined", "digits quarters", LITTLE),
+        Case("joined, with a mode", "digits quarters", LITTLE, mode=Mode(1.0, pixels=0.5)),
+        Case("mode of 4 units", "digits", "digits-cd1-12", mode=Mode(3.0, units=4)),
+        Case("few pixels", "digits centre", LITTLE),
+    ],
+    ids=lambda case: case.name,
+)
+def test_the_answer_is_exact(case):
+    rbm, log_z = case.make()
+    assert log_z == pytest.approx(exact_log_z(rbm, progress=False), abs=1e-9)
+
+
+def test_a_mode_has_the_mass_that_it_says():
+    without = Case("without", "digits", "digits-cd1-12").make()[1]
+    (rbm, log_z) = Case("with", "digits", "digits-cd1-12", mode=Mode(2.0)).make()
+    assert log_z - without == pytest.approx(math.log1p(math.exp(2)), abs=1e-9)
+    assert rbm.num_hidden == 13
+
+
+def test_images():
+    assert sorted(study_images("digits quarters")[1][0]) == sorted(study_images("digits")[1][0])
+    first = study_images("digits")[1][0].view(8, 8)[:4, :4].flatten()
+    assert study_images("digits quarters")[1][0, :16].tolist() == first.tolist()
+    assert study_images("digits centre")[0].shape[1] == 20
+    assert study_images("hidden states")[0].shape[1] == 16
+    with pytest.raises(ValueError, match="data: expected a data set of the study, got 'digits s"):
+        study_images("digits sideways")
+
+
+def test_outcomes():
+    errors_and_findings = [(0.9, ()), (-0.9, ("a",)), (-1.1, ("a",)), (1.1, ())]
+    assert [outcome(*pair) for pair in errors_and_findings] == list(OUTCOMES)
+
+
+def test_rows_and_resumption(tmp_path, monkeypatch):
+    cases = [Case("mode", "digits", "digits-cd1-12", mode=Mode(3.0))]
+    rows = study(cases, [64], folder=tmp_path, progress=False)
+    assert [row["start"] for row in rows] == list(STARTS)
+    for row in rows:
+        assert set(row) == set(COLUMNS)
+        assert row["outcome"] == "wrong, suspected"
+        assert row["ais_error"] == pytest.approx(math.log1p(math.exp(3)), abs=0.5)
+        assert row["held"] == "no"
+    # What was stored is not computed again.
+    monkeypatch.setattr(Case, "make", lambda self: pytest.fail("made again"))
+    assert study(cases, [64], folder=tmp_path, progress=False) == rows
