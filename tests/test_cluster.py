@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from enumeration import random_rbm
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, raise_in_shards, shards
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 from paperlib.reproduction.profiles import PROFILES
 from paperlib.reproduction.recipes import RECIPES
@@ -82,7 +84,7 @@ def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(
 
 def test_killed_worker_loses_at_most_its_shards(tmp_path):
     """kill -9 of one of two worker processes, by its process id, when the first shard has arrived."""
-    betas = uniform_betas(2_000)
+    betas = uniform_betas(600)
     whole = run(tmp_path / "here", betas=betas)
     folder = tmp_path / "cluster"
     with start_cluster(2, True) as local, distributed.Client(local) as client:
@@ -176,9 +178,9 @@ def test_recipes_stand_after_those_below_them():
 
 
 def test_training_on_a_cluster_stores_the_same_model(tmp_path, monkeypatch):
-    from paperlib.models import RBM
-
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    short = replace(RECIPES["digits-cd1-12"].training, epochs=10)
+    monkeypatch.setitem(RECIPES, "digits-cd1-12", replace(RECIPES["digits-cd1-12"], training=short))
     results = []
     with start_cluster(1, False) as local, distributed.Client(local) as client:
         for number, where in enumerate([None, client]):
