@@ -190,8 +190,12 @@ def base_rates(images: Tensor) -> Tensor:
 
 
 def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
-    parts = [rbm.log_unnormalized(block.to(rbm.dtype)).double() for block in blocks(images)]
-    return torch.cat(parts)
+    # Written in place: small results kept between large blocks that come and go would leave gigabytes of holes in memory.
+    result, start = torch.empty(len(images), dtype=torch.float64), 0
+    for block in blocks(images):
+        result[start : start + len(block)] = rbm.log_unnormalized(block.to(rbm.dtype))
+        start += len(block)
+    return result
 
 
 def _exactly(rbm: RBM, test: Tensor) -> ExactResult:

@@ -1,0 +1,193 @@
+"""Work on a Dask cluster: the same numbers for any number of workers and any order, and a killed worker loses nothing but time."""
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from enumeration import random_rbm
+
+from paperlib import cluster
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais_in_shards, raise_in_shards, shards
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+from paperlib.reproduction.profiles import PROFILES
+from paperlib.reproduction.recipes import RECIPES
+from paperlib.reproduction.training import train_models
+
+distributed = pytest.importorskip("distributed")
+
+# float32, where sums depend on how many threads share them
+PATH = BaseRatePath(random_rbm(30, 20, 0, dtype=torch.float32))
+VECTORS = (torch.rand(20, 30, generator=seeded_generator(0)) < 0.4).to(torch.uint8)
+BETAS = uniform_betas(50)
+
+
+def run(folder, client=None, betas=BETAS):
+    """AIS in 8 shards, RAISE in 4."""
+    above = ais_in_shards(PATH, betas, 800, 1, folder, progress=False, client=client)
+    below = raise_in_shards(PATH, VECTORS, betas, 20, 1, folder, progress=False, client=client)
+    return above.log_weights, above.final_visible, below.log_weights
+
+
+def same(results, expected):
+    return all(torch.equal(a, b) for a, b in zip(results, expected, strict=True))
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("here"))
+
+
+def start_cluster(workers, processes):
+    return distributed.LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_same_numbers_for_any_number_of_workers(tmp_path, expected, workers):
+    with start_cluster(workers, False) as local, distributed.Client(local) as client:
+        assert same(run(tmp_path, client), expected)
+        assert len(list(tmp_path.iterdir())) == 12
+        # every shard is found: nothing more is sent
+        client.submit = None
+        assert same(run(tmp_path, client), expected)
+
+
+def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(
+    tmp_path, expected, monkeypatch
+):
+    monkeypatch.setattr(shards, "_SHARDS_AHEAD", 3)
+    written = []
+    original = shards.write_safetensors
+    monkeypatch.setattr(
+        shards,
+        "write_safetensors",
+        lambda file, shard: (written.append(file), original(file, shard)),
+    )
+    compute = shards._compute_on_worker
+
+    def later_the_earlier(task, path, name, version):
+        time.sleep(0.2 if not written else 0)
+        return compute(task, path, name, version)
+
+    monkeypatch.setattr(shards, "_compute_on_worker", later_the_earlier)
+    with start_cluster(3, False) as local, distributed.Client(local) as client:
+        assert same(run(tmp_path, client), expected)
+    assert len(written) == len(set(written)) == 12
+
+
+def test_killed_worker_loses_at_most_its_shards(tmp_path):
+    """kill -9 of one of two worker processes, by its process id, when the first shard has arrived."""
+    betas = uniform_betas(600)
+    whole = run(tmp_path / "here", betas=betas)
+    folder = tmp_path / "cluster"
+    with start_cluster(2, True) as local, distributed.Client(local) as client:
+        before = set(client.run(os.getpid).values())
+        victim, killed_at = min(before), []
+
+        def kill():
+            while not list(folder.glob("[!.]*")):
+                time.sleep(0.01)
+            killed_at.append(len(list(folder.glob("[!.]*"))))
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        assert same(run(folder, client, betas), whole)
+        killer.join()
+        after = set(client.run(os.getpid).values())
+    assert 1 <= killed_at[0] < 12
+    assert victim not in after
+    assert len(list(folder.iterdir())) == 12
+
+
+def test_workers_with_another_version_are_refused(tmp_path, monkeypatch):
+    compute = shards._compute_on_worker
+    monkeypatch.setattr(
+        shards,
+        "_compute_on_worker",
+        lambda task, path, name, version: compute(task, path, name, "0"),
+    )
+    with (
+        start_cluster(1, False) as local,
+        distributed.Client(local) as client,
+        pytest.raises(RuntimeError, match="cluster: expected workers with paperlib 0, got"),
+    ):
+        run(tmp_path, client)
+    assert not list(tmp_path.iterdir())
+
+
+def test_profile_uses_the_cluster_of_the_environment(tmp_path, expected, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
+    used = []
+    original = shards._compute_on_cluster
+    monkeypatch.setattr(
+        shards, "_compute_on_cluster", lambda *given: (used.append(given), original(*given))[1]
+    )
+    with start_cluster(1, False) as local:
+        monkeypatch.setenv(cluster.VARIABLE, local.scheduler_address)
+        client = cluster.from_environment()
+        assert cluster.from_environment() is client
+        estimate = PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False)
+        client.close()
+    assert torch.equal(estimate.log_weights, expected[0])
+    assert len(used) == 1
+    monkeypatch.delenv(cluster.VARIABLE)
+    assert cluster.from_environment() is None
+
+
+def test_unreachable_cluster_and_missing_package_are_said(monkeypatch):
+    with pytest.raises(ValueError, match=r"cluster: expected the address of .* got 'nowhere'"):
+        cluster.connect("nowhere")
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(
+        ValueError, match=r"cluster: expected the package distributed .*\[cluster\]"
+    ):
+        cluster.connect(cluster.LOCAL)
+
+
+def test_models_are_trained_on_a_cluster_after_those_below_them(tmp_path, monkeypatch):
+    started = []
+
+    def note(model_id, path, commit, snapshots):
+        started.append((model_id, all(file.exists() for file in waits.get(model_id, ()))))
+        path.write_text(model_id)
+
+    monkeypatch.setattr("paperlib.reproduction.training._train_and_store", note)
+    names = ["digits-dbn-cd1", "digits-cd1-16", "digits-cd1-50"]
+    paths = {name: tmp_path / name for name in names}
+    waits = {"digits-dbn-cd1": [paths["digits-cd1-50"]]}
+    with start_cluster(2, False) as local, distributed.Client(local) as client:
+        assert set(train_models(paths, "none", client=client)) == set(names)
+    assert sorted(started) == sorted((name, True) for name in names)
+    with pytest.raises(ValueError, match="model_id: expected one of"):
+        list(train_models({"x": tmp_path}, "none"))
+
+
+def test_recipes_stand_after_those_below_them():
+    seen = set()
+    for model_id, recipe in RECIPES.items():
+        assert recipe.below is None or recipe.below in seen
+        seen.add(model_id)
+
+
+def test_training_on_a_cluster_stores_the_same_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    short = replace(RECIPES["digits-cd1-12"].training, epochs=10)
+    monkeypatch.setitem(RECIPES, "digits-cd1-12", replace(RECIPES["digits-cd1-12"], training=short))
+    results = []
+    with start_cluster(1, False) as local, distributed.Client(local) as client:
+        for number, where in enumerate([None, client]):
+            path = tmp_path / f"{number}.safetensors"
+            assert list(train_models({"digits-cd1-12": path}, "none", client=where)) == [
+                "digits-cd1-12"
+            ]
+            results.append(RBM.load(path).checksum())
+    assert results[0] == results[1]
+    assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []
