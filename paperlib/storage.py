@@ -26,7 +26,7 @@ def repository_root() -> Path:
         if (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file():
             return folder
     raise ValueError(
-        "paperlib: expected to run inside a clone of the companion's repository (with _toc.yml and "
+        "expected to run inside a clone of the companion's repository (with _toc.yml and "
         f"data/published.yaml), found none above {Path(__file__).parent} or {Path.cwd()}"
     )
 

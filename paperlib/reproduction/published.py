@@ -21,7 +21,7 @@ KINDS = ("protocol", "model", "claim")
 
 @dataclass(frozen=True)
 class Criterion:
-    """What counts as reproduced: |ours - published| <= `tolerance`; None is not judged."""
+    """What counts as reproduced: a difference of at most `tolerance`; None is not judged."""
 
     tolerance: float | None
     why: str
