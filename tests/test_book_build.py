@@ -48,6 +48,16 @@ def test_figure_without_a_record_keeps_its_caption(code):
     assert caption(code) == "Dots."
 
 
+def test_stored_figure_in_the_text_gets_its_source():
+    text = "```{figure} ../figures/paper/sm2008-figure-3.svg\n:name: x\n\nDots.\n```\n\nMore.\n```\ncode\n```"
+    notebook = chapter("1")
+    notebook.cells.append(nbformat.v4.new_markdown_cell(text))
+    lines = as_page(notebook, "05-exact-partition-functions", "digits").cells[-1].source.split("\n")
+    assert lines[3] == "Dots."
+    assert "paperlib reproduce --profile paper --only 05" in lines[4]
+    assert lines[5:] == text.split("\n")[4:]
+
+
 def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     notebook = chapter("1")
     before = nbformat.writes(notebook)

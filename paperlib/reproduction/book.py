@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,11 @@ from paperlib.reproduction.runner import chapters, executed_path
 
 # What papermill adds although the chapter's own parameters say it already.
 _SAYS_NOTHING = '# Parameters\nprofile = "digits"'
+# A picture of a record in a chapter's text, up to the end of its caption.
+_STORED_FIGURE = re.compile(
+    r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
+    re.MULTILINE | re.DOTALL,
+)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
@@ -110,14 +116,21 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
     page = copy.deepcopy(notebook)
     for cell in page.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
-        record = None if figure is None else _record_of_figure(cell.source, profile)
+        record = _record_of_figure(cell.source, profile) if figure else None
         if record is not None:
             figure["caption"] += " " + source_line(record)
+        if cell.cell_type == "markdown":
+            cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
     box = _RUN_BOX.format(name=chapter, number=chapter[:2])
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page
+
+
+def _with_source(figure: re.Match[str]) -> str:
+    record = load_result(figure["name"], figure["profile"])
+    return figure[0] if record is None else f"{figure[0]}\n{source_line(record)}"
 
 
 def _record_of_figure(code: str, profile: str) -> dict[str, Any] | None:
