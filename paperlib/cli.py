@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,10 +98,10 @@ def evaluate(
     result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed))
     typer.echo(describe(result))
     if json_file is not None:
-        with storage.atomic_path(json_file) as temporary:
+        with _output("json", json_file) as temporary:
             temporary.write_text(json.dumps(as_dict(result), indent=1, allow_nan=False) + "\n")
     if plot is not None:
-        with storage.atomic_path(plot) as temporary:
+        with _output("plot", plot) as temporary:
             draw(result).savefig(temporary, format=plot.suffix[1:])
 
 
@@ -224,6 +225,18 @@ def _client(address: str | None) -> AbstractContextManager[Client | None]:
     from paperlib.cluster import connect
 
     return connect(address)
+
+
+@contextmanager
+def _output(name: str, path: Path) -> Iterator[Path]:
+    """`atomic_path` for a file that the user asked for: a full disk or a folder without permission is told in a sentence."""
+    try:
+        with storage.atomic_path(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise ValueError(
+            f"{name}: expected to be able to write {path}: {error.strerror}"
+        ) from error
 
 
 def _parameters(settings: list[str]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import site
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,9 +26,27 @@ def repository_root() -> Path:
         if (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file():
             return folder
     raise ValueError(
-        "paperlib: expected to run inside a clone of the companion's repository (with _toc.yml and "
+        "expected to run inside a clone of the companion's repository (with _toc.yml and "
         f"data/published.yaml), found none above {Path(__file__).parent} or {Path.cwd()}"
     )
+
+
+def companion_folder() -> Path:
+    """What the chapters read, `data/` and `figures/`: in the checkout, else the copy that an installed wheel carries.
+
+    Raises
+    ------
+    ValueError
+        If there is neither.
+    """
+    try:
+        return repository_root()
+    except ValueError as error:
+        for prefix in (sysconfig.get_path("data"), site.getuserbase()):
+            folder = Path(prefix) / "share" / "paperlib"
+            if (folder / "data" / "published.yaml").is_file():
+                return folder
+        raise ValueError(f"{error}; nor does the installation carry a copy of its data") from error
 
 
 @contextmanager

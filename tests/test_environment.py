@@ -46,3 +46,31 @@ def test_makefile_installs_the_same_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
     extras = ",".join(PROJECT["optional-dependencies"])
     assert f"-c constraints.txt --editable '.[{extras}]'" in makefile
+
+
+# ---- the workflow
+
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text())
+STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+
+
+def test_workflow_pins_its_actions_by_commit():
+    used = [step["uses"] for step in STEPS if "uses" in step]
+    assert used
+    assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name)] == []
+
+
+def test_workflow_may_write_only_where_it_publishes():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert "permissions" not in WORKFLOW["jobs"]["build"]
+    publish = WORKFLOW["jobs"]["publish"]
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert publish["if"] == "github.event_name == 'push'"
+    assert WORKFLOW[True]["push"]["branches"] == ["main"]  # YAML reads `on` as true
+
+
+def test_workflow_runs_what_everyone_runs():
+    assert [step["run"] for step in STEPS if "run" in step] == [".ci/run"]
+    commands = (ROOT / ".ci" / "run").read_text()
+    for target in re.findall(r"^make (\w+)", commands, re.MULTILINE):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target

@@ -1,5 +1,6 @@
 """`paperlib evaluate`: the truth inside the bracket, formats of many origins, and one clear sentence for whatever is wrong."""
 
+import errno
 import gzip
 import json
 import math
@@ -10,12 +11,15 @@ import sys
 
 import numpy as np
 import pytest
+import skops.io
 import torch
 from enumeration import all_states, log_z, random_rbm
+from matplotlib.figure import Figure
 from scipy.io import savemat
+from sklearn.neural_network import BernoulliRBM
 from typer.testing import CliRunner
 
-from paperlib import cli
+from paperlib import cli, storage
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import PartitionEstimate, ais
 from paperlib.evaluation import evaluate, read_images, read_rbm
@@ -192,6 +196,26 @@ def test_command_writes_what_it_says(tmp_path):
     assert f"{stored['exact']['log_z']:.4f}" in result.output
 
 
+def test_estimator_saved_with_skops(tmp_path):
+    """scikit-learn's own free energy, enumerated, is the reference."""
+    images = draws(SMALL, 60, 4).numpy()
+    estimator = BernoulliRBM(n_components=5, n_iter=20, random_state=0).fit(images)
+    skops.io.dump(estimator, tmp_path / "m.skops")
+    np.save(tmp_path / "t.npy", images)
+    arguments = ["--data", tmp_path / "t.npy", "--json", tmp_path / "r.json"]
+    result = run(tmp_path / "m.skops", *arguments)
+    assert result.exit_code == 0, result.output
+    log_z = np.logaddexp.reduce(-estimator._free_energy(all_states(8).numpy()))
+    stored = json.loads((tmp_path / "r.json").read_text())["exact"]
+    assert stored["log_z"] == pytest.approx(log_z, abs=1e-9)
+    truth = -estimator._free_energy(images).mean() - log_z
+    assert stored["test"] == pytest.approx(truth, abs=1e-9)
+
+
+class Untrusted:
+    """Of a type that no reader of a model file has reason to trust."""
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A good model and good images, and everything that can be wrong with either."""
@@ -230,6 +254,9 @@ def folder(tmp_path):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(good))
     (tmp_path / "m.pt").write_bytes(b"PK\x03\x04")
     (tmp_path / "bad.skops").write_bytes(b"PK")
+    skops.io.dump(BernoulliRBM(n_components=5, random_state=Untrusted()), tmp_path / "type.skops")
+    skops.io.dump(BernoulliRBM(n_components=5), tmp_path / "unfitted.skops")
+    skops.io.dump({"weights": w}, tmp_path / "words.skops")
     (tmp_path / "folder.npz").mkdir()
 
     np.save(tmp_path / "grey.npy", images * 0.5)
@@ -265,7 +292,10 @@ MODELS = {
     "folder.npz": "path: expected a model file, found none",
     "m.pkl": "path: expected a .safetensors, .npz or .mat file",
     "m.pt": "path: expected a .safetensors, .npz or .mat file",
-    "bad.skops": "path: expected",
+    "bad.skops": "path: expected a BernoulliRBM that skops can load",
+    "type.skops": "Untrusted types found in the file",
+    "unfitted.skops": "path: expected a fitted BernoulliRBM",
+    "words.skops": "path: expected a fitted BernoulliRBM",
     "cut.npz": "path: expected an undamaged .npz file",
     "cut.safetensors": "path: expected an undamaged .safetensors file",
     "cut.mat": "path: expected an undamaged .mat file",
@@ -370,3 +400,44 @@ def test_no_permission(folder, monkeypatch, capsys):
     monkeypatch.setattr("paperlib.evaluation.inputs._read_array", refuse)
     refused(folder, monkeypatch, ["good.npz", "--data", "good.npy"])
     assert "data: expected a readable file" in capsys.readouterr().err
+
+
+def full_disk(monkeypatch, at):
+    """A disk that takes the beginning of a file and then is full; `fsync` hears of it late, as on a network."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write(target, *arguments, **options):
+        path = target if at == "json" else arguments[0]
+        path.write_bytes(b"the beginning")
+        raise full
+
+    def sync(handle):
+        raise full
+
+    if at == "json":
+        monkeypatch.setattr("pathlib.Path.write_text", write)
+    elif at == "plot":
+        monkeypatch.setattr(Figure, "savefig", write)
+    else:
+        monkeypatch.setattr(storage.os, "fsync", sync)
+
+
+@pytest.mark.parametrize(
+    ("at", "option", "file"),
+    [
+        ("json", "--json", "r.json"),
+        ("plot", "--plot", "p.svg"),
+        ("fsync", "--json", "r.json"),
+        ("fsync", "--plot", "p.png"),
+    ],
+)
+def test_full_disk(folder, monkeypatch, capsys, at, option, file):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    full_disk(monkeypatch, at)
+    arguments = ["good.npz", "--data", "good.npy", "--minutes", "0.001", option, file]
+    refused(folder, monkeypatch, arguments)
+    said = capsys.readouterr()
+    name = option.removeprefix("--")
+    sentence = f"{name}: expected to be able to write {file}: No space left on device"
+    assert said.err == f"paperlib: {sentence}\n"
+    assert "Verdict" in said.out  # what was computed is not lost

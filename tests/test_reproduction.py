@@ -157,9 +157,34 @@ def test_tables_are_markdown_with_units_and_proper_signs():
     record = {
         "columns": {"a": {"label": "x", "unit": "nats"}},
         "rows": [{"a": -1.234}, {"a": [-math.inf, 1]}],
+        "name": "n",
+        "profile": "digits",
+        "provenance": {"command": "paperlib reproduce --only 05"},
     }
-    text = repr(tables.record_table(record))
-    assert text.splitlines() == ["| x (nats) |", "| --- |", "| −1.23 |", "| (−∞, 1) |"]
+    *table, empty, source = repr(tables.record_table(record)).splitlines()
+    assert table == ["| x (nats) |", "| --- |", "| −1.23 |", "| (−∞, 1) |"]
+    # Without the empty line the source would be a row of the table.
+    assert empty == ""
+    assert "[figures/digits/n.json](../figures/digits/n.json)" in source
+    assert "`paperlib reproduce --only 05`" in source
+
+
+@pytest.mark.parametrize(
+    ("folder", "address"), [("book", "../figures/paper/"), (".", "data:image/svg")]
+)
+def test_stored_picture_is_shown_in_the_checkout_and_elsewhere(
+    monkeypatch, tmp_path, folder, address
+):
+    monkeypatch.chdir(ROOT / folder if folder == "book" else tmp_path)
+    shown = tables.paper_figure("sm2008-figure-3", "dots", "Caption.")._repr_markdown_()
+    assert shown.startswith(f"![dots]({address}")
+    assert "*Caption.*" in shown
+    assert "paperlib reproduce --profile paper --only 05" in shown
+
+
+def test_picture_that_was_not_drawn_yet():
+    shown = tables.paper_figure("no-such", "dots", "Caption.")._repr_markdown_()
+    assert "has not been drawn" in shown
 
 
 # ---- executing chapters

@@ -1,17 +1,48 @@
-"""Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages."""
+"""Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
+
+A page shows more than its notebook holds: how to run the chapter, and below every figure its record and the command that makes it
+again. What a reader downloads from the page is the notebook without these.
+"""
 
 from __future__ import annotations
 
+import ast
+import copy
+import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import yaml
 
 from paperlib import storage
 from paperlib.reproduction import ReproductionError
+from paperlib.reproduction.records import load_result, source_line
 from paperlib.reproduction.runner import chapters, executed_path
+
+# What papermill adds although the chapter's own parameters say it already.
+_SAYS_NOTHING = '# Parameters\nprofile = "digits"'
+# A picture of a record in a chapter's text, up to the end of its caption.
+_STORED_FIGURE = re.compile(
+    r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
+    re.MULTILINE | re.DOTALL,
+)
+_RUN_BOX = """\
+:::{{dropdown}} Run this chapter
+:class-container: run-this-chapter
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the library installed beside it: {{doc}}`running` says how.
+Its settings are in the cell below.
+Or execute a copy in a clone of the repository, with a setting of your own if you like:
+```console
+paperlib reproduce --only {number}
+paperlib reproduce --only {number} --set seed=1
+```
+:::"""
 
 
 def build_book(profile: str) -> Path:
@@ -37,15 +68,20 @@ def build_book(profile: str) -> Path:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
     shutil.copytree(root / "figures", source / "figures")
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy(root / name, source / name)
+    shutil.copy(root / "_toc.yml", source)
+    config = yaml.safe_load((root / "_config.yml").read_text())
+    (source / "_config.yml").write_text(yaml.safe_dump(with_repository(config, os.environ)))
+    downloads = {}
     for chapter in chapters():
         executed = executed_path(chapter, profile)
         if not executed.is_file():
             raise ReproductionError(
                 f"{chapter.stem} has not been executed; run `paperlib reproduce --profile {profile}`"
             )
-        shutil.copy(executed, source / "book" / chapter.name)
+        notebook = nbformat.read(executed, as_version=4)
+        notebook.cells = [cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING]
+        downloads[chapter.name] = notebook
+        nbformat.write(as_page(notebook, chapter.stem, profile), source / "book" / chapter.name)
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", str(source)]
@@ -60,7 +96,81 @@ def build_book(profile: str) -> Path:
     ]
     if missing:
         raise ReproductionError(f"pages of the table of contents are missing: {', '.join(missing)}")
+    for name, notebook in downloads.items():
+        nbformat.write(notebook, html / "_sources" / "book" / name)
     return html / "index.html"
+
+
+def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbformat.NotebookNode:
+    """A copy of an executed chapter with what only its page shows.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The executed chapter.
+    chapter : str
+        Its name, without suffix.
+    profile : str
+        Whose records its figures belong to.
+    """
+    page = copy.deepcopy(notebook)
+    for cell in page.cells:
+        figure = cell.metadata.get("mystnb", {}).get("figure")
+        record = _record_of_figure(cell.source, profile) if figure else None
+        if record is not None:
+            figure["caption"] += " " + source_line(record)
+        if cell.cell_type == "markdown":
+            cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
+    tags = [cell.metadata.get("tags", []) for cell in page.cells]
+    box = _RUN_BOX.format(name=chapter, number=chapter[:2])
+    place = next(index for index, names in enumerate(tags) if "parameters" in names)
+    page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
+    return page
+
+
+def _with_source(figure: re.Match[str]) -> str:
+    record = load_result(figure["name"], figure["profile"])
+    return figure[0] if record is None else f"{figure[0]}\n{source_line(record)}"
+
+
+def _record_of_figure(code: str, profile: str) -> dict[str, Any] | None:
+    """The record that a cell saves with its figure: the first argument of `run.save(..., figure=...)`."""
+    constants = {}
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            constants |= {ast.unparse(target): node.value.value for target in node.targets}
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and any(word.arg == "figure" for word in node.keywords):
+            if not (isinstance(node.func, ast.Attribute) and node.func.attr == "save"):
+                continue
+            name = node.args[0]
+            known = name.value if isinstance(name, ast.Constant) else constants[ast.unparse(name)]
+            return load_result(known, profile)
+    return None
+
+
+def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The book's settings with links to its repository and buttons that open a chapter on Binder, if the address is known.
+
+    Parameters
+    ----------
+    config : dict
+        `_config.yml`. The address is `repository: url`; where that is empty, it is that of the GitHub workflow that builds the book.
+    environment : mapping
+        Environment variables.
+    """
+    config = copy.deepcopy(config)
+    repository = config.setdefault("repository", {})
+    if not repository.get("url") and "GITHUB_REPOSITORY" in environment:
+        server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+        repository["url"] = f"{server}/{environment['GITHUB_REPOSITORY']}"
+        # The very commit: what opens is then what the page shows.
+        repository["branch"] = environment.get("GITHUB_SHA", repository.get("branch", "main"))
+    if repository.get("url"):
+        config["html"]["use_repository_button"] = True
+    else:
+        config["launch_buttons"]["binderhub_url"] = ""
+    return config
 
 
 def toc_pages(toc: Path) -> list[str]:

@@ -21,7 +21,7 @@ KINDS = ("protocol", "model", "claim")
 
 @dataclass(frozen=True)
 class Criterion:
-    """What counts as reproduced: |ours - published| <= `tolerance`; None is not judged."""
+    """What counts as reproduced: a difference of at most `tolerance`; None is not judged."""
 
     tolerance: float | None
     why: str
@@ -65,14 +65,14 @@ def load_published(path: str | os.PathLike[str] | None = None) -> list[Published
     Parameters
     ----------
     path : path-like, optional
-        The YAML file; by default `data/published.yaml` of the checkout.
+        The YAML file; by default the companion's `data/published.yaml`.
 
     Raises
     ------
     ValueError
         If an entry is malformed; names the entry, the field, what was expected and what came.
     """
-    path = path or storage.repository_root() / "data" / "published.yaml"
+    path = path or storage.companion_folder() / "data" / "published.yaml"
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:

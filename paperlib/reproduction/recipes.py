@@ -345,7 +345,7 @@ def recipe(model_id: str) -> Recipe:
 
 def model_path(model_id: str) -> Path:
     """Where a stored model is kept."""
-    return storage.repository_root() / "data" / "models" / f"{model_id}.safetensors"
+    return storage.companion_folder() / "data" / "models" / f"{model_id}.safetensors"
 
 
 def snapshot_path(model_id: str, epoch: int) -> Path:

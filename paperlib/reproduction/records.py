@@ -52,10 +52,17 @@ class Column:
 
 
 def results_folder(profile: str) -> Path:
-    """Where a profile's results are: `$PAPERLIB_FIGURES/<profile>`, by default `figures/<profile>` of the checkout."""
+    """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, by default `figures/<profile>` of the checkout.
+
+    A chapter that runs elsewhere, beside an installed library, writes `figures/<profile>` in its own folder.
+    """
     chosen = os.environ.get("PAPERLIB_FIGURES")
-    root = Path(chosen) if chosen else storage.repository_root() / "figures"
-    return root / profile
+    if chosen:
+        return Path(chosen) / profile
+    try:
+        return storage.repository_root() / "figures" / profile
+    except ValueError:
+        return Path("figures") / profile
 
 
 class Run:
@@ -192,8 +199,14 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def load_result(name: str, profile: str) -> dict[str, Any] | None:
     """The committed record of this name, or None if there is none."""
-    path = storage.repository_root() / "figures" / profile / f"{name}.json"
+    path = storage.companion_folder() / "figures" / profile / f"{name}.json"
     return read_record(path) if path.is_file() else None
+
+
+def source_line(record: Mapping[str, Any]) -> str:
+    """Where a record is and the command that makes it again: the line of Markdown below its tables and pictures."""
+    path = f"figures/{record['profile']}/{record['name']}.json"
+    return f"<small>[{path}](../{path}) · `{record['provenance']['command']}`</small>"
 
 
 def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
@@ -215,7 +228,7 @@ def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[
 
 
 def repository_state() -> tuple[str | None, bool | None]:
-    """Commit of the checkout, and whether its code differs from it; (None, None) without version control."""
+    """Commit of the checkout, and whether its code differs from it; (None, None) without a checkout or version control."""
 
     def git(*arguments: str) -> str:
         return subprocess.run(
@@ -232,7 +245,7 @@ def repository_state() -> tuple[str | None, bool | None]:
             "status", "--porcelain", "--", "paperlib", "constraints.txt", "data/published.yaml"
         )
         return git("rev-parse", "HEAD"), bool(changes)
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, ValueError, subprocess.CalledProcessError):
         return None, None
 
 

@@ -1,29 +1,43 @@
-"""Tables of the book, drawn from `data/published.yaml` and `figures/*/*.json` and from nothing else."""
+"""Tables and stored pictures of the book, drawn from `data/published.yaml` and `figures/` and from nothing else."""
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from paperlib import storage
 from paperlib.models.files import read_metadata
 from paperlib.reproduction.published import Published, load_published
 from paperlib.reproduction.recipes import model_path, recipe
-from paperlib.reproduction.records import load_result
+from paperlib.reproduction.records import load_result, source_line
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that Jupyter and the book render from Markdown, formulas included."""
+    """A table that Jupyter and the book render from Markdown, formulas included.
+
+    Attributes
+    ----------
+    heading : sequence of str
+        Of the columns.
+    rows : sequence of sequences of str
+        As many cells as there are columns.
+    source : str
+        A line below it that says where its numbers come from.
+    """
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
+    source: str = ""
 
     def _repr_markdown_(self) -> str:
         lines = [self.heading, ["---"] * len(self.heading), *self.rows]
-        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+        table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+        return f"{table}\n\n{self.source}" if self.source else table
 
     def __repr__(self) -> str:
         return self._repr_markdown_()
@@ -54,9 +68,8 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
     """
     chosen = list(columns or record["columns"])
     heading = [_heading(record["columns"][key]) for key in chosen]
-    return Table(
-        heading, [[format_value(row.get(key)) for key in chosen] for row in record["rows"]]
-    )
+    rows = [[format_value(row.get(key)) for key in chosen] for row in record["rows"]]
+    return Table(heading, rows, source_line(record))
 
 
 def comparison_table(record_name: str, profile: str = "paper") -> Table:
@@ -88,7 +101,46 @@ def comparison_table(record_name: str, profile: str = "paper") -> Table:
                 verdict(entry, value),
             ]
         )
-    return Table(["model", "quantity", "published", "reproduced", "difference", "verdict"], rows)
+    heading = ["model", "quantity", "published", "reproduced", "difference", "verdict"]
+    return Table(heading, rows, "" if record is None else source_line(record))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What `paper_figure` returns: Markdown for Jupyter and the book."""
+
+    markdown: str
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+    def __repr__(self) -> str:
+        return self.markdown[:200]
+
+
+def paper_figure(name: str, alternative: str, caption: str) -> Picture:
+    """The stored picture of a record of the papers' size, or a sentence if there is none yet.
+
+    Parameters
+    ----------
+    name : str
+        Of the record.
+    alternative : str
+        What is to be seen, for those who cannot see it.
+    caption : str
+        In Markdown.
+    """
+    folder = storage.companion_folder() / "figures" / "paper"
+    record = load_result(name, "paper")
+    if record is None or not (folder / f"{name}.svg").is_file():
+        return Picture(
+            f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
+        )
+    address = f"../figures/paper/{name}.svg"
+    if not Path(address).is_file():  # a chapter that was taken out of the checkout
+        data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
+        address = f"data:image/svg+xml;base64,{data}"
+    return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
 
 
 def model_table(model_ids: Sequence[str]) -> Table:

@@ -1,71 +1,17 @@
-"""Every page of the built book in a real browser, wide and narrow: it needs nothing from outside and nothing is cut off.
+"""Every page of the built book in a real browser, wide and narrow: it needs nothing from outside and nothing is cut off."""
 
-Needs `make book` first, and Chromium on the path (Debian: `apt-get install chromium`).
-"""
-
-import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from playwright.sync_api import sync_playwright
-
-from paperlib.reproduction.book import toc_pages
-
-ROOT = Path(__file__).parents[2]
-HTML = ROOT / "_build" / "html"
-PAGES = toc_pages(ROOT / "_toc.yml")
-# Without these Chromium tries to reach its maker's hosts at every start.
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert executable, "expected Chromium on the path"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=QUIET)
-        yield running
-        running.close()
+from built_book import PAGES, go
 
 
 @pytest.fixture(params=[1400, 400], ids=["wide", "narrow"])
-def open_page(request, browser):
-    """Opens a page at one of the two widths; complaints of the browser collect in `.problems`."""
-    context = browser.new_context(viewport={"width": request.param, "height": 1000})
-    tab = context.new_page()
-    tab.problems = []
-    tab.on("console", lambda m: m.type == "error" and tab.problems.append(m.text))
-    tab.on("pageerror", lambda error: tab.problems.append(str(error)))
-    tab.on("requestfailed", lambda r: tab.problems.append(f"failed: {r.url}"))
-    tab.on(
-        "request",
-        lambda r: (
-            r.url.startswith(("file:", "data:", "blob:"))
-            or tab.problems.append(f"asks another host: {r.url}")
-        ),
-    )
-
-    def open_(name):
-        path = HTML / f"{name}.html"
-        assert path.is_file(), f"{path} is missing: run `make book` first"
-        tab.goto(path.as_uri())
-        tab.wait_for_function(
-            "!window.MathJax || (window.MathJax.startup && window.MathJax.startup.promise)"
-        )
-        tab.evaluate("window.MathJax && window.MathJax.startup.promise")
-        return tab
-
-    yield open_
-    context.close()
+def open_page(request, new_tab):
+    """Opens a page at one of the two widths."""
+    tab = new_tab(request.param)
+    return lambda name: go(tab, name)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,0 +1,74 @@
+"""axe-core on every page of the built book: nothing serious or critical, in light and dark."""
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from built_book import PAGES, go
+
+EVERY_PAGE = [*PAGES, "search", "genindex"]
+# The inside of a typeset formula is MathJax's, whose copy for screen readers stands beside it.
+WITHOUT_FORMULAS = {"exclude": [["mjx-container"]]}
+
+# axe's rule of contrast takes minutes on a long page, and thousands of its texts look the same: one of each look is marked.
+MARK_ONE_OF_EACH_LOOK = """() => {
+    const seen = new Set(), texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const element = texts.currentNode.parentElement;
+        if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
+        if (element.closest('mjx-container, script, style')) continue;
+        const style = getComputedStyle(element);
+        const look = [style.color, style.fontSize, style.fontWeight];
+        for (let box = element; box; box = box.parentElement) {
+            const { backgroundColor, opacity, filter } = getComputedStyle(box);
+            look.push(backgroundColor, opacity, filter);
+            if (backgroundColor.startsWith('rgb(')) break;
+        }
+        if (seen.has(look.join())) continue;
+        seen.add(look.join());
+        element.dataset.look = '';
+    }
+    return seen.size;
+}"""
+
+
+def serious(tab, context, options):
+    """What axe finds, in words."""
+    tab.evaluate(AXE_SCRIPT)
+    found = tab.evaluate(
+        "([context, options]) => axe.run(context, options).then(results => results.violations)",
+        [context, {"resultTypes": ["violations"], **options}],
+    )
+    return [
+        f"{rule['id']}: {node['html'][:150]}: {node['failureSummary'][:200]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("name", EVERY_PAGE)
+def test_structure_names_and_roles(new_tab, name):
+    tab = go(new_tab(), name)
+    assert serious(tab, WITHOUT_FORMULAS, {"rules": {"color-contrast": {"enabled": False}}}) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", EVERY_PAGE)
+def test_contrast(new_tab, name, theme):
+    tab = go(new_tab(), name)
+    tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    assert tab.evaluate(MARK_ONE_OF_EACH_LOOK) > 5
+    context = {"include": [["[data-look]"]]}
+    assert serious(tab, context, {"runOnly": {"type": "rule", "values": ["color-contrast"]}}) == []
+
+
+def test_a_defect_is_noticed(new_tab):
+    tab = go(new_tab(), "book/bibliography")
+    tab.evaluate(
+        """document.querySelector('article').insertAdjacentHTML('beforeend',
+        '<img src="data:,"><p style="color: #999; background: #fff">hardly to be read</p>')"""
+    )
+    assert any("image-alt" in found for found in serious(tab, {"include": [["article"]]}, {}))
+    tab.evaluate(MARK_ONE_OF_EACH_LOOK)
+    rule = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+    assert any("hardly" in found for found in serious(tab, {"include": [["[data-look]"]]}, rule))

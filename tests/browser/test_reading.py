@@ -1,0 +1,214 @@
+"""What readers do with the book from disk: search, wait, look where a figure comes from, download, print."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import nbformat
+import pytest
+from built_book import HTML, PAGES, ROOT, go
+
+from paperlib.reproduction.runner import chapters
+
+CHAPTERS = [path.stem for path in chapters()]
+EACH_CHAPTER = pytest.mark.parametrize("name", CHAPTERS)
+# A4 less the margins of the style sheet, at 96 pixels to the inch.
+PRINTED_WIDTH = int((210 - 2 * 15) / 25.4 * 96)
+
+
+@pytest.mark.parametrize(
+    ("words", "chapter", "section"),
+    [
+        ("control variates", "09-control-variates", "Control variates"),
+        ("detailed balance", "02-markov-chains", "Markov chains"),
+        ("exact_log_z", "api", "Library reference"),
+    ],
+)
+def test_search_finds_what_was_typed(new_tab, words, chapter, section):
+    tab = go(new_tab(), "book/intro")
+    tab.get_by_role("button", name="Search").first.click()
+    field = tab.get_by_role("searchbox").first
+    field.fill(words)
+    field.press("Enter")
+    found = tab.locator("#search-results li a")
+    found.first.wait_for()
+    tab.wait_for_function("!document.querySelector('#search-progress')?.textContent.trim()")
+    places = found.evaluate_all("links => links.map(link => [link.innerText, link.href])")
+    place = next(i for i, (_, address) in enumerate(places) if chapter in address)
+    assert place < 3, places[:5]
+    assert any(section in name for name, address in places if chapter in address)
+    found.nth(place).click()
+    tab.wait_for_url(f"**/{chapter}*")
+    assert section in tab.locator("h1").first.inner_text()
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_loads_within_two_seconds(new_tab, name):
+    """From disk, formulas typeset. Two seconds of the processor: other work on the machine, which makes the clock run
+    several times as long, does not count. On the clock five times as long is allowed."""
+    tab = new_tab()
+    metrics = tab.context.new_cdp_session(tab)
+    metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
+    go(tab, name)
+    clock = tab.evaluate("performance.now()") / 1000
+    measured = {m["name"]: m["value"] for m in metrics.send("Performance.getMetrics")["metrics"]}
+    assert measured["TaskDuration"] > 0
+    assert measured["TaskDuration"] < 2
+    assert clock < 10
+
+
+# ---- where figures and tables come from
+
+
+@EACH_CHAPTER
+def test_figures_and_tables_lead_to_their_records(new_tab, name):
+    tab = go(new_tab(), f"book/{name}")
+    notebook = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+    saved = [
+        cell
+        for cell in notebook.cells
+        if "figure" in cell.metadata.get("mystnb", {}) and re.search(r"\bfigure=\w", cell.source)
+    ]
+    told = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
+    assert tab.locator("figcaption small a").count() == len(saved) + told
+    lines = tab.locator("article small:has(a.download)").evaluate_all(
+        "all => all.map(line => [line.querySelector('a').href, line.innerText])"
+    )
+    shown = sum("_table(" in cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert bool(lines) == bool(saved or shown)
+    for address, text in lines:
+        record = json.loads(Path(unquote(urlparse(address).path)).read_text())
+        assert f"figures/{record['profile']}/{record['name']}.json" in text
+        assert record["provenance"]["command"] in text
+    heights = tab.locator("article small:has(a.download)").evaluate_all(
+        "all => all.map(line => line.getBoundingClientRect().height)"
+    )
+    assert all(height > 0 for height in heights)
+
+
+# ---- running a chapter
+
+
+@EACH_CHAPTER
+def test_chapter_says_how_to_run_it(new_tab, name):
+    tab = go(new_tab(), f"book/{name}")
+    box = tab.locator(".run-this-chapter")
+    assert box.count() == 1
+    box.locator("summary").click()
+    (number,) = set(re.findall(r"--only (\d+)", box.inner_text()))
+    assert [path.stem for path in chapters([number])] == [name]
+    assert box.get_by_role("link", name="Running the chapters").count() == 1
+
+
+@EACH_CHAPTER
+def test_download_is_the_executed_chapter_and_nothing_else(new_tab, name):
+    tab = go(new_tab(), f"book/{name}")
+    tab.locator(".run-this-chapter summary").click()
+    with tab.expect_download() as download:
+        tab.locator(".run-this-chapter").get_by_role("link", name="Download").click()
+    got = nbformat.read(download.value.path(), as_version=4)
+    committed = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+    assert [cell.source for cell in got.cells] == [cell.source for cell in committed.cells]
+    assert [cell.metadata for cell in got.cells] == [cell.metadata for cell in committed.cells]
+    assert any(cell.get("outputs") for cell in got.cells)
+
+
+# ---- the library reference
+
+
+def public_objects():
+    """Everything without an underscore that is defined in the library: functions, classes, their methods and properties."""
+    import importlib
+    import pkgutil
+
+    import paperlib
+
+    for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+        if found.name.endswith(("__main__", "reproduction.execute")):  # they run when imported
+            continue
+        for name, thing in vars(importlib.import_module(found.name)).items():
+            defined_here = getattr(thing, "__module__", None) == found.name
+            if name.startswith("_") or not defined_here or not hasattr(thing, "__qualname__"):
+                continue
+            yield f"{found.name}.{name}", thing
+            for part, member in vars(thing).items() if inspect.isclass(thing) else ():
+                kinds = (property, classmethod, staticmethod)
+                if not part.startswith("_") and (
+                    inspect.isfunction(member) or isinstance(member, kinds)
+                ):
+                    yield f"{found.name}.{name}.{part}", getattr(thing, part)
+
+
+PUBLIC = dict(public_objects())
+
+
+def test_every_public_name_has_a_docstring():
+    assert len(PUBLIC) > 200
+    assert [name for name, thing in PUBLIC.items() if not (inspect.getdoc(thing) or "")] == []
+
+
+def test_every_public_name_is_on_the_page_of_the_library():
+    """Under its own address or under that of the package that exports it."""
+    entries = set(re.findall(r'id="(paperlib\.[\w.]+)"', (HTML / "book" / "api.html").read_text()))
+    assert len(entries) > 200
+
+    def ways(name):
+        parts = name.split(".")
+        of_class = 2 if parts[-2][0].isupper() else 1
+        head, tail = parts[:-of_class], parts[-of_class:]
+        return {".".join([*head[:end], *tail]) for end in range(2, len(head) + 1)}
+
+    assert [name for name in PUBLIC if not ways(name) & entries] == []
+
+
+# ---- on paper
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_off_on_paper(new_tab, name):
+    tab = go(new_tab(PRINTED_WIDTH), name)
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    cut_off = tab.evaluate(
+        """width => [...document.querySelectorAll(
+            'article p, article table, article td, article pre, article pre span, article img, article mjx-container[display]'
+        )].filter(element => element.getBoundingClientRect().right > width + 1
+            || (element.matches('pre, table') && element.scrollWidth > element.clientWidth + 1))
+        .map(element => element.outerHTML.slice(0, 120))""",
+        PRINTED_WIDTH,
+    )
+    assert cut_off == []
+    boxes = "all => all.filter(box => box.getBoundingClientRect().height < 20).map(box => box.innerText)"
+    # Solutions are unfolded to their last paragraph.
+    assert tab.locator(".solution > :not(.admonition-title)").evaluate_all(boxes) == []
+    navigation = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer, .copybtn, details.hide"
+    assert tab.locator(navigation).evaluate_all(boxes.replace("< 20", "> 0")) == []
+    assert tab.locator("article").inner_text().strip()
+
+
+def test_chapter_prints_to_a_file(new_tab):
+    tab = go(new_tab(), "book/05-exact-partition-functions")
+    printed = tab.pdf(format="A4", prefer_css_page_size=True)
+    assert printed.startswith(b"%PDF")
+    # Some fifteen pages; a scrolling box left as it is would end after the first.
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 5
+
+
+# ---- in the dark
+
+
+@EACH_CHAPTER
+def test_figures_stay_white_cards_in_the_dark(new_tab, name):
+    """Their text is black: behind it the page must be light."""
+    tab = go(new_tab(), f"book/{name}")
+    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    dark = tab.locator("article figure img, article .cell_output img").evaluate_all(
+        """images => images.filter(image => {
+            const [r, g, b, a = 1] = getComputedStyle(image).backgroundColor.match(/[\\d.]+/g).map(Number);
+            return a < 1 || Math.min(r, g, b) < 200;
+        }).map(image => image.alt)"""
+    )
+    assert dark == []
