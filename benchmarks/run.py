@@ -1,7 +1,6 @@
 """Measure this library, its peers and the machine's floor in one run: `python -m benchmarks.run`, or `make bench`.
 
-Every number of threads gets a process of its own, and so does the memory. This process imports nothing large before those have
-ended. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
+Every number of threads gets a process of its own, and so does the memory. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
 """
 
 from __future__ import annotations
@@ -13,10 +12,18 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+import torch
+
+from benchmarks.competitors import calls
+from paperlib import storage
+from paperlib.reproduction import speed
+from paperlib.reproduction.records import processor_name, repository_state
+
+ROOT = storage.repository_root()
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -39,14 +46,14 @@ def work_in_process(threads: int, what: str, device: str, which: str, repeats: i
 
 
 def measure(threads: list[int], device: str, quick: bool, repeats: int) -> list[dict[str, Any]]:
-    """All rows: the main work on every number of threads, growth and memory on the largest."""
+    """All rows: the main work on every number of threads, ascending, growth and memory on the largest."""
     which = "quick" if quick else "main"
     rows = []
-    for count in sorted(set(threads)):
+    for count in threads:
         rows += work_in_process(count, "time", device, which, repeats)
     if not quick:
-        rows += work_in_process(max(threads), "time", device, "growth", repeats)
-    memory = work_in_process(max(threads), "memory", device, which, 1)
+        rows += work_in_process(threads[-1], "time", device, "growth", repeats)
+    memory = work_in_process(threads[-1], "memory", device, which, 1)
     peaks = {identity(row): row for row in memory}
     return [{**peaks.get(identity(row), {}), **row} for row in rows]
 
@@ -57,45 +64,28 @@ def identity(row: dict[str, Any]) -> tuple:
     return tuple(row[key] for key in keys)
 
 
-def as_record(
-    rows: list[dict[str, Any]], device: str, command: str, seconds: float
-) -> dict[str, Any]:
-    """The rows with what they mean and where they come from."""
-    from importlib.metadata import version
-
-    import torch
-
-    from benchmarks.competitors import calls
-    from paperlib.reproduction import speed
-    from paperlib.reproduction.records import processor_name, repository_state
-
+def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
+    """Where the numbers come from, without the time that they take."""
     machine = f"{processor_name()}, {os.cpu_count()} cores"
     if device != "cpu":
         machine = f"{torch.cuda.get_device_name(device)}; {machine}"
     commit, dirty = repository_state("benchmarks")
     packages = ("torch", "numpy", "numba", "rbms", "scikit-learn")
     return {
-        "name": speed.machine_slug(machine),
-        "profile": speed.PROFILE,
-        "columns": speed.COLUMNS,
-        "rows": [{key: row.get(key) for key in speed.COLUMNS} for row in rows],
-        "provenance": {
-            "command": command,
-            "machine": machine,
-            "processor": processor_name(),
-            "device": device,
-            "threads": max(row["threads"] for row in rows),
-            "dtype": "float32",
-            "seed": 1,
-            "commit": commit,
-            "dirty": dirty,
-            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(seconds, 1),
-            **{package: version(package).split("+")[0] for package in packages},
-            "calls": calls(),
-            "data": {},
-            "models": {},
-        },
+        "command": command,
+        "machine": machine,
+        "processor": processor_name(),
+        "device": device,
+        "threads": threads,
+        "dtype": "float32",
+        "seed": 1,
+        "commit": commit,
+        "dirty": dirty,
+        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        **{package: version(package).split("+")[0] for package in packages},
+        "calls": calls(),
+        "data": {},
+        "models": {},
     }
 
 
@@ -108,7 +98,7 @@ def main() -> None:
         default=[1, os.cpu_count() or 1],
         help="numbers of threads to measure with; by default 1 and all cores",
     )
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument(
         "--repeats", type=int, default=5, help="how often everything takes its turn"
     )
@@ -119,20 +109,32 @@ def main() -> None:
     chosen = parser.parse_args()
     if min(chosen.threads) < 1 or chosen.repeats < 1:
         parser.error("threads, repeats: expected whole numbers of at least 1")
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        parser.error("device: expected a GPU that torch can use, found none")
+    # The state of the code that is measured, not that of the folder half an hour later.
+    threads = sorted(set(chosen.threads))
+    command = (
+        f"python -m benchmarks.run --threads {' '.join(map(str, threads))} --device {chosen.device} "
+        f"--repeats {chosen.repeats}{' --quick' if chosen.quick else ''}"
+    )
+    made = provenance(chosen.device, threads[-1], command)
     started = time.perf_counter()
-    rows = measure(chosen.threads, chosen.device, chosen.quick, chosen.repeats)
-    command = " ".join(["python -m benchmarks.run", *sys.argv[1:]])
-    record = as_record(rows, chosen.device, command, time.perf_counter() - started)
-
-    from paperlib import storage
-    from paperlib.reproduction import speed
-
+    rows = measure(threads, chosen.device, chosen.quick, chosen.repeats)
+    record = {
+        "name": speed.machine_slug(made["machine"]),
+        "profile": speed.PROFILE,
+        "columns": speed.COLUMNS,
+        "rows": [{key: row.get(key) for key in speed.COLUMNS} for row in rows],
+        "provenance": {**made, "seconds": round(time.perf_counter() - started, 1)},
+    }
     folder = ROOT / ("_build/bench" if chosen.quick else f"figures/{speed.PROFILE}")
     path = chosen.output or folder / f"{record['name']}.json"
     with storage.atomic_path(path) as temporary:
         temporary.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
     for title, table in speed.tables(record):
         print(f"\n{title}\n\n{table}")
+    for line in speed.disagreements(record):
+        print(f"\nDIFFERENT ANSWERS: {line}")
     print(f"\nWritten to {path}, after {record['provenance']['seconds'] / 60:.1f} minutes.")
 
 

@@ -232,7 +232,13 @@ def repository_state(*also: str) -> tuple[str | None, bool | None]:
     try:
         # Results and stored outputs are what a run writes: they do not make its code dirty.
         changes = git(
-            "status", "--porcelain", "--", "paperlib", "constraints.txt", "data/published.yaml", *also
+            "status",
+            "--porcelain",
+            "--",
+            "paperlib",
+            "constraints.txt",
+            "data/published.yaml",
+            *also,
         )
         return git("rev-parse", "HEAD"), bool(changes)
     except (OSError, subprocess.CalledProcessError):
