@@ -451,24 +451,29 @@ def growth_table(record: Record) -> Table:
     )
 
 
-def draw_growth(record: Record) -> Figure:
-    """A panel for each size, both axes logarithmic: medians, and the fitted line with its exponent."""
-    curves = growth(record)
-    sweeps = list(dict.fromkeys(curve.sweep for curve in curves))
+def draw_growth(records: Sequence[Record]) -> Figure:
+    """A row of panels for each record and a panel for each size, both axes logarithmic: medians, and the fitted lines."""
     figure, axes = plt.subplots(
-        1, len(sweeps), figsize=(2.6 * len(sweeps) + 0.4, 3.4), sharey=True, squeeze=False
+        len(records),
+        len(_SWEPT),
+        figsize=(8.2, 0.4 + 3.2 * len(records)),
+        sharey="row",
+        squeeze=False,
     )
-    for panel, sweep in zip(axes[0], sweeps, strict=True):
-        marks = iter("osD^")
-        for curve in curves:
-            if curve.sweep != sweep:
-                continue
-            fitted = np.exp(curve.intercept) * np.array(curve.sizes, dtype=float) ** curve.exponent
-            (line,) = panel.loglog(curve.sizes, fitted, label=f"{curve.by}: {curve.exponent:.2f}")
-            panel.loglog(curve.sizes, curve.seconds, next(marks), color=line.get_color())
-        panel.set_xlabel(sweep)
-        panel.legend(title="exponent", fontsize=8)
-    axes[0, 0].set_ylabel("seconds")
+    for record, panels in zip(records, axes, strict=True):
+        curves = growth(record)
+        for sweep, panel in zip(_SWEPT, panels, strict=True):
+            marks = iter("osD^")
+            for curve in (curve for curve in curves if curve.sweep == sweep):
+                sizes = np.array(curve.sizes, dtype=float)
+                fitted = np.exp(curve.intercept) * sizes**curve.exponent
+                (line,) = panel.loglog(sizes, fitted, label=f"{curve.by}: {curve.exponent:.2f}")
+                panel.loglog(sizes, curve.seconds, next(marks), color=line.get_color())
+            panel.set_xlabel(sweep)
+            if panel.lines:
+                panel.legend(title="exponent", fontsize=8)
+        panels[0].set_ylabel("seconds")
+        panels[0].set_title(record["provenance"]["machine"], loc="left", fontsize=9)
     plt.close(figure)
     return figure
 
