@@ -49,7 +49,7 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
 def calls() -> dict[str, dict[str, str]]:
     """What each competitor calls for each task: the first line of its function's docstring."""
     return {
-        task: {name: prepare.__doc__.splitlines()[0] for name, prepare in named.items()}
+        task: {name: prepare.__doc__.splitlines()[0].rstrip(".") for name, prepare in named.items()}
         for task, named in COMPETITORS.items()
     }
 

@@ -59,12 +59,12 @@ def prepare_rbms_exact(work: Work, device: str) -> Callable[[], Answer] | None:
 
 
 def prepare_rbms_exact_sum(work: Work, device: str) -> Callable[[], Answer] | None:
-    """The same with the list of all states made before the clock starts."""
+    """compute_partition_function(params, states) with the list of all states made before the clock starts."""
     return _rbms_exact(work, device, listed_before=True)
 
 
 def prepare_rbms_training(work: Work, device: str) -> Callable[[], RBM]:
-    """The loop of rbms.training.pcd.train: fit_batch_pcd(..., centered=False) and SGD, training_type cd or pcd."""
+    """fit_batch_pcd(..., centered=False) and SGD in the loop of rbms.training.pcd.train, training_type cd or pcd."""
     from rbms.bernoulli_bernoulli.classes import BBRBM
     from rbms.training.pcd import fit_batch_pcd
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks import run
 from benchmarks.competitors import COMPETITORS, calls, runs
 from benchmarks.work import CD_STEPS, LEARNING_RATE, Work, growth_work, main_work
 from paperlib.reproduction import speed
@@ -235,3 +236,21 @@ def test_committed_records_are_named_after_their_machines():
     assert records
     for record in records:
         assert record["name"] == speed.machine_slug(record["provenance"]["machine"])
+
+
+def test_memory_is_that_of_the_largest_number_of_threads_for_all(monkeypatch):
+    asked = []
+
+    def work_in_process(threads, what, device, which, repeats):
+        asked.append((threads, what, which))
+        about = row("AIS", (784, 500), "paperlib", [1.0], threads=threads)
+        measured = {key: about[key] for key in ("task", "visible", "hidden", "chains", "steps")}
+        measured |= {"sweep": "", "by": "paperlib", "threads": threads}
+        return [measured | ({"peak_mib": 7.0} if what == "memory" else {"seconds": [1.0]})]
+
+    monkeypatch.setattr(run, "work_in_process", work_in_process)
+    rows = run.measure([1, 2], "cpu", quick=True, repeats=1)
+    assert asked == [(1, "time", "quick"), (2, "time", "quick"), (2, "memory", "quick")]
+    assert [(row["threads"], row["peak_mib"]) for row in rows] == [(1, 7.0), (2, 7.0)]
+    run.measure([1, 2], "cpu", quick=False, repeats=1)
+    assert asked[-2:] == [(2, "time", "growth"), (2, "memory", "main")]

@@ -42,11 +42,12 @@ COLUMNS = {
         ("seconds", "time of each repeat", "s", None),
         ("value", "result", "nats", None),
         ("std_error", "standard error of the result", "nats", None),
-        ("peak_mib", "peak memory of the process", "MiB", None),
+        ("peak_mib", "peak memory of the process, largest number of threads", "MiB", None),
         ("before_mib", "of which before the work began", "MiB", None),
         ("device_mib", "peak memory of the GPU", "MiB", None),
     )
 }
+_ORDER = (LIBRARY, "plain torch", PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
 _SWEPT = {"hidden units": "hidden", "chains": "chains", "K": "steps"}
 _SHAPES = ((784, 20), (784, 500), (500, 2000))
 # A difference of two independent results by more than so many standard errors is no accident; float32 sums of hundreds of terms
@@ -276,7 +277,7 @@ def ratio_table(record: Record, threads: int) -> Table:
             row = rows_of_work.get(name)
             cells.append(_digits(None if row is None else seconds_per_step(row) / ours))
         rows.append(cells)
-    return Table(["work", f"{LIBRARY}, steps per second", *others], rows)
+    return Table(["work", f"{LIBRARY}, steps or results per second", *others], rows)
 
 
 def time_table(record: Record, threads: int) -> Table:
@@ -310,15 +311,15 @@ def memory_table(record: Record) -> Table:
 
 
 def call_table(record: Record) -> Table:
-    """What everybody calls for each task."""
-    calls = record["provenance"]["calls"]
+    """What everybody calls for which tasks."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for task, named in record["provenance"]["calls"].items():
+        for name, call in named.items():
+            tasks.setdefault((name, call), []).append(task)
+    ordered = sorted(tasks, key=lambda key: _ORDER.index(key[0]))
     return Table(
-        ["task", "by", "what is timed"],
-        [
-            [task, name, f"`{call}`"]
-            for task, named in calls.items()
-            for name, call in named.items()
-        ],
+        ["by", "task", "what is timed"],
+        [[name, ", ".join(tasks[name, call]), f"`{call}`"] for name, call in ordered],
     )
 
 
@@ -469,6 +470,8 @@ def draw_growth(records: Sequence[Record]) -> Figure:
                 fitted = np.exp(curve.intercept) * sizes**curve.exponent
                 (line,) = panel.loglog(sizes, fitted, label=f"{curve.by}: {curve.exponent:.2f}")
                 panel.loglog(sizes, curve.seconds, next(marks), color=line.get_color())
+                panel.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes], fontsize=8)
+            panel.minorticks_off()
             panel.set_xlabel(sweep)
             if panel.lines:
                 panel.legend(title="exponent", fontsize=8)
@@ -492,8 +495,9 @@ def _works(record: Record, threads: int) -> list[dict[str, Row]]:
 
 
 def _names(works: Sequence[Mapping[str, Row]]) -> list[str]:
-    """Everybody who takes part, the library first."""
-    return list(dict.fromkeys([LIBRARY, *(name for work in works for name in work)]))
+    """Everybody who takes part, in the order of the tables."""
+    taking_part = {name for work in works for name in work}
+    return [name for name in _ORDER if name in taking_part]
 
 
 def _name(task: str, shape: tuple[int, int], chains: int) -> str:
