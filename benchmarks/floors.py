@@ -1,6 +1,6 @@
 """The matrix products alone, same shapes: what no implementation with dense products of that kind can undercut.
 
-All chains at once: cutting them into blocks makes float32 products slower, and leaves integer ones as they are.
+All chains at once, whatever blocks the library cuts them into.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Time: for every item of work all competitors take turns, A B C A B C ..., so that a slow minute of the machine hits all of them.
 
-Memory: every competitor runs once in a child of its own, forked before anything but torch is imported. Its peak is that of the whole
-process, torch and the compiler included; what the process had before it began with the work is given beside it.
+Memory: every competitor runs once in a child of its own, forked before peers are imported and anything is compiled. Its peak is that
+of the whole process, torch and the compiler included; what the process had before it began with the work is given beside it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def timed(run: Callable[[], Any], device: str) -> tuple[float, Any]:
 def take_time(works: Iterable[Work], device: str, repeats: int) -> None:
     for work in works:
         for run in runs(work.small(), device).values():
-            for _ in range(
-                2
-            ):  # torch's own compiler looks at the first call and optimises at the second
+            # twice: torch's own compiler looks at the first call and optimises at the second
+            for _ in range(2):
                 run()
         prepared = runs(work, device)
         seconds: dict[str, list[float]] = {name: [] for name in prepared}
