@@ -45,8 +45,8 @@ lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-bench: $(STAMP) ## measure exact ln Z beside plain enumeration
-	$(BIN)/python benchmarks/exact_log_z.py
+bench: $(STAMP) ## measure speed and memory beside peers and the machine's floor (half an hour; BENCH=--quick: seconds)
+	$(BIN)/python -m benchmarks.run $(BENCH)
 
 serve: ## show the built book at http://localhost:8000
 	@test -f _build/html/index.html || { echo "make: no book yet; run make book"; exit 2; }

@@ -165,7 +165,7 @@ class Run:
             "utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 1),
             "device": "cpu",
-            "processor": _processor(),
+            "processor": processor_name(),
             "threads": torch.get_num_threads(),
             "dtype": str(self._profile.dtype).removeprefix("torch."),
             "torch": torch.__version__.split("+")[0],
@@ -227,8 +227,11 @@ def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[
     return found
 
 
-def repository_state() -> tuple[str | None, bool | None]:
-    """Commit of the checkout, and whether its code differs from it; (None, None) without a checkout or version control."""
+def repository_state(*also: str) -> tuple[str | None, bool | None]:
+    """Commit of the checkout, and whether its code differs from it; (None, None) without a checkout or version control.
+
+    The code is the library's, and what else in the checkout is named.
+    """
 
     def git(*arguments: str) -> str:
         return subprocess.run(
@@ -242,14 +245,20 @@ def repository_state() -> tuple[str | None, bool | None]:
     try:
         # Results and stored outputs are what a run writes: they do not make its code dirty.
         changes = git(
-            "status", "--porcelain", "--", "paperlib", "constraints.txt", "data/published.yaml"
+            "status",
+            "--porcelain",
+            "--",
+            "paperlib",
+            "constraints.txt",
+            "data/published.yaml",
+            *also,
         )
         return git("rev-parse", "HEAD"), bool(changes)
     except (OSError, ValueError, subprocess.CalledProcessError):
         return None, None
 
 
-def _processor() -> str:
+def processor_name() -> str:
     """The processor's name as the operating system gives it."""
     information = Path("/proc/cpuinfo")
     if information.is_file():

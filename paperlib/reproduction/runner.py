@@ -38,7 +38,7 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
     ValueError
         If a name in `only` fits no chapter.
     """
-    notebooks = sorted((storage.repository_root() / "book").glob("[0-9]*.ipynb"))
+    notebooks = sorted((storage.repository_root() / "book").glob("*.ipynb"))
     for name in only:
         if not any(name in notebook.stem for notebook in notebooks):
             known = ", ".join(notebook.stem for notebook in notebooks)

@@ -1,0 +1,142 @@
+"""Measure this library, its peers and the machine's floor in one run: `python -m benchmarks.run`, or `make bench`.
+
+Every number of threads gets a process of its own, and so does the memory. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.competitors import calls
+from paperlib import storage
+from paperlib.reproduction import speed
+from paperlib.reproduction.records import processor_name, repository_state
+
+ROOT = storage.repository_root()
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+def work_in_process(threads: int, what: str, device: str, which: str, repeats: int) -> list[dict]:
+    """The rows that a worker with so many threads measures."""
+    command = [sys.executable, "-m", "benchmarks.worker", what, device, which, str(repeats)]
+    limits = dict.fromkeys(_THREAD_VARIABLES, str(threads))
+    print(f"{what}, {which} work, {threads} threads", file=sys.stderr)
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | limits, stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode != 0:
+        sys.exit(f"benchmarks: the worker ended with exit code {done.returncode}; see above")
+    return [{**json.loads(line), "threads": threads} for line in done.stdout.splitlines()]
+
+
+def measure(threads: list[int], device: str, quick: bool, repeats: int) -> list[dict[str, Any]]:
+    """All rows: the main work on every number of threads, ascending, growth and memory on the largest."""
+    which = "quick" if quick else "main"
+    rows = []
+    for count in threads:
+        rows += work_in_process(count, "time", device, which, repeats)
+    if not quick:
+        rows += work_in_process(threads[-1], "time", device, "growth", repeats)
+    memory = work_in_process(threads[-1], "memory", device, which, 1)
+    peaks = {identity(row): row for row in memory}
+    return [{**peaks.get(identity(row), {}), **row} for row in rows]
+
+
+def identity(row: dict[str, Any]) -> tuple:
+    """What a row is about; memory is that of the largest number of threads for all of them."""
+    keys = ("task", "visible", "hidden", "chains", "steps", "sweep", "by")
+    return tuple(row[key] for key in keys)
+
+
+def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
+    """Where the numbers come from, without the time that they take."""
+    machine = f"{processor_name()}, {os.cpu_count()} cores"
+    if device != "cpu":
+        machine = f"{torch.cuda.get_device_name(device)}; {machine}"
+    commit, dirty = repository_state("benchmarks")
+    packages = ("torch", "numpy", "numba", "rbms", "scikit-learn")
+    return {
+        "command": command,
+        "machine": machine,
+        "processor": processor_name(),
+        "device": device,
+        "threads": threads,
+        "dtype": "float32",
+        "seed": 1,
+        "commit": commit,
+        "dirty": dirty,
+        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        **{package: version(package).split("+")[0] for package in packages},
+        "calls": calls(),
+        "data": {},
+        "models": {},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=[1, os.cpu_count() or 1],
+        help="numbers of threads to measure with; by default 1 and all cores",
+    )
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="how often everything takes its turn"
+    )
+    parser.add_argument("--quick", action="store_true", help="tiny models, to see that it runs")
+    parser.add_argument(
+        "--output", type=Path, help="by default figures/bench/<machine>.json, _build/bench if quick"
+    )
+    chosen = parser.parse_args()
+    if min(chosen.threads) < 1 or chosen.repeats < 1:
+        parser.error("threads, repeats: expected whole numbers of at least 1")
+    if chosen.device == "cuda" and not torch.cuda.is_available():
+        parser.error("device: expected a GPU that torch can use, found none")
+    # The state of the code that is measured, not that of the folder half an hour later.
+    threads = sorted(set(chosen.threads))
+    command = (
+        f"python -m benchmarks.run --threads {' '.join(map(str, threads))} --device {chosen.device} "
+        f"--repeats {chosen.repeats}{' --quick' if chosen.quick else ''}"
+    )
+    made = provenance(chosen.device, threads[-1], command)
+    started = time.perf_counter()
+    rows = measure(threads, chosen.device, chosen.quick, chosen.repeats)
+    record = {
+        "name": speed.machine_slug(made["machine"]),
+        "profile": speed.PROFILE,
+        "columns": speed.COLUMNS,
+        "rows": [{key: row.get(key) for key in speed.COLUMNS} for row in rows],
+        "provenance": {**made, "seconds": round(time.perf_counter() - started, 1)},
+    }
+    folder = ROOT / ("_build/bench" if chosen.quick else f"figures/{speed.PROFILE}")
+    path = chosen.output or folder / f"{record['name']}.json"
+    with storage.atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
+    for title, table in speed.tables(record):
+        print(f"\n{title}\n\n{table}")
+    for line in speed.disagreements(record):
+        print(f"\nDIFFERENT ANSWERS: {line}")
+    print(f"\nWritten to {path}, after {record['provenance']['seconds'] / 60:.1f} minutes.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What is computed: the same models, data and numbers of steps for everybody.
+
+Parameters are random, since what is measured does not depend on them; their scale is such that annealing in a hundred steps comes
+close to ln Z, so that the answers can be compared. Everything is float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+LEARNING_RATE = 0.05
+# Minibatches that the training data consist of; longer runs pass through them again.
+_MINIBATCHES = 20
+# Gibbs steps of the negative phase.
+CD_STEPS = {"CD-1": 1, "CD-25": 25, "PCD": 1}
+
+
+class Answer(NamedTuple):
+    """A result, so that it can be seen that all computed the same; `std_error` None: unknown, 0: exact up to rounding."""
+
+    value: float | None
+    std_error: float | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """One item of work.
+
+    Attributes
+    ----------
+    task : str
+        `AIS`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
+    visible, hidden : int
+        Units.
+    chains : int
+        Chains, or images of a minibatch; 0 where there are none.
+    steps : int
+        Steps K of the annealing, or updates of the parameters, a multiple of 20 if more than that; 1 where there is one result.
+    sweep : str
+        What a growth curve runs over, empty for all else.
+    """
+
+    task: str
+    visible: int
+    hidden: int
+    chains: int = 0
+    steps: int = 1
+    sweep: str = ""
+
+    @property
+    def vectors(self) -> int:
+        """How many test vectors RAISE has; the chains are shared out among them."""
+        return min(10, self.chains)
+
+    def small(self) -> Work:
+        """A version that takes no time, to compile what there is to compile."""
+        if self.task in ("bound", "exact ln Z"):
+            return replace(self, hidden=min(self.hidden, 8))
+        return replace(self, steps=min(self.steps, 4))
+
+    def short(self) -> Work:
+        """A version that takes as much memory in less time."""
+        return replace(self, steps=min(self.steps, 4)) if self.task in ("AIS", "RAISE") else self
+
+    def model(self, device: str = "cpu") -> RBM:
+        """An RBM whose pixels are mostly off, as in pictures of digits."""
+        generator = seeded_generator(2008)
+        weights = torch.randn(self.visible, self.hidden, generator=generator)
+        scale = 1.5 / (self.visible + self.hidden) ** 0.5
+        visible_bias = torch.randn(self.visible, generator=generator) - 1.5
+        hidden_bias = torch.randn(self.hidden, generator=generator)
+        return RBM(scale * weights, visible_bias, hidden_bias).to(device)
+
+    def images(self, device: str = "cpu") -> Tensor:
+        """Independent pixels with the probabilities of the model's visible biases, [N, visible], float32."""
+        count = {"RAISE": self.vectors}.get(self.task, self.chains)
+        if self.task in CD_STEPS:
+            count *= min(_MINIBATCHES, self.steps)
+        probabilities = torch.sigmoid(self.model().visible_bias)
+        uniform = torch.rand(count, self.visible, generator=seeded_generator(2015))
+        return (uniform < probabilities).float().to(device)
+
+    @property
+    def epochs(self) -> int:
+        """Passes through the images that make up the updates."""
+        return max(1, self.steps // _MINIBATCHES)
+
+    def initial(self, device: str = "cpu") -> RBM:
+        """What training starts from: small random weights, no biases."""
+        generator = seeded_generator(2002)
+        weights = 0.01 * torch.randn(self.visible, self.hidden, generator=generator)
+        return RBM(weights, torch.zeros(self.visible), torch.zeros(self.hidden)).to(device)
+
+
+def main_work() -> list[Work]:
+    """The items of the table of ratios.
+
+    Steps are so many that what a run does only once, such as rounding the weights, is a few hundredths of its time.
+    """
+    works = []
+    for task in ("AIS", "RAISE"):
+        for visible, hidden, few, many in (
+            (784, 20, 2_000, 100),
+            (784, 500, 1_000, 100),
+            (500, 2000, 300, 20),
+        ):
+            works += [
+                Work(task, visible, hidden, 100, few),
+                Work(task, visible, hidden, 5_000, many),
+            ]
+    works += [
+        Work("bound", visible, hidden, 100)
+        for visible, hidden in ((784, 20), (784, 500), (500, 2000))
+    ]
+    works += [Work("exact ln Z", 784, hidden) for hidden in (18, 20, 25)]
+    works += [Work("CD-1", 784, 500, 100, 200), Work("CD-25", 784, 500, 100, 20)]
+    return [*works, Work("PCD", 784, 500, 100, 200)]
+
+
+def growth_work() -> list[Work]:
+    """The items of the growth curves: one size of an AIS run changes, the others stay."""
+    works = [
+        Work("AIS", 784, hidden, 500, 40, "hidden units")
+        for hidden in (125, 250, 500, 1_000, 2_000)
+    ]
+    works += [
+        Work("AIS", 784, 500, chains, 40, "chains") for chains in (100, 250, 500, 1_250, 2_500)
+    ]
+    return works + [Work("AIS", 784, 500, 100, steps, "K") for steps in (50, 100, 200, 400, 800)]
+
+
+def quick_work() -> list[Work]:
+    """Seconds in all: every task and a growth curve, for tests."""
+    works = [
+        Work("AIS", 64, 10, 200, 100),
+        Work("RAISE", 64, 10, 200, 100),
+        Work("bound", 64, 10, 100),
+    ]
+    works += [Work("exact ln Z", 64, 10), *(Work(task, 64, 10, 100, 4) for task in CD_STEPS)]
+    return works + [Work("AIS", 64, 10, 50, steps, "K") for steps in (20, 80)]
