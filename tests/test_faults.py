@@ -1,0 +1,200 @@
+"""kill -9 at random moments, and flipped bits: what is run again ends with the same numbers, and no file is half-written or wrong."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+import torch
+from enumeration import random_rbm
+from safetensors.torch import save_file
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib.models import RBM
+from paperlib.models.files import read_arrays
+from paperlib.numerics import seeded_generator
+from paperlib.reproduction.recipes import store_model, train_recipe
+
+# Ten kills in all: three of training, three of AIS, two of RAISE, two of the pipeline.
+MOMENTS = random.Random(7)
+PATIENCE = 120
+
+
+def kill_in_the_middle(command, folder, largest, env=None):
+    """Start a process, and kill it a random moment after a random number of files was written or replaced in `folder`."""
+
+    def written():
+        files = folder.glob("[!.]*") if folder.is_dir() else ()
+        found = set()
+        for file in files:
+            try:
+                found.add((file.name, file.stat().st_mtime_ns))
+            except FileNotFoundError:
+                continue
+        return found
+
+    wanted, delay = MOMENTS.randint(1, largest), MOMENTS.uniform(0, 0.02)
+    before, new = written(), set()
+    process = subprocess.Popen(
+        command, env=os.environ | (env or {}), stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    deadline = time.monotonic() + PATIENCE
+    while len(new) < wanted and process.poll() is None and time.monotonic() < deadline:
+        new |= written() - before
+        time.sleep(0.001)
+    time.sleep(delay)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert len(new) >= wanted
+    for file in folder.glob("[!.]*.safetensors"):
+        read_arrays(file)
+
+
+def test_killed_training_ends_with_the_undisturbed_model(tmp_path):
+    store_model(
+        "digits-pcd-16",
+        train_recipe("digits-pcd-16", progress=False),
+        tmp_path / "whole.safetensors",
+        "none",
+    )
+    output, cache = tmp_path / "model.safetensors", {"PAPERLIB_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "paperlib", "train", "digits-pcd-16", "--output", str(output)]
+    for _ in range(3):
+        kill_in_the_middle(command, tmp_path / "cache" / "checkpoints", 25, cache)
+        assert not output.exists()
+    subprocess.run(command, env=os.environ | cache, check=True, stdout=subprocess.DEVNULL)
+    assert RBM.load(output).checksum() == RBM.load(tmp_path / "whole.safetensors").checksum()
+
+
+SHARDS = """
+import sys, torch
+sys.path[:0] = {path!r}
+from test_faults import anneal
+torch.set_num_threads(1)
+anneal({name!r}, sys.argv[1])
+"""
+
+
+def anneal(name, folder):
+    """Thirty shards."""
+    path = BaseRatePath(random_rbm(40, 30, 0))
+    betas = uniform_betas(400)
+    if name == "AIS":
+        return ais_in_shards(path, betas, 3_000, 1, folder, progress=False)
+    v = (torch.rand(30, 40, generator=seeded_generator(2)) < 0.3).to(torch.uint8)
+    return raise_in_shards(path, v, betas, 100, 1, folder, progress=False)
+
+
+@pytest.mark.parametrize(("name", "kills"), [("AIS", 3), ("RAISE", 2)])
+def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kills):
+    script = SHARDS.format(path=[os.path.dirname(__file__)], name=name)
+    command = [sys.executable, "-c", script, str(tmp_path / "parts")]
+    for _ in range(kills):
+        kill_in_the_middle(command, tmp_path / "parts", 9)
+    found = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
+    assert kills <= len(found) < 30
+    resumed, whole = anneal(name, tmp_path / "parts"), anneal(name, tmp_path / "whole")
+    assert torch.equal(resumed.log_weights, whole.log_weights)
+    names = [{file.name for file in (tmp_path / part).glob("[!.]*")} for part in ("parts", "whole")]
+    assert names[0] == names[1]
+    assert found < names[0]
+
+
+REPRODUCE = """
+import sys
+from pathlib import Path
+from paperlib import storage
+root = Path(sys.argv.pop(1))
+storage.repository_root = lambda: root
+from paperlib.cli import main
+main()
+"""
+CHAPTER = """
+import os, sys
+from pathlib import Path
+import torch
+sys.path[:0] = {path!r}
+from test_faults import anneal
+from paperlib.datasets import cache_folder
+from paperlib.reproduction.profiles import get_profile
+from paperlib.reproduction.records import Column, Run
+torch.set_num_threads(1)
+run = Run("01-one", get_profile(profile), 1)
+Path("{pid}").write_text(str(os.getpid()))
+estimate = anneal("AIS", cache_folder() / "shards")
+run.save("table", {{"log_z": Column("ln Z", "nats")}}, [{{"log_z": estimate.log_z}}])
+print(repr(estimate.log_z))
+"""
+
+
+def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path):
+    (tmp_path / "book").mkdir()
+    pid = tmp_path / "kernel"
+    cells = [
+        nbformat.v4.new_code_cell('profile = "digits"', metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(CHAPTER.format(path=[os.path.dirname(__file__)], pid=pid)),
+    ]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    nbformat.write(notebook, tmp_path / "book" / "01-one.ipynb")
+    folders = {
+        "PAPERLIB_CACHE": str(tmp_path / "cache"),
+        "PAPERLIB_FIGURES": str(tmp_path / "figures"),
+    }
+    command = [sys.executable, "-c", REPRODUCE, str(tmp_path), "reproduce", "--resume"]
+    for _ in range(2):
+        kill_in_the_middle(command, tmp_path / "cache" / "shards", 9, folders)
+        # The chapter does not go on without the command that started it.
+        deadline = time.monotonic() + PATIENCE
+        while os.path.exists(f"/proc/{pid.read_text()}") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not os.path.exists(f"/proc/{pid.read_text()}")
+        assert not list((tmp_path / "_build").rglob("[!.]*.ipynb"))
+    assert len(list((tmp_path / "cache" / "shards").glob("[!.]*"))) < 30
+
+    def reproduce():
+        done = subprocess.run(
+            command, env=os.environ | folders, check=True, capture_output=True, text=True
+        )
+        return done.stdout
+
+    assert "01-one: executed in" in reproduce()
+    truth = anneal("AIS", tmp_path / "whole").log_z
+    (copy,) = (tmp_path / "_build").rglob("[!.]*.ipynb")
+    assert nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text == f"{truth!r}\n"
+    record = json.loads((tmp_path / "figures" / "digits" / "table.json").read_text())
+    assert record["rows"] == [{"log_z": truth}]
+    # and --resume knows that there is nothing left to do
+    assert reproduce() == "01-one: executed already\n"
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    path = tmp_path / "model.safetensors"
+    rbm = random_rbm(3, 2, 0)
+    rbm.save(path, metadata={"seed": "5"})
+    whole = path.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    for place in range(len(whole)):
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        )
+        try:
+            loaded = RBM.load(path)
+        except ValueError:
+            continue
+        # In the header's padding, or in the name of the checksum, a flipped bit changes nothing that is used.
+        assert place < header
+        assert loaded.checksum() == rbm.checksum()
+
+
+def test_files_without_a_checksum_are_read_as_before(tmp_path):
+    rbm = random_rbm(3, 2, 0)
+    names = ("weights", "visible_bias", "hidden_bias")
+    save_file({name: getattr(rbm, name) for name in names}, tmp_path / "model.safetensors")
+    assert RBM.load(tmp_path / "model.safetensors").checksum() == rbm.checksum()
