@@ -54,8 +54,10 @@ def test_structure_names_and_roles(new_tab, name):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", EVERY_PAGE)
 def test_contrast(new_tab, name, theme):
-    tab = go(new_tab(), name)
-    tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    tab = new_tab()
+    tab.emulate_media(color_scheme=theme)
+    go(tab, name)
+    assert tab.evaluate("document.documentElement.dataset.theme") == theme
     tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
     assert tab.evaluate(MARK_ONE_OF_EACH_LOOK) > 5
     context = {"include": [["[data-look]"]]}
