@@ -45,7 +45,7 @@ lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-bench: $(STAMP) ## measure speed and memory beside peers and the machine's floor (half an hour; BENCH=--quick: seconds)
+bench: $(STAMP) ## measure speed and memory beside peers and the machine's floor (45 minutes; BENCH=--quick: seconds)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 serve: ## show the built book at http://localhost:8000

@@ -100,8 +100,10 @@ def prepare_exact(work: Work, device: str) -> Callable[[], Answer]:
         for index in torch.arange(2**work.hidden, device=device).split(4_096):
             h = ((index[:, None] >> shifts) & 1).double()
             visible_input = torch.addmm(rbm.visible_bias, h, rbm.weights.T)
-            parts.append((h @ rbm.hidden_bias + softplus(visible_input).sum(1)).logsumexp(0))
-        return Answer(torch.stack(parts).logsumexp(0).item(), 0.0)
+            log_masses = h @ rbm.hidden_bias + softplus(visible_input).sum(1)
+            # as numbers: small tensors among the large ones would keep the allocator from using its memory again
+            parts.append(log_masses.logsumexp(0).item())
+        return Answer(torch.tensor(parts, dtype=torch.float64).logsumexp(0).item(), 0.0)
 
     return run
 
