@@ -1,7 +1,8 @@
 """What is computed: the same models, data and numbers of steps for everybody.
 
-Parameters are random, since what is measured does not depend on them; their scale is such that annealing in a hundred steps comes
-close to ln Z, so that the answers can be compared. Everything is float32.
+Parameters are random, of a scale such that annealing in a hundred steps comes close to ln Z, so that the answers can be compared. The
+units of such a model change their states often, which costs this library more than a trained model does and the others nothing.
+Everything is float32.
 """
 
 from __future__ import annotations
