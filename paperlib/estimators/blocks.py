@@ -1,6 +1,7 @@
 """Chains in blocks: memory is that of the blocks in flight, and blocks walk side by side on the processor's cores.
 
-Every block draws from a generator of its own, seeded by the caller's, so that results do not depend on the number of cores.
+A single block draws from the caller's generator; of several each has one of its own, seeded by the caller's, so that results do not
+depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def walk_in_blocks(
     them, or Ctrl-C, ends the others at their next step.
     """
     blocks = _blocks(num_chains, num_visible)
+    if len(blocks) == 1:
+        return [walk(blocks[0], generator, on_step)]
     seeds = torch.randint(2**63 - 1, [len(blocks)], generator=generator, device=generator.device)
     generators = [seeded_generator(seed, generator.device) for seed in seeds.tolist()]
     threads = torch.get_num_threads()
