@@ -154,7 +154,8 @@ def raise_in_shards(
 
     Notes
     -----
-    Memory is that of the vectors, of the result, 8 bytes a chain, and of one shard's states, here and on each worker.
+    Memory is that of the vectors, of the result, 8 bytes a chain and about a kilobyte a shard, and of one shard's states, here and
+    on each worker.
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
