@@ -80,9 +80,9 @@ def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(
     )
     compute = shards._compute_on_worker
 
-    def later_the_earlier(task, path, name, version):
+    def later_the_earlier(task, walk, name, version):
         time.sleep(0.2 if not written else 0)
-        return compute(task, path, name, version)
+        return compute(task, walk, name, version)
 
     monkeypatch.setattr(shards, "_compute_on_worker", later_the_earlier)
     with start_cluster(3, False) as local, distributed.Client(local) as client:
@@ -120,7 +120,7 @@ def test_workers_with_another_version_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(
         shards,
         "_compute_on_worker",
-        lambda task, path, name, version: compute(task, path, name, "0"),
+        lambda task, walk, name, version: compute(task, walk, name, "0"),
     )
     with (
         start_cluster(1, False) as local,
