@@ -36,9 +36,9 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        envvar="PAPERLIB_CLUSTER",
         help="Send the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. "
-        "Its workers must share this checkout, the data and the cache.",
+        "Its workers must share this checkout, the data and the cache; where they do not, set PAPERLIB_CLUSTER to the address "
+        "instead, and only shards are sent.",
     ),
 ]
 

@@ -3,8 +3,9 @@
 What is sent there is a pure function of what is sent along, so that it does not matter which worker computes it, in which order, or
 how often: a worker that dies loses what it was computing, and another one does it again. Whoever sent it keeps the results.
 
-Workers need this version of paperlib. Shards need nothing else. Chapters and training write files: for them the workers
-must see the same checkout, data and cache under the same paths.
+Workers need this version of paperlib. Shards need nothing else, and are sent to the cluster that the environment variable
+`PAPERLIB_CLUSTER` names. Chapters and training (`--cluster` on the command line) write files: for them the workers must see the
+same checkout, data and cache under the same paths.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Work on a Dask cluster: the same numbers for any number of workers and any order, and a killed worker loses nothing but time."""
 
+import math
 import os
 import signal
 import threading
 import time
 from dataclasses import replace
 
+import nbformat
 import pytest
 import torch
 from enumeration import random_rbm
@@ -15,6 +17,7 @@ from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, raise_in_shards, shards
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.reproduction import ReproductionError, runner
 from paperlib.reproduction.profiles import PROFILES
 from paperlib.reproduction.recipes import RECIPES
 from paperlib.reproduction.training import train_models
@@ -45,7 +48,12 @@ def expected(tmp_path_factory):
 
 def start_cluster(workers, processes):
     return distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=processes,
+        # also within this process an address that others can connect to
+        protocol="tcp://",
+        dashboard_address=None,
     )
 
 
@@ -72,9 +80,9 @@ def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(
     )
     compute = shards._compute_on_worker
 
-    def later_the_earlier(task, path, name, version):
+    def later_the_earlier(task, walk, name, version):
         time.sleep(0.2 if not written else 0)
-        return compute(task, path, name, version)
+        return compute(task, walk, name, version)
 
     monkeypatch.setattr(shards, "_compute_on_worker", later_the_earlier)
     with start_cluster(3, False) as local, distributed.Client(local) as client:
@@ -112,7 +120,7 @@ def test_workers_with_another_version_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(
         shards,
         "_compute_on_worker",
-        lambda task, path, name, version: compute(task, path, name, "0"),
+        lambda task, walk, name, version: compute(task, walk, name, "0"),
     )
     with (
         start_cluster(1, False) as local,
@@ -191,3 +199,45 @@ def test_training_on_a_cluster_stores_the_same_model(tmp_path, monkeypatch):
             results.append(RBM.load(path).checksum())
     assert results[0] == results[1]
     assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []
+
+
+CHAPTER = """
+import sys
+sys.path[:0] = {path!r}
+from test_cluster import BETAS, PATH
+from paperlib.reproduction.profiles import PROFILES
+print(PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False).log_z)
+"""
+
+
+def test_chapters_and_their_shards_share_a_single_worker(tmp_path, expected, monkeypatch):
+    """Two chapters at a time on one worker of one thread, each waiting for shards: they must not block each other."""
+    monkeypatch.setattr(runner.storage, "repository_root", lambda: tmp_path)
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "book").mkdir()
+    source = CHAPTER.format(path=[os.path.dirname(__file__)])
+    cells = [
+        nbformat.v4.new_code_cell('profile = "digits"', metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(source),
+    ]
+    chapters = [tmp_path / "book" / name for name in ("01-one.ipynb", "02-two.ipynb")]
+    for chapter in chapters:
+        notebook = nbformat.v4.new_notebook(cells=cells)
+        nbformat.write(runner.clean_notebook(notebook), chapter)
+    told = []
+    with start_cluster(1, False) as local, distributed.Client(local) as client:
+        done = runner.execute_chapters(
+            chapters, "digits", client=client, jobs=2, report=told.append
+        )
+        computed = [key for key in local.scheduler.task_prefixes if "shard" in key]
+        chapters[1].unlink()
+        monkeypatch.setattr(runner, "check_parameters", lambda *given: None)
+        with pytest.raises(ReproductionError, match="cluster: expected this checkout on a file"):
+            runner.execute_chapters(chapters[1:], "digits", client=client, report=told.append)
+    assert computed
+    assert len(told) == 3
+    log_z = torch.logsumexp(expected[0], 0) - math.log(800)
+    for copy in done:
+        printed = nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text
+        assert float(printed) == pytest.approx(log_z.item(), abs=1e-12)
+    assert len(list((tmp_path / "cache" / "shards").glob("[!.]*"))) == 8

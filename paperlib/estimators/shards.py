@@ -40,10 +40,10 @@ from paperlib.validation import require_binary, require_count, require_shape
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# What a shard holds, given where it walks, its draws, and a function to be called after each step.
-_Task = Callable[
-    [BaseRatePath | RBMPairPath, torch.Generator, Callable[[], object]], dict[str, Tensor]
-]
+# What all shards of a run share: a path and its schedule.
+_Walk = tuple[BaseRatePath | RBMPairPath, Tensor]
+# What a shard holds, given that, its draws, and a function to be called after each step.
+_Task = Callable[[_Walk, torch.Generator, Callable[[], object]], dict[str, Tensor]]
 
 # Also the number of chains for which a step costs least for each of them on a CPU.
 CHAINS_PER_SHARD = 100
@@ -101,11 +101,10 @@ def ais_in_shards(
 
     identities = [f"{identity} {n}" for n in range(-(-num_chains // CHAINS_PER_SHARD))]
     description = f"AIS, {num_chains} chains"
-    task = partial(_walk_forward, schedule.tolist())
     shards = _computed_once(
         identities,
-        lambda number: task,
-        path,
+        lambda number: _walk_forward,
+        (path, schedule),
         len(schedule) - 1,
         folder,
         description,
@@ -154,7 +153,8 @@ def raise_in_shards(
 
     Notes
     -----
-    Memory is that of the vectors, of the result, 8 bytes a chain, and of one shard's states, here and on each worker.
+    Memory is that of the vectors, of the result, 8 bytes a chain and about a kilobyte a shard, and of one shard's states, here and
+    on each worker.
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
@@ -166,12 +166,14 @@ def raise_in_shards(
 
     def task(number: int) -> _Task:
         # A copy, since a part of a tensor would be sent with all the rest of it.
-        return partial(_walk_back, schedule.tolist(), num_chains, blocks[number].clone())
+        return partial(_walk_back, num_chains, blocks[number].clone())
 
     identities = [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)]
     description = f"RAISE, {len(v)} vectors"
     steps = (len(schedule) - 1) * path.reverse_passes
-    shards = _computed_once(identities, task, path, steps, folder, description, progress, client)
+    shards = _computed_once(
+        identities, task, (path, schedule), steps, folder, description, progress, client
+    )
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
@@ -182,32 +184,30 @@ def _identity(estimator: str, path: BaseRatePath | RBMPairPath, schedule: Tensor
 
 
 def _walk_forward(
-    schedule: Sequence[float],
-    path: BaseRatePath | RBMPairPath,
-    generator: torch.Generator,
-    on_step: Callable[[], object],
+    walk: _Walk, generator: torch.Generator, on_step: Callable[[], object]
 ) -> dict[str, Tensor]:
-    log_weights, visible = run_chains(path, schedule, CHAINS_PER_SHARD, generator, on_step)
+    path, schedule = walk
+    log_weights, visible = run_chains(path, schedule.tolist(), CHAINS_PER_SHARD, generator, on_step)
     return {"log_weights": log_weights, "final_visible": visible.to(torch.uint8)}
 
 
 def _walk_back(
-    schedule: Sequence[float],
     num_chains: int,
     vectors: Tensor,
-    path: BaseRatePath,
+    walk: _Walk,
     generator: torch.Generator,
     on_step: Callable[[], object],
 ) -> dict[str, Tensor]:
+    path, schedule = walk
     starts = vectors.repeat_interleave(num_chains, 0)
-    log_weights = run_reverse_chains(path, starts, schedule, generator, on_step)
+    log_weights = run_reverse_chains(path, starts, schedule.tolist(), generator, on_step)
     return {"log_weights": log_weights.view(-1, num_chains)}
 
 
 def _computed_once(
     identities: Sequence[str],
     task: Callable[[int], _Task],
-    path: BaseRatePath | RBMPairPath,
+    walk: _Walk,
     steps: int,
     folder: str | os.PathLike[str],
     description: str,
@@ -230,11 +230,11 @@ def _computed_once(
                 shards[number] = _read_shard(file)
                 bar.update(steps)
             elif client is None:
-                shards[number] = _compute_here(task(number), path, name, bar.update)
+                shards[number] = _compute_here(task(number), walk, name, bar.update)
                 write_safetensors(file, shards[number])
         missing = [(n, name) for n, name in enumerate(names) if n not in shards]
         if client is not None and missing:
-            for number, shard in _compute_on_cluster(client, task, path, missing):
+            for number, shard in _compute_on_cluster(client, task, walk, missing):
                 write_safetensors(files[number], shard)
                 shards[number] = shard
                 bar.update(steps)
@@ -242,39 +242,37 @@ def _computed_once(
 
 
 def _compute(
-    task: _Task, path: BaseRatePath | RBMPairPath, name: str, on_step: Callable[[], object]
+    task: _Task, walk: _Walk, name: str, on_step: Callable[[], object]
 ) -> dict[str, Tensor]:
     # The name is a hash of all that the shard depends on: its first digits make a seed like no other shard's.
-    generator = seeded_generator(int(name[:15], 16), path.device)
-    return {key: tensor.cpu() for key, tensor in task(path, generator, on_step).items()}
+    generator = seeded_generator(int(name[:15], 16), walk[0].device)
+    return {key: tensor.cpu() for key, tensor in task(walk, generator, on_step).items()}
 
 
 def _compute_here(
-    task: _Task, path: BaseRatePath | RBMPairPath, name: str, on_step: Callable[[], object]
+    task: _Task, walk: _Walk, name: str, on_step: Callable[[], object]
 ) -> dict[str, Tensor]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _compute(task, path, name, on_step)
+        return _compute(task, walk, name, on_step)
     finally:
         torch.set_num_threads(threads)
 
 
-def _compute_on_worker(
-    task: _Task, path: BaseRatePath | RBMPairPath, name: str, version: str
-) -> dict[str, Tensor]:
+def _compute_on_worker(task: _Task, walk: _Walk, name: str, version: str) -> dict[str, Tensor]:
     if version != __version__:
         raise RuntimeError(
             f"cluster: expected workers with paperlib {version}, got one with {__version__}"
         )
     torch.set_num_threads(1)
-    return _compute(task, path, name, lambda: None)
+    return _compute(task, walk, name, lambda: None)
 
 
 def _compute_on_cluster(
     client: Client,
     task: Callable[[int], _Task],
-    path: BaseRatePath | RBMPairPath,
+    walk: _Walk,
     missing: Iterable[tuple[int, str]],
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     """Numbers and contents of the missing shards, as they arrive."""
@@ -282,9 +280,11 @@ def _compute_on_cluster(
     from distributed import as_completed
 
     missing = iter(missing)
-    # The scheduler keeps what a task is made from: the path is sent once, and a worker that dies does not take it along.
+    path, schedule = walk
+    shared = f"paperlib-walk-{path.checksum()}-{tensors_checksum([schedule])}"
+    # The scheduler keeps what a task is made from: this is sent once, and a worker that dies does not take it along.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-        sent_path = client.submit(_itself, path, key=f"paperlib-path-{path.checksum()}")
+        sent_walk = client.submit(_itself, walk, key=shared)
     numbers: dict[str, int] = {}
 
     def submit(number: int, name: str) -> Future:
@@ -292,7 +292,7 @@ def _compute_on_cluster(
         future = client.submit(
             _compute_on_worker,
             task(number),
-            sent_path,
+            sent_walk,
             name,
             __version__,
             key=f"paperlib-shard-{name}",
@@ -309,8 +309,8 @@ def _compute_on_cluster(
             arriving.add(submit(*item))
 
 
-def _itself(path: BaseRatePath | RBMPairPath) -> BaseRatePath | RBMPairPath:
-    return path
+def _itself(walk: _Walk) -> _Walk:
+    return walk
 
 
 def _read_shard(file: Path) -> dict[str, Tensor]:

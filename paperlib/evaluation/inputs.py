@@ -121,16 +121,16 @@ def read_images(
     Tensor, shape [N, D]
         uint8. Bytes 0 and 1 from a `.npy` file are those of the file itself, mapped into memory and not copied.
 
-    Notes
-    -----
-    Memory is one byte for each pixel, and the pages of a `.npy` file that the system keeps as long as it has room; other formats
-    are read as a whole first.
-
     Raises
     ------
     ValueError
         If the file is missing, damaged or of another format; holds several arrays, none, or one of another width; or
         holds values that are not binary (without a seed) or not intensities (with one).
+
+    Notes
+    -----
+    Memory is one byte for each pixel, and the pages of a `.npy` file that the system keeps as long as it has room; other formats
+    are read as a whole first.
     """
     path = Path(path)
     if not path.is_file():

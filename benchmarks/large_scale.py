@@ -1,0 +1,101 @@
+"""What a unit of large-scale work costs: a step of a chain, a vector's ln p*, a shard's way through a cluster, a checksum.
+
+Processor time of one thread, so that other work on the machine hardly matters; medians of the repeats. Random weights: cost does not
+depend on them.
+
+Usage: python benchmarks/large_scale.py [--repeats 3] [--large]
+"""
+
+import argparse
+import pickle
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais_in_shards
+from paperlib.estimators.ais import run_chains
+from paperlib.estimators.shards import CHAINS_PER_SHARD
+from paperlib.models import RBM
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import seeded_generator
+
+
+def cost(function, repeats, clock=time.process_time):
+    function()
+    seconds = []
+    for _ in range(repeats):
+        began = clock()
+        function()
+        seconds.append(clock() - began)
+    return statistics.median(seconds)
+
+
+def random_rbm(num_visible, num_hidden):
+    weights = torch.randn(num_visible, num_hidden, generator=seeded_generator(0)).mul_(0.01)
+    return RBM(weights, torch.zeros(num_visible), torch.zeros(num_hidden))
+
+
+def measure(num_visible, num_hidden, steps, repeats):
+    rbm = random_rbm(num_visible, num_hidden)
+    path = BaseRatePath(rbm)
+    betas = uniform_betas(steps).tolist()
+    walk = cost(
+        lambda: run_chains(path, betas, CHAINS_PER_SHARD, seeded_generator(1), lambda: None),
+        repeats,
+    )
+    v = (torch.rand(1_000, num_visible, generator=seeded_generator(2)) < 0.2).float()
+    free_energy = cost(lambda: rbm.log_unnormalized(v), repeats)
+    check = cost(lambda: tensors_checksum([rbm.weights]), 1)
+    sent = len(pickle.dumps(path)) / 2**20
+    print(
+        f"{num_visible:,} x {num_hidden:,}: {1e6 * walk / steps / CHAINS_PER_SHARD:,.1f} us for a step of a chain, "
+        f"{1e3 * free_energy:,.1f} us for ln p* of a vector, path of {sent:,.0f} MiB, "
+        f"{check:.3f} s for the weights' SHA-256"
+    )
+
+
+def overhead(repeats):
+    """Wall time of a shard that hardly computes anything, here and through a cluster of one worker process."""
+    import distributed
+
+    path, betas = BaseRatePath(random_rbm(784, 500)), uniform_betas(1)
+    shards = 200
+
+    def run(client):
+        with tempfile.TemporaryDirectory() as folder:
+            chains = shards * CHAINS_PER_SHARD
+            ais_in_shards(path, betas, chains, 0, Path(folder), progress=False, client=client)
+
+    here = cost(lambda: run(None), repeats, time.perf_counter) / shards
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        there = cost(lambda: run(client), repeats, time.perf_counter) / shards
+    print(f"an empty shard: {1e3 * here:.1f} ms here, {1e3 * there:.1f} ms through a cluster")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--large", action="store_true", help="also 100,000 visible units (3 GiB of memory)"
+    )
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    measure(784, 500, 200, arguments.repeats)
+    measure(784, 1_000, 100, arguments.repeats)
+    measure(10_000, 1_000, 10, arguments.repeats)
+    if arguments.large:
+        measure(100_000, 1_000, 2, 1)
+    overhead(arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
