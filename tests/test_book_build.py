@@ -67,25 +67,29 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     assert nbformat.writes(notebook) == before
 
 
+def theme_options(environment, config=CONFIG):
+    return with_repository(config, environment)["sphinx"]["config"]["html_theme_options"]
+
+
 def test_without_an_address_there_are_no_links_to_it():
-    local = with_repository(CONFIG, {})
-    assert local["launch_buttons"]["binderhub_url"] == ""
-    assert not local["html"]["use_repository_button"]
+    assert theme_options({}) == {"show_toc_level": 2}
 
 
 def test_workflow_gives_its_own_address_and_commit():
     environment = {"GITHUB_REPOSITORY": "someone/companion", "GITHUB_SHA": "abc"}
-    published = with_repository(CONFIG, environment)
-    assert published["repository"]["url"] == "https://github.com/someone/companion"
-    assert published["repository"]["branch"] == "abc"
-    assert published["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
-    assert published["html"]["use_repository_button"]
+    options = theme_options(environment)
+    assert options["repository_url"] == "https://github.com/someone/companion"
+    assert options["repository_branch"] == "abc"
+    assert options["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
+    assert options["use_repository_button"]
+    assert options["show_toc_level"] == 2
 
 
 def test_a_written_address_comes_first():
     config = CONFIG | {"repository": {"url": "https://example.org/a/b", "branch": "main"}}
-    published = with_repository(config, {"GITHUB_REPOSITORY": "someone/fork", "GITHUB_SHA": "abc"})
-    assert published["repository"] == config["repository"]
+    options = theme_options({"GITHUB_REPOSITORY": "someone/fork", "GITHUB_SHA": "abc"}, config)
+    assert options["repository_url"] == "https://example.org/a/b"
+    assert options["repository_branch"] == "main"
 
 
 def test_table_of_contents_is_read_whole():

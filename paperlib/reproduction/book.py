@@ -167,9 +167,13 @@ def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> d
         # The very commit: what opens is then what the page shows.
         repository["branch"] = environment.get("GITHUB_SHA", repository.get("branch", "main"))
     if repository.get("url"):
-        config["html"]["use_repository_button"] = True
-    else:
-        config["launch_buttons"]["binderhub_url"] = ""
+        # Jupyter Book would do this itself, did the book not set other options of the theme.
+        config["sphinx"]["config"]["html_theme_options"] |= {
+            "repository_url": repository["url"],
+            "repository_branch": repository["branch"],
+            "use_repository_button": True,
+            "launch_buttons": config["launch_buttons"],
+        }
     return config
 
 
