@@ -34,7 +34,7 @@ def connect(address: str) -> Client:
     Raises
     ------
     ValueError
-        If the package distributed is not installed, or no scheduler answers at the address within ten seconds.
+        If the package distributed is not installed, or no scheduler answers at the address within half a minute.
     """
     try:
         import distributed
@@ -45,7 +45,7 @@ def connect(address: str) -> Client:
     if address == LOCAL:
         return distributed.Client(threads_per_worker=1, dashboard_address=None)
     try:
-        return distributed.Client(address, timeout=10)
+        return distributed.Client(address, timeout=30)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"cluster: expected the address of a running Dask scheduler (tcp://HOST:PORT) or `{LOCAL}`, got {address!r}: {error}"
