@@ -172,7 +172,7 @@ def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
 
 
 def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
-    """The model with a mode, and its exact ln Z; with several units, up to their states that are on in part."""
+    """The model with a mode, and its exact ln Z, states in which only some of the new units are on included."""
     generator = seeded_generator(_SEED)
     half = torch.full((joined.num_visible,), 0.5, dtype=joined.dtype)
     towards = 6 * (2 * bernoulli(half, generator) - 1)
