@@ -1,8 +1,8 @@
 """What is computed: the same models, data and numbers of steps for everybody.
 
 Parameters are random, of a scale such that annealing in a hundred steps comes close to ln Z, so that the answers can be compared. The
-units of such a model change their states often, which costs this library more than a trained model does and the others nothing.
-Everything is float32.
+biases make units as decided as those of trained models: at a step one visible unit in seven changes its state and one hidden unit in
+three, where CD25(500) of MNIST has one in twelve and one in three. The library adds up only what has changed. Everything is float32.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ class Work:
         return replace(self, steps=min(self.steps, 4)) if self.task in ("AIS", "RAISE") else self
 
     def model(self, device: str = "cpu") -> RBM:
-        """An RBM whose pixels are mostly off, as in pictures of digits."""
+        """An RBM whose pixels are mostly off, as in pictures of digits, and whose hidden units are as decided as after training."""
         generator = seeded_generator(2008)
         weights = torch.randn(self.visible, self.hidden, generator=generator)
         scale = 1.5 / (self.visible + self.hidden) ** 0.5
-        visible_bias = torch.randn(self.visible, generator=generator) - 1.5
-        hidden_bias = torch.randn(self.hidden, generator=generator)
+        visible_bias = 2 * torch.randn(self.visible, generator=generator) - 3
+        hidden_bias = 3 * torch.randn(self.hidden, generator=generator)
         return RBM(scale * weights, visible_bias, hidden_bias).to(device)
 
     def images(self, device: str = "cpu") -> Tensor:
