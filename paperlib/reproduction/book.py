@@ -122,7 +122,7 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
         if cell.cell_type == "markdown":
             cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
-    box = _RUN_BOX.format(name=chapter, number=chapter[:2])
+    box = _RUN_BOX.format(name=chapter, number=chapter.split("-")[0])
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page
