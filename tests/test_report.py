@@ -3,6 +3,7 @@
 import math
 
 from paperlib.reproduction.published import load_published
+from paperlib.reproduction.records import load_result
 from paperlib.reproduction.report import VERDICTS, Report, counts, report_rows
 
 ROWS = report_rows()
@@ -29,6 +30,24 @@ def test_verdicts_follow_from_the_tolerances():
         )
         assert within == (row.verdict == "reproduced"), row.entry.id
         assert row.command.startswith("paperlib reproduce --profile paper --only ")
+
+
+def test_standard_errors_stand_beside_estimates():
+    errors = {row.entry.id: row.std_error for row in ROWS}
+    record = load_result("sm2008-table-1-full-size", "paper")
+    for entry in load_published():
+        source = entry.reproduced_by
+        if source is None or source.record != record["name"] or source.column != "test":
+            continue
+        (row,) = [row for row in record["rows"] if row["model"] == source.row]
+        low, high = row["interval_1_sigma"]
+        assert errors[entry.id] == (high - low) / 2 > 0
+    bounds = [row for row in ROWS if row.entry.reproduced_by and row.value is not None]
+    bounds = [row for row in bounds if row.entry.reproduced_by.column == "bound"]
+    assert len(bounds) >= 6
+    assert all(0 < row.std_error < 1 for row in bounds)
+    exact = [row for row in ROWS if row.entry.column == "exact" and row.value is not None]
+    assert all(row.std_error is None for row in exact)
 
 
 def test_page_holds_every_row_and_no_other_host():

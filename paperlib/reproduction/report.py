@@ -10,7 +10,13 @@ from typing import Any
 
 from paperlib.reproduction.published import Published, load_published
 from paperlib.reproduction.records import load_result
-from paperlib.reproduction.tables import difference, format_value, reproduced_value, verdict
+from paperlib.reproduction.tables import (
+    difference,
+    format_value,
+    reproduced_std_error,
+    reproduced_value,
+    verdict,
+)
 
 # In the order in which a reader wants them.
 VERDICTS = ("reproduced", "not reproduced", "not judged", "not run", "setting or remark")
@@ -26,6 +32,8 @@ class ReportRow:
         The number, its unit and what counts as reproduced.
     value : number, pair of numbers or None
         Ours.
+    std_error : float or None
+        Its Monte Carlo standard error.
     verdict : str
         One of `VERDICTS`.
     chapter, command, commit, utc : str or None
@@ -34,6 +42,7 @@ class ReportRow:
 
     entry: Published
     value: Any
+    std_error: float | None
     verdict: str
     chapter: str | None
     command: str | None
@@ -54,6 +63,7 @@ def report_rows() -> list[ReportRow]:
             ReportRow(
                 entry,
                 value,
+                reproduced_std_error(entry, record),
                 "setting or remark" if source is None else verdict(entry, value),
                 made.get("chapter"),
                 made.get("command"),
@@ -86,7 +96,7 @@ class Report:
                 "where",
                 "of what",
                 "published",
-                "ours",
+                "ours ± standard error",
                 "difference",
                 "verdict",
                 "chapter",
@@ -108,11 +118,12 @@ def _html_row(row: ReportRow) -> str:
     chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
     tolerance = entry.criterion.tolerance
     within = "" if tolerance is None else f" Tolerance {tolerance:g}{unit}."
+    error = "" if row.std_error is None else f" ± {format_value(row.std_error)}"
     cells = [
         html.escape(f"{paper}, {entry.where}"),
         html.escape(f"{entry.row}: {entry.column}"),
         html.escape(format_value(entry.printed) + unit),
-        html.escape(format_value(row.value)),
+        html.escape(format_value(row.value) + error),
         html.escape(format_value(difference(entry.printed, row.value))),
         f"<span title='{html.escape(entry.criterion.why + within, quote=True)}'>{row.verdict}</span>",
         chapter,

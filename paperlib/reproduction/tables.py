@@ -169,12 +169,36 @@ def model_table(model_ids: Sequence[str]) -> Table:
 
 def reproduced_value(entry: Published, record: Mapping[str, Any] | None) -> Any:
     """The number of a record that answers a published one; None if it was not computed."""
+    row = _answering_row(entry, record)
+    return None if row is None else row.get(entry.reproduced_by.column)
+
+
+def reproduced_std_error(entry: Published, record: Mapping[str, Any] | None) -> float | None:
+    """The Monte Carlo standard error of `reproduced_value`; None if it has none, or none that is finite.
+
+    It is a column of the record; for bounds, of which the 2008 paper prints three standard errors, a third of that column; for what hangs
+    on AIS's ln Z alone, half the width of its one-sigma interval.
+    """
+    row = _answering_row(entry, record)
+    if row is None:
+        return None
+    column = entry.reproduced_by.column
+    if f"{column}_error" in row:
+        return row[f"{column}_error"]
+    if column == "bound" and "error_bound" in row:
+        return row["error_bound"] / 3
+    if column in ("log_z", "test", "train") and "interval_1_sigma" in row:
+        low, high = row["interval_1_sigma"]
+        return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
+    return None
+
+
+def _answering_row(entry: Published, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if record is None or entry.reproduced_by is None:
         return None
-    for row in record["rows"]:
-        if row.get("model") == entry.reproduced_by.row:
-            return row.get(entry.reproduced_by.column)
-    return None
+    return next(
+        (row for row in record["rows"] if row.get("model") == entry.reproduced_by.row), None
+    )
 
 
 def verdict(entry: Published, value: Any) -> str:

@@ -212,3 +212,41 @@ def test_figures_stay_white_cards_in_the_dark(new_tab, name):
         }).map(image => image.alt)"""
     )
     assert dark == []
+
+
+PLAYERS = [
+    ("book/06-full-size-rbms", ".frame-player"),
+    ("book/02-markov-chains-and-gibbs-sampling", ".chain-player"),
+    ("book/11-inference-as-optimisation", ".trace-player"),
+]
+
+
+@pytest.mark.parametrize(("name", "player"), PLAYERS)
+def test_player_plays_and_pauses(new_tab, name, player):
+    tab = go(new_tab(), name)
+    player = tab.locator(player).first
+    button, slider = player.get_by_role("button").first, player.get_by_role("slider").last
+    button.click()
+    assert button.inner_text() == "Pause"
+    begun = slider.input_value()
+    handle = slider.element_handle()
+    tab.wait_for_function("([range, begun]) => range.value !== begun", arg=[handle, begun])
+    button.click()
+    assert button.inner_text() == "Play"
+    paused = slider.input_value()
+    tab.wait_for_timeout(500)
+    assert slider.input_value() == paused
+    assert tab.problems == []
+
+
+def test_report_is_filtered_by_verdict_and_words(new_tab):
+    tab = go(new_tab(), "book/13-reproduction-report")
+    report = tab.locator(".reproduction-report")
+    rows = report.locator("tbody tr:visible")
+    everything = rows.count()
+    report.locator("select").select_option("reproduced")
+    assert set(rows.evaluate_all("rows => rows.map(row => row.dataset.verdict)")) == {"reproduced"}
+    some = rows.count()
+    report.get_by_role("searchbox").fill("CD25")
+    assert 0 < rows.count() < some < everything
+    assert report.get_by_role("status").inner_text() == f"{rows.count()} of {everything} numbers"
