@@ -92,3 +92,11 @@ def require_count(name: str, value: object, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(f"{name}: expected a whole number of at least {minimum}, got {value!r}")
     return int(value)
+
+
+def require_enumerable(num_hidden: int, most: int) -> None:
+    """Raise unless the states of so many hidden units are few enough to be enumerated."""
+    if num_hidden > most:
+        raise ValueError(
+            f"model: expected at most {most} hidden units to enumerate, got {num_hidden}"
+        )

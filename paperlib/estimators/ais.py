@@ -14,10 +14,9 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.estimators.blocks import count_blocks, walk_in_blocks
+from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.estimators.estimate import (
     PartitionEstimate,
@@ -68,13 +67,8 @@ def ais(
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
-    with tqdm(
-        total=count_blocks(num_chains, path.num_visible) * (len(schedule) - 1),
-        desc=f"AIS, {num_chains} chains",
-        unit="step",
-        delay=2,
-        disable=None if progress is None else not progress,
-    ) as bar:
+    total = count_blocks(num_chains, path.num_visible) * (len(schedule) - 1)
+    with step_bar(total, f"AIS, {num_chains} chains", progress) as bar:
         result = run_all_chains(path, schedule, num_chains, generator, bar.update)
     return summarize(path, *result)
 

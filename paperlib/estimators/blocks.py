@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 import torch
+from tqdm import tqdm
 
 from paperlib.numerics import seeded_generator
 
@@ -21,6 +22,17 @@ Result = TypeVar("Result")
 # interpreter is most of the work, and, since it runs one thread at a time, more threads would only wait for each other.
 _WIDE = 128
 _WIDE_CHAINS, _NARROW_CHAINS = 100, 500
+
+
+def step_bar(total: int, description: str, progress: bool | None) -> tqdm:
+    """A progress bar over steps; `progress` None: where standard error is a terminal and it takes more than two seconds."""
+    return tqdm(
+        total=total,
+        desc=description,
+        unit="step",
+        delay=2,
+        disable=None if progress is None else not progress,
+    )
 
 
 class _StoppedError(Exception):

@@ -27,10 +27,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from paperlib.annealing import ReversiblePath, check_betas
-from paperlib.estimators.blocks import count_blocks, walk_in_blocks
+from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape
@@ -128,15 +127,12 @@ def raise_log_prob(
     require_shape("v", v, [None, path.num_visible])
     require_binary("v", v)
     generator = resolve_generator(generator, path.device)
-    with tqdm(
-        total=count_blocks(len(v) * num_chains, path.num_visible)
+    total = (
+        count_blocks(len(v) * num_chains, path.num_visible)
         * (len(schedule) - 1)
-        * path.reverse_passes,
-        desc=f"RAISE, {len(v)} vectors",
-        unit="step",
-        delay=2,
-        disable=None if progress is None else not progress,
-    ) as bar:
+        * path.reverse_passes
+    )
+    with step_bar(total, f"RAISE, {len(v)} vectors", progress) as bar:
         log_weights = run_all_reverse_chains(path, v, schedule, num_chains, generator, bar.update)
     return summarize_reverse(log_weights)
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from paperlib import __version__, storage
 from paperlib.annealing import BaseRatePath, RBMPairPath, check_betas
 from paperlib.estimators.ais import run_chains, summarize
+from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import (
     ReverseEstimate,
@@ -218,13 +218,8 @@ def _computed_once(
     names = [storage.sha256(identity.encode()) for identity in identities]
     files = [Path(folder) / f"{name}.safetensors" for name in names]
     shards: dict[int, dict[str, Tensor]] = {}
-    with tqdm(
-        total=len(names) * steps,
-        desc=description,
-        unit="step",
-        delay=2,
-        disable=None if progress is None else not progress,
-    ) as bar:
+    total = len(names) * steps
+    with step_bar(total, description, progress) as bar:
         for number, (name, file) in enumerate(zip(names, files, strict=True)):
             if file.is_file():
                 shards[number] = _read_shard(file)

@@ -17,6 +17,7 @@ from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplu
 from paperlib.validation import (
     as_float_tensor,
     require_count,
+    require_enumerable,
     require_finite,
     require_shape,
     require_width,
@@ -83,10 +84,7 @@ class SigmoidBeliefNet:
         ValueError
             If there are more than 12 hidden units, or the shape does not fit.
         """
-        if self.num_hidden > _MAX_ENUMERATED_UNITS:
-            raise ValueError(
-                f"model: expected at most {_MAX_ENUMERATED_UNITS} hidden units to enumerate, got {self.num_hidden}"
-            )
+        require_enumerable(self.num_hidden, _MAX_ENUMERATED_UNITS)
         require_shape("v", v, [None, self.num_visible])
         states = all_states(self.num_hidden).to(self.weights)
         logits = states @ self.weights.T + self.visible_bias

@@ -25,6 +25,7 @@ from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplu
 from paperlib.validation import (
     as_float_tensor,
     require_count,
+    require_enumerable,
     require_finite,
     require_shape,
     require_width,
@@ -103,10 +104,7 @@ class BinarySparseCoding:
         ValueError
             If there are more than 16 hidden units.
         """
-        if self.num_hidden > _MAX_ENUMERATED_UNITS:
-            raise ValueError(
-                f"model: expected at most {_MAX_ENUMERATED_UNITS} hidden units to enumerate, got {self.num_hidden}"
-            )
+        require_enumerable(self.num_hidden, _MAX_ENUMERATED_UNITS)
         states = all_states(self.num_hidden).to(self.weights)
         return self.log_joint(v[..., None, :], states)
 
