@@ -30,7 +30,7 @@ _COST_OF_A_ROW = 4
 _FEWEST_COLUMNS = 128
 
 # For every product of a batch of chains the last states and their sums, int32 [chains, m].
-Memory = dict["BinaryProduct", tuple[Tensor, Tensor]]
+Memory = dict["BinaryProduct", tuple[np.ndarray, np.ndarray]]
 
 
 class BinaryProduct:
@@ -67,7 +67,7 @@ class BinaryProduct:
             upper = (fixed + 128) >> 8
             lower = fixed - 256 * upper
             self._pieces = torch.cat([upper, lower], 1).to(torch.int8)
-            self._fixed = fixed.to(torch.int16)
+            self._fixed = fixed.to(torch.int16).numpy()
 
     def __call__(
         self, states: Tensor, factor: float, offset: Tensor, memory: Memory | None = None
@@ -80,34 +80,34 @@ class BinaryProduct:
             return torch.addmm(offset, states.to(self._matrix.dtype), self._matrix, alpha=factor)
         from paperlib import fused
 
-        states = states.contiguous()
+        bits = states.contiguous().numpy()
         last = memory.get(self) if memory is not None else None
-        sums = self._sums(states, last)
+        sums = self._sums(bits, last)
         if memory is not None:
-            memory[self] = states, sums
-        product = torch.empty(sums.shape)
+            memory[self] = bits, sums
+        # numpy's arrays here and in `_sums`: for small models the price of torch's is felt
+        product = np.empty(sums.shape, np.float32)
         factor = np.float32(factor * self._scale)
-        fused.scale_sums(sums.numpy(), factor, offset.contiguous().numpy(), product.numpy())
-        return product
+        fused.scale_sums(sums, factor, offset.contiguous().numpy(), product)
+        return torch.from_numpy(product)
 
-    def _sums(self, states: Tensor, last: tuple[Tensor, Tensor] | None) -> Tensor:
-        """`states @ matrix` in units of the scale, int32 [chains, m]."""
+    def _sums(self, states: np.ndarray, last: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
+        """`states @ matrix` in units of the scale, int32 [chains, m]; the `last` sums may be overwritten."""
         from paperlib import fused
 
         if last is not None and self._fixed.shape[1] >= _FEWEST_COLUMNS:
             last_states, last_sums = last
-            changed = np.flatnonzero(states.numpy() != last_states.numpy())
-            if changed.size * _COST_OF_A_ROW < states.numel():
-                sums = last_sums.clone()
-                fused.add_changed_rows(self._fixed.numpy(), states.numpy(), changed, sums.numpy())
-                return sums
-        pieces = torch._int_mm(states.view(torch.int8), self._pieces)
-        sums = torch.empty(len(states), self._matrix.shape[1], dtype=torch.int32)
-        fused.join_pieces(pieces.numpy(), sums.numpy())
+            changed = np.flatnonzero(states != last_states)
+            if changed.size * _COST_OF_A_ROW < states.size:
+                fused.add_changed_rows(self._fixed, states, changed, last_sums)
+                return last_sums
+        pieces = torch._int_mm(torch.from_numpy(states.view(np.int8)), self._pieces)
+        sums = np.empty((len(states), self._fixed.shape[1]), np.int32)
+        fused.join_pieces(pieces.numpy(), sums)
         return sums
 
     def matrix(self) -> Tensor:
         """What is really multiplied, [n, m]."""
         if not self.rounded:
             return self._matrix
-        return (self._fixed.double() * self._scale).to(self._matrix.dtype)
+        return (torch.from_numpy(self._fixed).double() * self._scale).to(self._matrix.dtype)

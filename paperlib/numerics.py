@@ -64,7 +64,7 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
 
 def can_fuse(tensor: Tensor) -> bool:
     """Whether `paperlib.fused` takes this tensor. It is imported only then: compiling takes a second, which float64 never needs."""
-    return tensor.dtype == torch.float32 and tensor.device.type == "cpu"
+    return tensor.is_cpu and tensor.dtype == torch.float32
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:
@@ -73,9 +73,9 @@ def sum_where(states: Tensor, values: Tensor) -> Tensor:
         return (states.to(values.dtype) @ values).double()
     from paperlib import fused
 
-    total = torch.empty(len(states), dtype=torch.float64)
-    fused.sum_where(states.contiguous().numpy(), values.contiguous().numpy(), total.numpy())
-    return total
+    total = np.empty(len(states))
+    fused.sum_where(states.contiguous().numpy(), values.contiguous().numpy(), total)
+    return torch.from_numpy(total)
 
 
 def all_states(width: int) -> Tensor:
@@ -118,15 +118,15 @@ def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: floa
     from paperlib import fused
 
     key = torch.randint(2**63 - 1, (), generator=generator).item()
-    bits = torch.empty(logits.shape, dtype=torch.bool)
+    bits = np.empty(logits.shape, bool)
     fused.draw_bits(
-        logits.contiguous().view(-1).numpy(),
+        logits.contiguous().numpy().reshape(-1),
         np.float32(factor),
         np.uint32(key & 0xFFFFFFFF),
         np.uint32(key >> 32),
-        bits.view(-1).numpy(),
+        bits.reshape(-1),
     )
-    return bits
+    return torch.from_numpy(bits)
 
 
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
