@@ -130,14 +130,19 @@ def check_mean_weights(path, v, truth, betas, chains, seed):
     assert (weights.log().mean(1) < truth.log()).all()
 
 
+@pytest.mark.parametrize("hidden_bias", [None, [-1.2, 0.7]], ids=["h2 uniform", "h2 base rates"])
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["uniform", "base rates"])
 @pytest.mark.parametrize("steps", [1, 2, 6])
-def test_raise_for_dbms(bias, steps):
+def test_raise_for_dbms(hidden_bias, bias, steps):
     """Algorithm 3: the mean weight is p_ann(v), h2 summed out of the joint annealing model."""
     betas = uniform_betas(steps)
-    start = torch.cat([torch.zeros(3).double() if bias is None else bias, torch.zeros(2).double()])
+    start = torch.zeros(5).double()
+    if bias is not None:
+        start[:3] = bias
+    if hidden_bias is not None:
+        start[3:] = torch.tensor(hidden_bias)
     truth = annealing_model(DBM_.joint_rbm, start, betas).view(8, 4).sum(1)
-    check_mean_weights(DBMPath(DBM_, bias), V, truth, betas, 20_000, steps)
+    check_mean_weights(DBMPath(DBM_, bias, hidden_bias), V, truth, betas, 20_000, steps)
 
 
 DBNS = [
@@ -217,6 +222,8 @@ def test_files(tmp_path):
         (lambda: DBM_.log_unnormalized(V[:, :2]), r"v: expected shape \[any, 3\]"),
         (lambda: DBM_.mean_field(V, max_updates=0), "max_updates: expected a whole number"),
         (lambda: DBMPath(DBM_, torch.zeros(5)), r"visible_bias: expected shape \[3\]"),
+        (lambda: DBMPath(DBM_, None, torch.zeros(3)), r"hidden_bias_2: expected shape \[2\]"),
+        (lambda: DBMPath(DBM_, None, [0.0, math.nan]), "hidden_bias_2: expected finite"),
         (lambda: raise_log_prob(DBMPath(DBM_), all_states(5), [0, 1], 1), r"v: expected shape \[any, 3\]"),
         (lambda: raise_log_prob(DBNPath(DBNS[0]), all_states(4), [0, 1], 1), r"v: expected shape \[any, 3\]"),
     ],

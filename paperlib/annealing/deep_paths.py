@@ -21,7 +21,7 @@ from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob, draw_bits_of_logits
-from paperlib.validation import as_float_tensor, require_shape
+from paperlib.validation import as_float_tensor, require_finite, require_shape
 
 
 class DBMPath(BaseRatePath):
@@ -34,23 +34,33 @@ class DBMPath(BaseRatePath):
     dbm : DBM
         The target.
     visible_bias : array or Tensor, shape [D], optional
-        Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start. The units of h2
-        start uniform in either case.
+        Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
+    hidden_bias_2 : array or Tensor, shape [M_2], optional
+        Biases of h2 at the start, for instance `base_rate_bias` of its mean-field means for the training images. None: zero.
+        Where most units of h2 are off most of the time, half of them on is a start as bad as half of the pixels on.
 
     Raises
     ------
     ValueError
-        If `visible_bias` has another length or holds NaN or infinite values.
+        If `visible_bias` or `hidden_bias_2` has another length or holds NaN or infinite values.
     """
 
     reverse_passes = 2
 
-    def __init__(self, dbm: DBM, visible_bias: object | None = None) -> None:
-        if visible_bias is not None:
-            visible = as_float_tensor("visible_bias", visible_bias, dbm.dtype).to(dbm.device)
-            require_shape("visible_bias", visible, [dbm.num_visible])
-            visible_bias = torch.cat([visible, torch.zeros_like(dbm.hidden_bias_2)])
-        super().__init__(dbm.joint_rbm, visible_bias)
+    def __init__(
+        self, dbm: DBM, visible_bias: object | None = None, hidden_bias_2: object | None = None
+    ) -> None:
+        parts = []
+        for name, given, own in (
+            ("visible_bias", visible_bias, dbm.visible_bias),
+            ("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2),
+        ):
+            zero = torch.zeros_like(own)
+            bias = zero if given is None else as_float_tensor(name, given, dbm.dtype).to(dbm.device)
+            require_shape(name, bias, [len(own)])
+            require_finite(name, bias)
+            parts.append(bias)
+        super().__init__(dbm.joint_rbm, torch.cat(parts))
         self._dbm = dbm
         self._to_h2 = self._to_visible(slice(None), slice(dbm.num_visible, None))
 
