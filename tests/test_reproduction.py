@@ -14,7 +14,7 @@ import nbformat
 import pytest
 import torch
 
-from paperlib.reproduction import ReproductionError, runner, tables
+from paperlib.reproduction import SETTINGS, ReproductionError, runner, tables
 from paperlib.reproduction.profiles import get_profile
 from paperlib.reproduction.published import Criterion, Published, ReproducedBy
 from paperlib.reproduction.records import Column, Run, differences, read_record
@@ -265,6 +265,22 @@ def test_results_of_other_settings_do_not_replace_those_of_the_book(checkout, mo
         (done,) = runner.execute_chapters([chapter], "digits", parameters, report=lambda line: None)
         printed.append(nbformat.read(done, as_version=4).cells[-1].outputs[0].text.strip())
     assert printed == ["None", str(checkout / "_build" / "figures")]
+
+
+def test_record_names_the_settings_that_made_it(checkout, tmp_path, monkeypatch):
+    chapter = checkout / "book" / "01-one.ipynb"
+    monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))
+    save = """
+from paperlib.reproduction.profiles import get_profile
+from paperlib.reproduction.records import Column, Run
+record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")}, [{"a": 1}])
+print(record["provenance"]["command"])"""
+    nbformat.write(notebook(save), chapter)
+    for settings, expected in (({}, ""), ({"seed": 2}, " --set seed=2")):
+        done = nbformat.read(runner.execute_chapter(chapter, "digits", settings), as_version=4)
+        printed = done.cells[-1].outputs[0].text.strip()
+        assert printed == f"paperlib reproduce --profile digits --only 01-one{expected}"
+    assert SETTINGS not in os.environ
 
 
 def test_failing_cell_is_named_and_earlier_output_kept(checkout):

@@ -3,3 +3,7 @@
 
 class ReproductionError(Exception):
     """A chapter's cell failed or the book could not be built; the message says which and why."""
+
+
+# A variable with the options of `paperlib reproduce` that changed the running chapter's parameters.
+SETTINGS = "PAPERLIB_SETTINGS"

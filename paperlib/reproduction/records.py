@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from paperlib import storage
+from paperlib.reproduction import SETTINGS
 from paperlib.reproduction.recipes import RECIPES, Model, binary_images
 
 if TYPE_CHECKING:
@@ -156,8 +157,9 @@ class Run:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
         datasets.add(self._profile.dataset)
+        command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         return {
-            "command": f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}",
+            "command": f"{command} {os.environ.get(SETTINGS, '')}".rstrip(),
             "chapter": self._chapter,
             "seed": self._seed,
             "commit": self._commit,
