@@ -11,6 +11,7 @@ from paperlib.estimators import exact_log_z
 from paperlib.learning import (
     ContrastiveDivergence,
     DeepBoltzmannLearning,
+    deep_boltzmann,
     pretrain_dbm,
     train_dbm,
     train_rbm,
@@ -118,6 +119,33 @@ def test_first_updates_are_mean_field_minus_chains():
         torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
 
+def test_centred_gradient_is_that_of_the_model_with_offsets():
+    """Steepest ascent in the parameters of centred units, written in the plain ones: J J' times the plain gradient."""
+    generator = seeded_generator(1)
+    positive, negative = (
+        tuple(torch.rand(5, n, dtype=torch.float64, generator=generator) for n in (4, 3, 2))
+        for _ in range(2)
+    )
+    mu, nu, xi = (layer.mean(0) for layer in positive)
+    plain = deep_boltzmann._gradient(positive, negative)
+    shapes, sizes = [g.shape for g in plain], [g.numel() for g in plain]
+
+    def to_plain(centred):
+        w1, w2, b, a1, a2 = (
+            part.view(shape) for part, shape in zip(centred.split(sizes), shapes, strict=True)
+        )
+        # -E = (v - mu)' W1 (h1 - nu) + (h1 - nu)' W2 (h2 - xi) + biases, multiplied out
+        biases = b - w1 @ nu, a1 - w1.T @ mu - w2 @ xi, a2 - w2.T @ nu
+        return torch.cat([w1.flatten(), w2.flatten(), *biases])
+
+    jacobian = torch.autograd.functional.jacobian(
+        to_plain, torch.zeros(sum(sizes), dtype=torch.float64)
+    )
+    expected = jacobian @ jacobian.T @ torch.cat([g.flatten() for g in plain])
+    ours = deep_boltzmann._centred_gradient(positive, negative)
+    torch.testing.assert_close(torch.cat([g.flatten() for g in ours]), expected, rtol=0, atol=1e-14)
+
+
 def test_resumed_training_ends_with_the_identical_result(tmp_path):
     whole = train()
     path = tmp_path / "checkpoint.safetensors"
@@ -147,11 +175,12 @@ def log_likelihood(dbm):
     return joint.logsumexp(1).mean().item() - exact_log_z(dbm.joint_rbm)
 
 
-def test_it_learns():
+@pytest.mark.parametrize("centred", [False, True])
+def test_it_learns(centred):
     recipe = DeepBoltzmannLearning(
         ContrastiveDivergence(4, epochs=100, batch_size=10, learning_rate=0.2, weight_cost=0),
         ContrastiveDivergence(3, epochs=100, batch_size=10, learning_rate=0.2, weight_cost=0),
-        epochs=1_500, chains=50, batch_size=10, learning_rate=0.1, weight_cost=0,
+        epochs=1_500, chains=50, batch_size=10, learning_rate=0.1, weight_cost=0, centred=centred,
     )  # fmt: skip
     before = pretrain_dbm(DATA, recipe, 0, dtype=torch.float64, progress=False)
     after = train(recipe)

@@ -7,6 +7,10 @@ that go on from one update to the next (PCD). It is therefore the gradient of th
 Pre-training learns the two layers as RBMs whose inputs are doubled where, in the DBM, a layer hears from both sides: h1 from
 v and from h2. Without it, learning the joint model from small random weights rarely leaves the place where h2 does nothing.
 
+The units of a layer act together on the next one: an update by the plain gradient moves the input of all of them alike, by more the
+more units there are, and in wide layers such swings switch h2 off for good. The gradient for centred units (Montavon & Müller
+2012), whose biases take back what a change of the weights does to the average input, does not. It climbs the same bound.
+
 If unsure: the defaults, which are close to what the authors published elsewhere. Served chapter: 10-deep-boltzmann-machines.
 """
 
@@ -33,6 +37,9 @@ from paperlib.models import DBM
 from paperlib.numerics import bernoulli, seeded_generator
 from paperlib.validation import require_binary, require_count, require_shape
 
+# States of v, h1 and h2, each [cases, units].
+Layers = tuple[Tensor, Tensor, Tensor]
+
 _TENSORS = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
 
 
@@ -58,6 +65,8 @@ class DeepBoltzmannLearning:
         At the first update; it falls linearly to zero at the last one.
     momentum : float
         Share of the last step in the next.
+    centred : bool
+        Whether to follow the gradient for centred units, which wide layers need.
     """
 
     pretraining_1: ContrastiveDivergence
@@ -70,6 +79,7 @@ class DeepBoltzmannLearning:
     learning_rate: float = 0.005
     weight_cost: float = 0.0002
     momentum: float = 0.5
+    centred: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "chains", "gibbs_steps", "mean_field_updates", "batch_size"):
@@ -90,6 +100,7 @@ class DeepBoltzmannLearning:
             f"{self.pretraining_1.num_hidden:,} and {self.pretraining_2.num_hidden:,} hidden, pre-trained for "
             f"{self.pretraining_1.epochs} and {self.pretraining_2.epochs} epochs of CD, then {self.epochs} epochs of "
             f"mean field and PCD, {self.chains} chains of {self.gibbs_steps} steps, rate {self.learning_rate:g} to 0"
+            + (", centred" if self.centred else "")
         )
 
 
@@ -231,9 +242,7 @@ def _update(
     # h1 by its probabilities, which have less noise than a draw
     negative = v, joint.hidden_probs(state.chains), h2
 
-    gradients = _statistics(*positive)
-    for gradient, expected in zip(gradients, _statistics(*negative), strict=True):
-        gradient -= expected
+    gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
     for parameter, velocity, gradient in zip(
         state.parameters, state.velocities, gradients, strict=True
     ):
@@ -243,7 +252,32 @@ def _update(
         parameter.add_(velocity)
 
 
-def _statistics(v: Tensor, h1: Tensor, h2: Tensor) -> list[Tensor]:
-    """Averages of v h1', h1 h2', v, h1 and h2 over a batch."""
-    count = len(v)
-    return [v.T @ h1 / count, h1.T @ h2 / count, v.mean(0), h1.mean(0), h2.mean(0)]
+def _gradient(positive: Layers, negative: Layers) -> list[Tensor]:
+    """Averages of v h1', h1 h2', v, h1 and h2 under the posterior less those under the model."""
+    weights = [
+        positive[i].T @ positive[i + 1] / len(positive[i])
+        - negative[i].T @ negative[i + 1] / len(negative[i])
+        for i in (0, 1)
+    ]
+    return weights + [
+        up.mean(0) - down.mean(0) for up, down in zip(positive, negative, strict=True)
+    ]
+
+
+def _centred_gradient(positive: Layers, negative: Layers) -> list[Tensor]:
+    """The same with every unit's state counted from a fixed offset, its average under the posterior.
+
+    In terms of the plain parameters: where the weights change, the biases change against it by the offsets of the other side.
+    """
+    offsets = [layer.mean(0) for layer in positive]
+    weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(
+        tuple(layer - offset for layer, offset in zip(positive, offsets, strict=True)),
+        tuple(layer - offset for layer, offset in zip(negative, offsets, strict=True)),
+    )
+    return [
+        weights_1,
+        weights_2,
+        visible - weights_1 @ offsets[1],
+        hidden_1 - weights_1.T @ offsets[0] - weights_2 @ offsets[2],
+        hidden_2 - weights_2.T @ offsets[1],
+    ]
