@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState
+from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, start_bias
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob, draw_bits_of_logits
-from paperlib.validation import as_float_tensor, require_finite, require_shape
 
 
 class DBMPath(BaseRatePath):
@@ -50,17 +49,9 @@ class DBMPath(BaseRatePath):
     def __init__(
         self, dbm: DBM, visible_bias: object | None = None, hidden_bias_2: object | None = None
     ) -> None:
-        parts = []
-        for name, given, own in (
-            ("visible_bias", visible_bias, dbm.visible_bias),
-            ("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2),
-        ):
-            zero = torch.zeros_like(own)
-            bias = zero if given is None else as_float_tensor(name, given, dbm.dtype).to(dbm.device)
-            require_shape(name, bias, [len(own)])
-            require_finite(name, bias)
-            parts.append(bias)
-        super().__init__(dbm.joint_rbm, torch.cat(parts))
+        visible = start_bias("visible_bias", visible_bias, dbm.visible_bias)
+        hidden = start_bias("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
+        super().__init__(dbm.joint_rbm, torch.cat([visible, hidden]))
         self._dbm = dbm
         self._to_h2 = self._to_visible(slice(None), slice(dbm.num_visible, None))
 

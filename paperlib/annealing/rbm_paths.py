@@ -192,6 +192,22 @@ class _RBMInterpolation:
         return state.v.to(self.dtype)
 
 
+def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
+    """Biases of a start in type, shape and place of the target's; None: zero.
+
+    Raises
+    ------
+    ValueError
+        If those given have another length or hold NaN or infinite values; `name` is the argument to blame.
+    """
+    if given is None:
+        return torch.zeros_like(target)
+    bias = as_float_tensor(name, given, target.dtype).to(target.device)
+    require_shape(name, bias, [len(target)])
+    require_finite(name, bias)
+    return bias
+
+
 class BaseRatePath(_RBMInterpolation):
     """From independent pixels to an RBM (Salakhutdinov & Murray 2008, section 3.3).
 
@@ -212,12 +228,7 @@ class BaseRatePath(_RBMInterpolation):
     """
 
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
-        if visible_bias is None:
-            bias = torch.zeros_like(rbm.visible_bias)
-        else:
-            bias = as_float_tensor("visible_bias", visible_bias, rbm.dtype).to(rbm.device)
-            require_shape("visible_bias", bias, [rbm.num_visible])
-            require_finite("visible_bias", bias)
+        bias = start_bias("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
         self.target = rbm
         self.uniform_start = bool((bias == 0).all())
