@@ -277,8 +277,8 @@ record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")
 print(record["provenance"]["command"])"""
     nbformat.write(notebook(save), chapter)
     for settings, expected in (({}, ""), ({"seed": 2}, " --set seed=2")):
-        done = nbformat.read(runner.execute_chapter(chapter, "digits", settings), as_version=4)
-        printed = done.cells[-1].outputs[0].text.strip()
+        (path,) = runner.execute_chapters([chapter], "digits", settings, report=lambda line: None)
+        printed = nbformat.read(path, as_version=4).cells[-1].outputs[0].text.strip()
         assert printed == f"paperlib reproduce --profile digits --only 01-one{expected}"
     assert SETTINGS not in os.environ
 

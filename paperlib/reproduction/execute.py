@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from paperlib.reproduction import ReproductionError
+from paperlib.reproduction import SETTINGS, ReproductionError
 from paperlib.reproduction.runner import execute_chapter
 
 
@@ -26,6 +26,8 @@ if __name__ == "__main__":
     # Where Ctrl-C was ignored, as in a background job, it is not for this process.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chapter, profile, *settings = sys.argv[1:]
+    # for the kernel, which inherits it
+    os.environ[SETTINGS] = " ".join(f"--set {item}" for item in settings)
     parameters = {
         name: ast.literal_eval(value)
         for name, _, value in (item.partition("=") for item in settings)

@@ -12,9 +12,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from paperlib import cluster, storage
-from paperlib.reproduction import SETTINGS, ReproductionError
+from paperlib.reproduction import ReproductionError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -129,20 +128,6 @@ def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.Noteb
     return joined
 
 
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """A variable for the processes that are started meanwhile, a chapter's kernel among them."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
-
-
 def execute_chapter(
     chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
 ) -> Path:
@@ -164,8 +149,7 @@ def execute_chapter(
     failed = target.with_suffix(".failed.ipynb")
     target.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
-    settings = " ".join(f"--set {name}={value!r}" for name, value in parameters.items())
-    with storage.atomic_path(target) as temporary, _environment(SETTINGS, settings):
+    with storage.atomic_path(target) as temporary:
         try:
             papermill.execute_notebook(
                 str(chapter),
