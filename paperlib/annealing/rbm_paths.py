@@ -193,12 +193,25 @@ class _RBMInterpolation:
 
 
 def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
-    """Biases of a start in type, shape and place of the target's; None: zero.
+    """Biases at which a path starts, in the type and on the device of those at which it ends.
+
+    Parameters
+    ----------
+    name : str
+        The argument to blame.
+    given : array-like of shape [n], optional
+        Biases of the start; None: zero, the uniform distribution.
+    target : Tensor of shape [n]
+        Biases of the end.
+
+    Returns
+    -------
+    Tensor of shape [n]
 
     Raises
     ------
     ValueError
-        If those given have another length or hold NaN or infinite values; `name` is the argument to blame.
+        If those given have another length or hold NaN or infinite values.
     """
     if given is None:
         return torch.zeros_like(target)
