@@ -13,7 +13,8 @@ from enumeration import (
     transition_matrix,
 )
 
-from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, uniform_betas
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
+from paperlib.datasets import base_rate_bias
 from paperlib.estimators import ais, exact_log_z, raise_log_prob
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
@@ -189,6 +190,36 @@ def test_ais_for_deep_paths():
     assert abs(math.expm1(top.log_z - log_z(DBNS[0].top))) < 4 * top.relative_std
 
 
+def test_base_rate_paths():
+    """At the start each unit is on as often as for the training images, with the smoothing of `base_rate_bias`."""
+    train = V[[0, 1, 1, 5, 7]].repeat(10_000, 1)
+    rbm, dbn = random_rbm(3, 4, 12), DBNS[0]
+    assert type(base_rate_path(rbm, train)) is BaseRatePath
+    assert (
+        base_rate_path(rbm, train).checksum() == BaseRatePath(rbm, base_rate_bias(train)).checksum()
+    )
+    h2 = torch.sigmoid(DBM_.mean_field(train[:5]).logits_2).mean(0)
+    h1 = dbn.directed[0].hidden_probs(train[:5]).mean(0)
+    for model, kind, rates in (
+        (DBM_, DBMPath, torch.cat([train.mean(0), h2])),
+        (dbn, DBNPath, h1),
+    ):
+        path = base_rate_path(model, train, seeded_generator(1))
+        assert type(path) is kind
+        drawn = path.sample_start(100_000, seeded_generator(2)).v.double().mean(0)
+        # 5,000 images of 5 kinds, draws, biases rounded by up to 0.005: together below 0.02
+        torch.testing.assert_close(drawn, (rates + 0.05) / 1.05, rtol=0, atol=0.02)
+
+
+def test_a_unit_that_is_always_on_may_be_off_at_the_start():
+    hidden = torch.tensor([[50.0, -50.0], [50.0, -50.0], [50.0, -50.0]], dtype=torch.float64)
+    always = RBM(hidden, torch.zeros(3).double(), torch.tensor([50.0, -50.0]).double())
+    path = base_rate_path(DBN([always, random_rbm(2, 2, 1)]), V, seeded_generator(1))
+    rates = path.sample_start(1_000_000, seeded_generator(2)).v.double().mean(0)
+    assert 0.9998 < rates[0] < 1
+    assert rates[1] == pytest.approx(0.05 / 1.05, abs=0.002)
+
+
 def test_one_layer_is_ordinary_raise():
     rbm = random_rbm(3, 4, 12)
     betas = uniform_betas(5)
@@ -224,6 +255,10 @@ def test_files(tmp_path):
         (lambda: DBMPath(DBM_, torch.zeros(5)), r"visible_bias: expected shape \[3\]"),
         (lambda: DBMPath(DBM_, None, torch.zeros(3)), r"hidden_bias_2: expected shape \[2\]"),
         (lambda: DBMPath(DBM_, None, [0.0, math.nan]), "hidden_bias_2: expected finite"),
+        (lambda: base_rate_path(BaseRatePath(DBNS[0].top), V), "model: expected an RBM, DBM or DBN, got BaseRatePath"),
+        (lambda: base_rate_path(DBM_, V[:, :2]), r"train: expected shape \[any, 3\]"),
+        (lambda: base_rate_path(DBM_, V * 2), r"train: expected values in \[0, 1\]"),
+        (lambda: base_rate_path(DBM_, V, 5), "generator: expected a torch.Generator"),
         (lambda: raise_log_prob(DBMPath(DBM_), all_states(5), [0, 1], 1), r"v: expected shape \[any, 3\]"),
         (lambda: raise_log_prob(DBNPath(DBNS[0]), all_states(4), [0, 1], 1), r"v: expected shape \[any, 3\]"),
     ],

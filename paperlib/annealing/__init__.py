@@ -1,9 +1,10 @@
 """Annealing paths: from a distribution that can be sampled to a model, one beta at a time, and schedules of beta.
 
-If unsure: `BaseRatePath(rbm, base_rate_bias(train))` with `salakhutdinov_murray_betas()`. The uniform start
+If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. The uniform start
 (`visible_bias=None`) needs no data and is the classic way to a wrong answer.
 """
 
+from paperlib.annealing.base_rates import base_rate_path
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
 from paperlib.annealing.path import AnnealingPath, ReversiblePath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
@@ -16,6 +17,7 @@ __all__ = [
     "DBNPath",
     "RBMPairPath",
     "ReversiblePath",
+    "base_rate_path",
     "check_betas",
     "salakhutdinov_murray_betas",
     "uniform_betas",

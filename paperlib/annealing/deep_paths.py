@@ -35,7 +35,7 @@ class DBMPath(BaseRatePath):
     visible_bias : array or Tensor, shape [D], optional
         Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
     hidden_bias_2 : array or Tensor, shape [M_2], optional
-        Biases of h2 at the start, for instance `base_rate_bias` of its mean-field means for the training images. None: zero.
+        Biases of h2 at the start; `base_rate_path` finds good ones. None: zero.
         Where most units of h2 are off most of the time, half of them on is a start as bad as half of the pixels on.
 
     Raises
@@ -70,10 +70,10 @@ class DBMPath(BaseRatePath):
         """The heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
         v = v.to(self.device, torch.bool)
-        start_bias = self._visible_bias_a
-        h2 = draw_bits_of_logits(start_bias[width:].expand(len(v), -1), generator)
+        bias = self._visible_bias_a
+        h2 = draw_bits_of_logits(bias[width:].expand(len(v), -1), generator)
         state = self.state_at(torch.cat([v, h2], 1))
-        log_weights = bernoulli_log_prob(v.double(), start_bias[:width].double())
+        log_weights = bernoulli_log_prob(v.double(), bias[:width].double())
         for beta_from, beta_to in pairwise(schedule):
             state = self._clamped_transition(state, beta_from, generator)
             log_weights += self.log_ratio(state, beta_from, beta_to)
@@ -101,8 +101,8 @@ class DBNPath(BaseRatePath):
     dbn : DBN
         The target.
     visible_bias : array or Tensor, shape [M_{L-1}], optional
-        Biases of the start, for instance `base_rate_bias(dbn.recognize(train, generator)[-1])`. None: zero, the uniform
-        start, which is all that the RAISE paper has for DBNs.
+        Biases of the start; `base_rate_path` finds good ones. None: zero, the uniform start, which is all that the RAISE paper
+        has for DBNs.
 
     Raises
     ------
