@@ -51,6 +51,17 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
         raise ValueError(f"{name}: expected shape {expected}, got {list(tensor.shape)}")
 
 
+def parameter(
+    name: str, value: object, shape: Sequence[int | None], like: Tensor | None = None
+) -> Tensor:
+    """A model's parameter: finite, of this shape, in the type and on the device of the tensor `like` if one is given."""
+    tensor = as_float_tensor(name, value, None if like is None else like.dtype)
+    tensor = tensor if like is None else tensor.to(like.device)
+    require_shape(name, tensor, shape)
+    require_finite(name, tensor)
+    return tensor
+
+
 def require_width(name: str, tensor: Tensor, width: int) -> None:
     """Raise unless the last dimension of `tensor` is `width`."""
     if tensor.ndim == 0 or tensor.shape[-1] != width:

@@ -35,9 +35,9 @@ from paperlib.numerics import (
 )
 from paperlib.validation import (
     as_float_tensor,
+    parameter,
     require_binary,
     require_count,
-    require_finite,
     require_shape,
 )
 
@@ -213,12 +213,9 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
     ValueError
         If those given have another length or hold NaN or infinite values.
     """
-    if given is None:
-        return torch.zeros_like(target)
-    bias = as_float_tensor(name, given, target.dtype).to(target.device)
-    require_shape(name, bias, [len(target)])
-    require_finite(name, bias)
-    return bias
+    return (
+        torch.zeros_like(target) if given is None else parameter(name, given, target.shape, target)
+    )
 
 
 class BaseRatePath(_RBMInterpolation):

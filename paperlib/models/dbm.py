@@ -17,16 +17,13 @@ Served chapter: 10-deep-boltzmann-machines.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from paperlib.models.files import read_tensors, tensors_checksum, write_safetensors
 from paperlib.models.rbm import RBM
+from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import (
     bernoulli,
     bernoulli_entropy,
@@ -36,15 +33,13 @@ from paperlib.numerics import (
     softplus,
 )
 from paperlib.validation import (
-    as_float_tensor,
+    parameter,
     require_binary,
     require_count,
-    require_finite,
     require_shape,
     require_width,
 )
 
-_TENSOR_NAMES = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
 # Test vectors times draws handled at once.
 _BLOCK = 5_000
 
@@ -87,7 +82,7 @@ class MeanField:
         )
 
 
-class DBM:
+class DBM(TensorModel):
     """A deep Boltzmann machine with two layers of binary hidden units.
 
     Parameters
@@ -105,6 +100,8 @@ class DBM:
         If a shape does not fit or a parameter is NaN or infinite.
     """
 
+    tensor_names = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
+
     def __init__(
         self,
         weights_1: object,
@@ -113,20 +110,12 @@ class DBM:
         hidden_bias_1: object,
         hidden_bias_2: object,
     ) -> None:
-        self.weights_1 = as_float_tensor("weights_1", weights_1)
-        require_shape("weights_1", self.weights_1, [None, None])
-        dtype, device = self.weights_1.dtype, self.weights_1.device
-        num_visible, num_hidden_1 = self.weights_1.shape
-        self.weights_2 = as_float_tensor("weights_2", weights_2, dtype).to(device)
-        require_shape("weights_2", self.weights_2, [num_hidden_1, None])
-        lengths = (num_visible, num_hidden_1, self.weights_2.shape[1])
-        biases = (visible_bias, hidden_bias_1, hidden_bias_2)
-        for name, value, length in zip(_TENSOR_NAMES[2:], biases, lengths, strict=True):
-            bias = as_float_tensor(name, value, dtype).to(device)
-            require_shape(name, bias, [length])
-            setattr(self, name, bias)
-        for name in _TENSOR_NAMES:
-            require_finite(name, getattr(self, name))
+        self.weights_1 = parameter("weights_1", weights_1, [None, None])
+        like, (num_visible, num_hidden_1) = self.weights_1, self.weights_1.shape
+        self.weights_2 = parameter("weights_2", weights_2, [num_hidden_1, None], like)
+        self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], like)
+        self.hidden_bias_1 = parameter("hidden_bias_1", hidden_bias_1, [num_hidden_1], like)
+        self.hidden_bias_2 = parameter("hidden_bias_2", hidden_bias_2, [self.num_hidden_2], like)
 
     def __repr__(self) -> str:
         sizes = f"{self.num_visible}-{self.num_hidden_1}-{self.num_hidden_2}"
@@ -146,20 +135,6 @@ class DBM:
     def num_hidden_2(self) -> int:
         """Number of units of the second hidden layer, M2."""
         return self.weights_2.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the parameters."""
-        return self.weights_1.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the parameters."""
-        return self.weights_1.device
-
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> DBM:
-        """The same model on another device or in another floating-point type."""
-        return DBM(*(getattr(self, name).to(device=device, dtype=dtype) for name in _TENSOR_NAMES))
 
     @property
     def joint_rbm(self) -> RBM:
@@ -273,40 +248,3 @@ class DBM:
             log_weights = log_weights - bernoulli_log_prob(h2, proposal)
             estimates.append(log_mean_exp(log_weights.double().view(-1, draws)))
         return torch.cat(estimates)
-
-    def checksum(self) -> str:
-        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
-        return tensors_checksum(getattr(self, name) for name in _TENSOR_NAMES)
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        metadata: Mapping[str, str] | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        """Write the parameters as `.safetensors`; see `RBM.save`.
-
-        Raises
-        ------
-        ValueError
-            For another suffix, or a parameter that overflows `dtype`.
-        """
-        tensors = {name: getattr(self, name) for name in _TENSOR_NAMES}
-        write_safetensors(Path(path), tensors, metadata, dtype)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBM:
-        """Read a model that `save` wrote; `dtype` as in `RBM.load`.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged, of another format, or its arrays do not make a DBM.
-        """
-        path = Path(path)
-        arrays = read_tensors(path, _TENSOR_NAMES)
-        try:
-            model = DBM(*(arrays[name] for name in _TENSOR_NAMES))
-        except ValueError as error:
-            raise ValueError(f"path: expected a DBM in {path}: {error}") from error
-        return model if dtype is None else model.to(dtype=dtype)

@@ -17,24 +17,24 @@ Served chapter: 07-deep-belief-networks.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from paperlib.models.files import read_arrays, tensors_checksum, write_safetensors
+from paperlib.models.files import read_arrays
 from paperlib.models.rbm import RBM
+from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import bernoulli, bernoulli_log_prob, log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape, require_width
 
-_TENSOR_NAMES = ("weights", "visible_bias", "hidden_bias")
 # Vectors times draws handled at once.
 _BLOCK = 5_000
 
 
-class DBN:
+class DBN(TensorModel):
     """A deep belief network with binary units.
 
     Parameters
@@ -85,16 +85,6 @@ class DBN:
     def num_visible(self) -> int:
         """Number of visible units, D."""
         return self.layers[0].num_visible
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the parameters."""
-        return self.layers[0].dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the parameters."""
-        return self.layers[0].device
 
     def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> DBN:
         """The same model on another device or in another floating-point type."""
@@ -225,34 +215,16 @@ class DBN:
             state = bernoulli(state, generator)
         return self.generate(state, generator, mean)
 
-    def checksum(self) -> str:
-        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
-        return tensors_checksum(self._tensors().values())
-
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
+        """The parameters under the names `layers.0.weights` and so on, as a file stores them."""
         return {
-            f"layers.{number}.{name}": getattr(layer, name)
+            f"layers.{number}.{name}": tensor
             for number, layer in enumerate(self.layers)
-            for name in _TENSOR_NAMES
+            for name, tensor in layer.tensors().items()
         }
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        metadata: Mapping[str, str] | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        """Write the parameters as `.safetensors`, under the names `layers.0.weights` and so on; see `RBM.save`.
-
-        Raises
-        ------
-        ValueError
-            For another suffix, or a parameter that overflows `dtype`.
-        """
-        write_safetensors(Path(path), self._tensors(), metadata, dtype)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBN:
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBN:
         """Read a model that `save` wrote; `dtype` as in `RBM.load`.
 
         Raises
@@ -264,7 +236,7 @@ class DBN:
         arrays = dict(read_arrays(path))
         layers = []
         while f"layers.{len(layers)}.weights" in arrays:
-            names = [f"layers.{len(layers)}.{name}" for name in _TENSOR_NAMES]
+            names = [f"layers.{len(layers)}.{name}" for name in RBM.tensor_names]
             missing = [name for name in names if name not in arrays]
             if missing:
                 raise ValueError(f"path: expected {', '.join(missing)} in {path} too")

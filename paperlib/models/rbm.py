@@ -16,22 +16,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.models.files import as_stored, read_tensors, tensors_checksum, write_safetensors
+from paperlib.models.files import as_stored, read_tensors
+from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import bernoulli, softplus
-from paperlib.validation import as_float_tensor, require_finite, require_shape, require_width
+from paperlib.validation import as_float_tensor, parameter, require_width
 
-_TENSOR_NAMES = ("weights", "visible_bias", "hidden_bias")
 # The names under which the first paper's authors published MATLAB models.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
 
 
-class RBM:
+class RBM(TensorModel):
     """A restricted Boltzmann machine with binary units.
 
     Parameters
@@ -55,16 +56,13 @@ class RBM:
     copied, when they already have that type.
     """
 
+    tensor_names = ("weights", "visible_bias", "hidden_bias")
+
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
-        self.weights = as_float_tensor("weights", weights)
-        require_shape("weights", self.weights, [None, None])
-        dtype, device = self.weights.dtype, self.weights.device
-        self.visible_bias = as_float_tensor("visible_bias", visible_bias, dtype).to(device)
-        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
-        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
-        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
-        for name in _TENSOR_NAMES:
-            require_finite(name, getattr(self, name))
+        self.weights = parameter("weights", weights, [None, None])
+        num_visible, num_hidden = self.weights.shape
+        self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], self.weights)
+        self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
     def __repr__(self) -> str:
         return f"RBM({self.num_visible} visible, {self.num_hidden} hidden, {self.dtype}, {self.device})"
@@ -78,20 +76,6 @@ class RBM:
     def num_hidden(self) -> int:
         """Number of hidden units, M."""
         return self.weights.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the parameters."""
-        return self.weights.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the parameters."""
-        return self.weights.device
-
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> RBM:
-        """The same model on another device or in another floating-point type."""
-        return RBM(*(getattr(self, name).to(device=device, dtype=dtype) for name in _TENSOR_NAMES))
 
     def transposed(self) -> RBM:
         """The same joint distribution with the two layers' roles exchanged."""
@@ -129,10 +113,6 @@ class RBM:
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
 
-    def checksum(self) -> str:
-        """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
-        return tensors_checksum(getattr(self, name) for name in _TENSOR_NAMES)
-
     def save(
         self,
         path: str | os.PathLike[str],
@@ -156,15 +136,14 @@ class RBM:
             For another suffix, metadata in a format without room for it, or a parameter that overflows `dtype`.
         """
         path = Path(path)
-        tensors = {name: getattr(self, name) for name in _TENSOR_NAMES}
         if path.suffix == ".safetensors":
-            write_safetensors(path, tensors, metadata, dtype)
+            super().save(path, metadata, dtype)
             return
         if metadata:
             raise ValueError(
                 f"metadata: expected none for a {path.suffix} file, got {len(metadata)} entries"
             )
-        tensors = as_stored(tensors, dtype)
+        tensors = as_stored(self.tensors(), dtype)
         if path.suffix == ".npz":
             with storage.atomic_path(path) as temporary:
                 np.savez(temporary, **{name: tensor.numpy() for name, tensor in tensors.items()})
@@ -173,15 +152,15 @@ class RBM:
 
             arrays = {
                 matlab: tensors[name].numpy()
-                for name, matlab in zip(_TENSOR_NAMES, _MATLAB_NAMES, strict=True)
+                for name, matlab in zip(self.tensor_names, _MATLAB_NAMES, strict=True)
             }
             with storage.atomic_path(path) as temporary:
                 savemat(temporary, arrays, oned_as="row")
         else:
             raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
 
-    @staticmethod
-    def load(path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> RBM:
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> Self:
         """Read a model that `save` wrote, or one in the same layout from elsewhere.
 
         Parameters
@@ -197,7 +176,7 @@ class RBM:
             If the file is missing, damaged, of another format, or its arrays do not make an RBM.
         """
         path = Path(path)
-        names = _MATLAB_NAMES if path.suffix == ".mat" else _TENSOR_NAMES
+        names = _MATLAB_NAMES if path.suffix == ".mat" else cls.tensor_names
         arrays = read_tensors(path, names)
         weights, visible_bias, hidden_bias = (
             as_float_tensor(name, arrays[name], dtype) for name in names
@@ -208,6 +187,6 @@ class RBM:
                 bias.flatten() if 1 in bias.shape else bias for bias in (visible_bias, hidden_bias)
             )
         try:
-            return RBM(weights, visible_bias, hidden_bias)
+            return cls(weights, visible_bias, hidden_bias)
         except ValueError as error:
             raise ValueError(f"path: expected an RBM in {path}: {error}") from error

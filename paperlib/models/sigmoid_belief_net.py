@@ -15,10 +15,9 @@ from torch import Tensor
 
 from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplus
 from paperlib.validation import (
-    as_float_tensor,
+    parameter,
     require_count,
     require_enumerable,
-    require_finite,
     require_shape,
     require_width,
 )
@@ -44,15 +43,10 @@ class SigmoidBeliefNet:
     """
 
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
-        self.weights = as_float_tensor("weights", weights)
-        require_shape("weights", self.weights, [None, None])
-        dtype, device = self.weights.dtype, self.weights.device
-        self.visible_bias = as_float_tensor("visible_bias", visible_bias, dtype).to(device)
-        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
-        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
-        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
-        for name in ("weights", "visible_bias", "hidden_bias"):
-            require_finite(name, getattr(self, name))
+        self.weights = parameter("weights", weights, [None, None])
+        num_visible, num_hidden = self.weights.shape
+        self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], self.weights)
+        self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
     def __repr__(self) -> str:
         return f"SigmoidBeliefNet({self.num_visible} visible, {self.num_hidden} hidden)"

@@ -22,14 +22,7 @@ import torch
 from torch import Tensor
 
 from paperlib.numerics import all_states, bernoulli, bernoulli_log_prob, softplus
-from paperlib.validation import (
-    as_float_tensor,
-    require_count,
-    require_enumerable,
-    require_finite,
-    require_shape,
-    require_width,
-)
+from paperlib.validation import parameter, require_count, require_enumerable, require_width
 
 # 2^16 states of 16 units for a block of visible vectors: what still takes a moment.
 _MAX_ENUMERATED_UNITS = 16
@@ -54,15 +47,10 @@ class BinarySparseCoding:
     """
 
     def __init__(self, weights: object, hidden_bias: object, precision: object) -> None:
-        self.weights = as_float_tensor("weights", weights)
-        require_shape("weights", self.weights, [None, None])
-        dtype, device = self.weights.dtype, self.weights.device
-        self.hidden_bias = as_float_tensor("hidden_bias", hidden_bias, dtype).to(device)
-        self.precision = as_float_tensor("precision", precision, dtype).to(device)
-        require_shape("hidden_bias", self.hidden_bias, [self.weights.shape[1]])
-        require_shape("precision", self.precision, [self.weights.shape[0]])
-        for name in ("weights", "hidden_bias", "precision"):
-            require_finite(name, getattr(self, name))
+        self.weights = parameter("weights", weights, [None, None])
+        num_visible, num_hidden = self.weights.shape
+        self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
+        self.precision = parameter("precision", precision, [num_visible], self.weights)
         _require_positive("precision", self.precision.min().item())
 
     def __repr__(self) -> str:
@@ -172,14 +160,10 @@ class LaplaceSparseCoding:
     def __init__(
         self, weights: object, visible_bias: object, rate: float, precision: float
     ) -> None:
-        self.weights = as_float_tensor("weights", weights)
-        require_shape("weights", self.weights, [None, None])
-        self.visible_bias = as_float_tensor("visible_bias", visible_bias, self.weights.dtype).to(
-            self.weights.device
+        self.weights = parameter("weights", weights, [None, None])
+        self.visible_bias = parameter(
+            "visible_bias", visible_bias, [len(self.weights)], self.weights
         )
-        require_shape("visible_bias", self.visible_bias, [self.weights.shape[0]])
-        for name in ("weights", "visible_bias"):
-            require_finite(name, getattr(self, name))
         _require_positive("rate", rate)
         _require_positive("precision", precision)
         self.rate, self.precision = rate, precision
