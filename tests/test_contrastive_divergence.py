@@ -12,6 +12,7 @@ from enumeration import all_states
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 DATA = all_states(6)[torch.tensor([0, 7, 7, 56, 63, 63, 56, 7, 21, 42])].to(torch.uint8)
@@ -69,6 +70,19 @@ def test_updates_are_data_minus_chain_statistics(chains):
         torch.testing.assert_close(getattr(result, name), expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize(("chains", "reconstructed"), [(0, 10), (3, 1)])
+def test_reconstruction_errors_are_of_all_minibatches_or_of_every_tenth(chains, reconstructed):
+    still = recipe(epochs=1, batch_size=1, learning_rate=1e-12, persistent_chains=chains)
+    bias = torch.tensor([2.0, -2.0, 1.0, 0.5, -1.0, 3.0]).double()
+    initial = RBM(torch.zeros(6, 3).double(), bias, torch.zeros(3).double())
+    _, (error,) = train(still, seed=3, initial=initial)
+    generator = seeded_generator(3)
+    if chains:
+        torch.randint(10, (chains,), generator=generator)
+    v = DATA[torch.randperm(10, generator=generator)[:reconstructed]].double()
+    assert error == pytest.approx((v - torch.sigmoid(bias)).square().mean().item(), abs=1e-9)
+
+
 @pytest.mark.parametrize("chains", [0, 3])
 def test_resumed_training_ends_with_the_identical_result(tmp_path, chains):
     chosen = recipe(cd_steps=3, cd_ramp_epochs=1, persistent_chains=chains)
@@ -101,6 +115,7 @@ def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
             """
             import sys, torch
             from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
             data = (torch.rand(200, 30, generator=torch.Generator().manual_seed(0)) < 0.4).to(torch.uint8)
             recipe = ContrastiveDivergence(8, epochs=int(sys.argv[2]), batch_size=5)
             print("ready", flush=True)
