@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import floors, library, peers, reference
+from benchmarks import floors, library, parts, peers, reference
 from benchmarks.work import Work
+from paperlib.reproduction import speed
 
 Prepare = Callable[[Work, str], Callable[[], Any] | None]
 
@@ -32,6 +33,14 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "paperlib": library.prepare_raise,
         "plain torch": reference.prepare_raise,
         **_ANNEALING_FLOORS,
+    },
+    # not competitors, but what the library's step consists of
+    speed.STEP: {
+        "draws of h": parts.prepare_hidden_draws,
+        "products with h": parts.prepare_visible_products,
+        "draws of v": parts.prepare_visible_draws,
+        "products with v": parts.prepare_hidden_products,
+        "weights": parts.prepare_weights,
     },
     "bound": {"paperlib": library.prepare_bound},
     "exact ln Z": {

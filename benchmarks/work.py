@@ -37,7 +37,7 @@ class Work:
     Attributes
     ----------
     task : str
-        `AIS`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
+        `AIS`, `AIS step`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
     visible, hidden : int
         Units.
     chains : int
@@ -117,6 +117,10 @@ def main_work() -> list[Work]:
                 Work(task, visible, hidden, 5_000, many),
             ]
     works += [
+        Work("AIS step", visible, hidden, 100, steps)
+        for visible, hidden, steps in ((784, 20, 2_000), (784, 500, 1_000), (500, 2000, 300))
+    ]
+    works += [
         Work("bound", visible, hidden, 100)
         for visible, hidden in ((784, 20), (784, 500), (500, 2000))
     ]
@@ -141,6 +145,7 @@ def quick_work() -> list[Work]:
     """Seconds in all: every task and a growth curve, for tests."""
     works = [
         Work("AIS", 64, 10, 200, 100),
+        Work("AIS step", 64, 10, 100, 100),
         Work("RAISE", 64, 10, 200, 100),
         Work("bound", 64, 10, 100),
     ]

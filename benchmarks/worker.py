@@ -2,7 +2,8 @@
 
     python -m benchmarks.worker time|memory DEVICE main|growth|quick REPEATS
 
-Time: for every item of work all competitors take turns, A B C A B C ..., so that a slow minute of the machine hits all of them.
+Time: for every item of work all competitors come one after the other, and when all items are done they take the next turn. A slow
+minute of the machine hits all who do the same work, and of each of them only one turn.
 
 Memory: every competitor runs once in a child of its own, forked before peers are imported and anything is compiled. Its peak is that
 of the whole process, torch and the compiler included; what the process had before it began with the work is given beside it.
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from itertools import product
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -38,21 +40,22 @@ def timed(run: Callable[[], Any], device: str) -> tuple[float, Any]:
 
 
 def take_time(works: Iterable[Work], device: str, repeats: int) -> None:
-    for work in works:
+    works = list(works)
+    seconds: dict[tuple[Work, str], list[float]] = {}
+    answers: dict[tuple[Work, str], Any] = {}
+    for turn, work in product(range(1, repeats + 1), works):
         for run in runs(work.small(), device).values():
             # twice: torch's own compiler looks at the first call and optimises at the second
             for _ in range(2):
                 run()
-        prepared = runs(work, device)
-        seconds: dict[str, list[float]] = {name: [] for name in prepared}
-        answers: dict[str, Any] = {}
-        for _ in range(repeats):
-            for name, run in prepared.items():
-                elapsed, answers[name] = timed(run, device)
-                seconds[name].append(round(elapsed, 6))
-        for name in prepared:
-            answer = answers[name] if isinstance(answers[name], Answer) else Answer(None, None)
-            tell(work, name, seconds=seconds[name], **answer._asdict())
+        for name, run in runs(work, device).items():
+            elapsed, answers[work, name] = timed(run, device)
+            seconds.setdefault((work, name), []).append(round(elapsed, 6))
+            say(work, f"{name}, turn {turn} of {repeats}")
+    for (work, name), taken in seconds.items():
+        found = answers[work, name]
+        answer = found if isinstance(found, Answer) else Answer(None, None)
+        tell(work, name, seconds=taken, **answer._asdict())
 
 
 def take_memory(works: Iterable[Work], device: str) -> None:
@@ -73,6 +76,7 @@ def take_memory(works: Iterable[Work], device: str) -> None:
             child.join()
             if measured is not None:
                 tell(work, name, **measured)
+                say(work, f"{name}, memory")
 
 
 def _report_memory(work: Work, name: str, device: str, sender: Connection) -> None:
@@ -95,7 +99,10 @@ def _peak_mib() -> float:
 
 def tell(work: Work, name: str, **measured: Any) -> None:
     print(json.dumps({**asdict(work), "by": name, **measured}), flush=True)
-    print(f"{work.task}, {work.visible} x {work.hidden}: {name}", file=sys.stderr, flush=True)
+
+
+def say(work: Work, what: str) -> None:
+    print(f"{work.task}, {work.visible} x {work.hidden}: {what}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

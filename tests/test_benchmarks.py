@@ -57,7 +57,8 @@ def test_rows_have_all_fields(quick):
         assert min(row["seconds"]) > 0
         if not row["sweep"]:
             assert 50 < row["before_mib"] <= row["peak_mib"]  # torch alone is larger
-        assert (row["value"] is None) == (row["task"] in CD_STEPS or "products" in row["by"])
+        no_result = row["task"] in {*CD_STEPS, speed.STEP} or "products" in row["by"]
+        assert (row["value"] is None) == no_result
 
 
 def test_provenance_names_machine_versions_and_calls(quick):
@@ -200,6 +201,26 @@ def test_ratios_are_of_medians_and_verdicts_of_ratios():
         "| bound, 784 × 500 | 0.5 | – | – |",
     ]
     assert "2.2 (2.1 to 5.6)" in repr(speed.time_table(record, 2))
+
+
+def test_parts_of_a_step_and_the_rest():
+    shape = (784, 20)
+    record = {
+        "rows": [
+            row("AIS", shape, "paperlib", [0.4], 100, 1_000),
+            row("AIS", shape, "paperlib", [9.0], 5_000, 1_000),
+            row(speed.STEP, shape, "draws of v", [0.05, 0.1, 0.9], 100, 1_000),
+            row(speed.STEP, shape, "weights", [0.2], 100, 1_000),
+        ]
+    }
+    assert repr(speed.part_table(record, 2)).splitlines() == [
+        "| part | 784 × 20 |",
+        "| --- | --- |",
+        "| draws of v | 100 (25%) |",
+        "| weights | 200 (50%) |",
+        "| all else | 100 (25%) |",
+        "| the whole step | 400 (100%) |",
+    ]
 
 
 def test_time_per_unit_is_that_of_a_step_over_the_units_drawn():

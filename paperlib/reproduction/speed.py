@@ -48,6 +48,8 @@ COLUMNS = {
     )
 }
 _ORDER = (LIBRARY, "plain torch", PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
+#: The task whose rows are the parts of the library's step of AIS.
+STEP = "AIS step"
 _SWEPT = {"hidden units": "hidden", "chains": "chains", "K": "steps"}
 _SHAPES = ((784, 20), (784, 500), (500, 2000))
 # A difference of two independent results by more than so many standard errors is no accident; float32 sums of hundreds of terms
@@ -316,11 +318,40 @@ def call_table(record: Record) -> Table:
     for task, named in record["provenance"]["calls"].items():
         for name, call in named.items():
             tasks.setdefault((name, call), []).append(task)
-    ordered = sorted(tasks, key=lambda key: _ORDER.index(key[0]))
+    ordered = sorted(tasks, key=lambda key: (*_ORDER, key[0]).index(key[0]))
     return Table(
         ["by", "task", "what is timed"],
         [[name, ", ".join(tasks[name, call]), f"`{call}`"] for name, call in ordered],
     )
+
+
+def part_table(record: Record, threads: int) -> Table:
+    """Microseconds of the parts of the library's step of AIS with 100 chains, and in brackets their shares of the whole.
+
+    The parts are measured alone, in calls that follow upon each other; what is left is the interpreter, and what the parts cost each
+    other in the processor's caches. It may come out below zero.
+    """
+    wholes = {
+        (row["visible"], row["hidden"]): row
+        for row in record["rows"]
+        if (row["threads"], row["task"], row["by"], row["chains"], row["sweep"])
+        == (threads, "AIS", LIBRARY, 100, "")
+    }
+    parts: dict[str, dict[tuple[int, int], float]] = {}
+    for row in record["rows"]:
+        shape = row["visible"], row["hidden"]
+        if (row["threads"], row["task"]) == (threads, STEP) and shape in wholes:
+            parts.setdefault(row["by"], {})[shape] = seconds_per_step(row)
+    shapes = [shape for shape in wholes if any(shape in part for part in parts.values())]
+    whole = {shape: seconds_per_step(wholes[shape]) for shape in shapes}
+    rest = {shape: whole[shape] - sum(part[shape] for part in parts.values()) for shape in shapes}
+    rows = []
+    for name, taken in {**parts, "all else": rest, "the whole step": whole}.items():
+        cells = [
+            f"{1e6 * taken[shape]:,.0f} ({taken[shape] / whole[shape]:.0%})" for shape in shapes
+        ]
+        rows.append([name, *cells])
+    return Table(["part", *(f"{visible} × {hidden}" for visible, hidden in shapes)], rows)
 
 
 def machine_table(records: Sequence[Record]) -> Table:
@@ -362,6 +393,9 @@ def tables(record: Record) -> list[tuple[str, Table]]:
             (f"Time over that of {LIBRARY}, {_threads(count)}", ratio_table(record, count))
         )
         shown.append((f"Milliseconds, {_threads(count)}", time_table(record, count)))
+        shown.append(
+            (f"Microseconds of the parts of a step, {_threads(count)}", part_table(record, count))
+        )
     shown += [("Peak memory, MiB", memory_table(record)), ("Growth", growth_table(record))]
     return [*shown, ("Targets", target_table(record))]
 
