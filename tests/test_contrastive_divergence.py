@@ -115,7 +115,6 @@ def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
             """
             import sys, torch
             from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import RBM
             data = (torch.rand(200, 30, generator=torch.Generator().manual_seed(0)) < 0.4).to(torch.uint8)
             recipe = ContrastiveDivergence(8, epochs=int(sys.argv[2]), batch_size=5)
             print("ready", flush=True)
