@@ -26,11 +26,8 @@ class _Walk:
     """Consecutive states of the chains of a run, and the products between the layers."""
 
     def __init__(self, work: Work, device: str) -> None:
-        self.rbm, self.steps, self.generator = (
-            work.model(device),
-            work.steps,
-            seeded_generator(1, device),
-        )
+        self.rbm, self.steps = work.model(device), work.steps
+        self.generator = seeded_generator(1, device)
         largest = self.rbm.weights.abs().max()
         self.to_hidden = BinaryProduct(self.rbm.weights, largest)
         self.to_visible = BinaryProduct(self.rbm.weights.T.contiguous(), largest)
@@ -85,7 +82,7 @@ def prepare_visible_draws(work: Work, device: str) -> Callable[[], None]:
 
 
 def prepare_hidden_products(work: Work, device: str) -> Callable[[], None]:
-    """BinaryProduct(W)(v, 1, a, memory)."""
+    """BinaryProduct(W)(v, beta, a, memory)."""
     walk = _Walk(work, device)
     return walk.products(walk.to_hidden, walk.v, walk.rbm.hidden_bias)
 

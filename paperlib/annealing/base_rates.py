@@ -57,11 +57,11 @@ def base_rate_path(
         some = torch.randperm(len(images), generator=generator, device=model.device)
         some = images[some[:_MEAN_FIELD_IMAGES].to(images.device)].to(model.device, model.dtype)
         return DBMPath(model, pixels, _hidden_bias(torch.sigmoid(model.mean_field(some).logits_2)))
-    means = [
+    counts = [
         model.recognize(block.to(model.device, model.dtype), generator)[-1].double().sum(0)
         for block in blocks(images)
     ]
-    return DBNPath(model, _hidden_bias(sum(means)[None] / len(images)))
+    return DBNPath(model, _hidden_bias(sum(counts)[None] / len(images)))
 
 
 def _hidden_bias(probabilities: Tensor) -> Tensor:

@@ -36,6 +36,7 @@ class BernoulliMixture(TensorModel):
     """
 
     tensor_names = ("logits", "log_mixing_weights")
+    called = "a mixture of Bernoullis"
 
     def __init__(self, logits: object, log_mixing_weights: object) -> None:
         self.logits = parameter("logits", logits, [None, None])

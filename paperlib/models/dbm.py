@@ -101,6 +101,7 @@ class DBM(TensorModel):
     """
 
     tensor_names = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
+    called = "a DBM"
 
     def __init__(
         self,

@@ -16,10 +16,12 @@ from paperlib.models.files import read_tensors, tensors_checksum, write_safetens
 class TensorModel:
     """A model of named tensors, all of one floating-point type and on one device.
 
-    Subclasses name them in `tensor_names`, in the order of the constructor's arguments, of which there are no others.
+    Subclasses name them in `tensor_names`, in the order of the constructor's arguments, of which there are no others; `called` is
+    what an error calls such a model.
     """
 
     tensor_names: ClassVar[tuple[str, ...]]
+    called: ClassVar[str]
 
     def tensors(self) -> dict[str, Tensor]:
         """The parameters by name, as a file stores them."""
@@ -91,5 +93,5 @@ class TensorModel:
         try:
             model = cls(*arrays.values())
         except ValueError as error:
-            raise ValueError(f"path: expected a {cls.__name__} in {path}: {error}") from error
+            raise ValueError(f"path: expected {cls.called} in {path}: {error}") from error
         return model if dtype is None else model.to(dtype=dtype)

@@ -331,19 +331,15 @@ def part_table(record: Record, threads: int) -> Table:
     The parts are measured alone, in calls that follow upon each other; what is left is the interpreter, and what the parts cost each
     other in the processor's caches. It may come out below zero.
     """
-    wholes = {
-        (row["visible"], row["hidden"]): row
-        for row in record["rows"]
-        if (row["threads"], row["task"], row["by"], row["chains"], row["sweep"])
-        == (threads, "AIS", LIBRARY, 100, "")
-    }
     parts: dict[str, dict[tuple[int, int], float]] = {}
+    whole: dict[tuple[int, int], float] = {}
     for row in record["rows"]:
         shape = row["visible"], row["hidden"]
-        if (row["threads"], row["task"]) == (threads, STEP) and shape in wholes:
+        step = find(record, threads, "AIS", shape, LIBRARY, 100)
+        if (row["threads"], row["task"]) == (threads, STEP) and step is not None:
             parts.setdefault(row["by"], {})[shape] = seconds_per_step(row)
-    shapes = [shape for shape in wholes if any(shape in part for part in parts.values())]
-    whole = {shape: seconds_per_step(wholes[shape]) for shape in shapes}
+            whole[shape] = seconds_per_step(step)
+    shapes = list(whole)
     rest = {shape: whole[shape] - sum(part[shape] for part in parts.values()) for shape in shapes}
     rows = []
     for name, taken in {**parts, "all else": rest, "the whole step": whole}.items():
