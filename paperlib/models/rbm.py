@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
@@ -57,6 +56,7 @@ class RBM(TensorModel):
     """
 
     tensor_names = ("weights", "visible_bias", "hidden_bias")
+    called = "an RBM"
 
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
         self.weights = parameter("weights", weights, [None, None])
@@ -160,33 +160,12 @@ class RBM(TensorModel):
             raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> Self:
-        """Read a model that `save` wrote, or one in the same layout from elsewhere.
-
-        Parameters
-        ----------
-        path : path
-            `.safetensors`, `.npz` or `.mat` (version 5). Nothing is ever unpickled.
-        dtype : torch.dtype, optional
-            Type to convert to; by default the stored one, with half precision widened to float32.
-
-        Raises
-        ------
-        ValueError
-            If the file is missing, damaged, of another format, or its arrays do not make an RBM.
-        """
-        path = Path(path)
-        names = _MATLAB_NAMES if path.suffix == ".mat" else cls.tensor_names
-        arrays = read_tensors(path, names)
-        weights, visible_bias, hidden_bias = (
-            as_float_tensor(name, arrays[name], dtype) for name in names
+    def _read(cls, path: Path) -> list[object]:
+        if path.suffix != ".mat":
+            return super()._read(path)
+        weights, *biases = (
+            as_float_tensor(name, array)
+            for name, array in read_tensors(path, _MATLAB_NAMES).items()
         )
-        if path.suffix == ".mat":
-            # MATLAB has no vectors: biases come as one row or one column.
-            visible_bias, hidden_bias = (
-                bias.flatten() if 1 in bias.shape else bias for bias in (visible_bias, hidden_bias)
-            )
-        try:
-            return cls(weights, visible_bias, hidden_bias)
-        except ValueError as error:
-            raise ValueError(f"path: expected an RBM in {path}: {error}") from error
+        # MATLAB has no vectors: biases come as one row or one column.
+        return [weights, *(bias.flatten() if 1 in bias.shape else bias for bias in biases)]

@@ -75,7 +75,7 @@ class TensorModel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> Self:
-        """Read a model that `save` wrote.
+        """Read a model that `save` wrote, or one in the same layout from elsewhere.
 
         Parameters
         ----------
@@ -89,9 +89,15 @@ class TensorModel:
         ValueError
             If the file is missing, damaged, of another format, or its arrays do not make such a model.
         """
-        arrays = read_tensors(Path(path), cls.tensor_names)
+        path = Path(path)
+        arrays = cls._read(path)
         try:
-            model = cls(*arrays.values())
+            model = cls(*arrays)
+            return model if dtype is None else model.to(dtype=dtype)
         except ValueError as error:
             raise ValueError(f"path: expected {cls.called} in {path}: {error}") from error
-        return model if dtype is None else model.to(dtype=dtype)
+
+    @classmethod
+    def _read(cls, path: Path) -> list[object]:
+        """The constructor's arguments."""
+        return list(read_tensors(path, cls.tensor_names).values())
