@@ -1,17 +1,18 @@
 """Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
 
 A binary vector is exact in eight bits. A matrix is not, but rounded to fixed-point numbers of 16 bits it is the sum of two matrices
-of eight bits. Products of eight-bit integers are summed exactly, and run four times as fast as float32 ones on processors with
-vector instructions for them (VNNI).
+of eight bits. Sums of integers are exact, and do not drift: where few units have changed since the last product of the same chains,
+adding and subtracting their rows gives the same sums bit for bit, and sooner. Of the visible units of an RBM one in twenty may
+change in a step, of the hidden ones one in three.
 
-Integer sums do not drift: where few units have changed since the last product of the same chains, adding and subtracting their rows gives
-the same sums bit for bit, and sooner. Of the visible units of an RBM one in twenty may change in a step.
+The products of eight-bit integers run four times as fast as float32 ones on processors with vector instructions for them (VNNI).
+Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can.
 
 What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
 `paperlib.estimators.ais` puts that right with exact factors at both ends of the path, and stays unbiased for the model itself.
 
-float64 models, other processors and GPUs use ordinary products, and nothing is rounded.
+float64 models and GPUs use ordinary products, and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from torch import Tensor
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
-# Sums of so many terms of _LARGEST stay within 32 bits.
+# Sums of so many terms of _LARGEST stay within 32 bits, and of so many of eight bits within the 24 of a float32 number.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
+_FAST_INTEGERS = torch.cpu._is_vnni_supported()
 # Adding single rows is slower than a full product, for each of them, by about this factor.
-_COST_OF_A_ROW = 4
+_COST_OF_A_ROW = 4 if _FAST_INTEGERS else 1
 # With fewer columns a full product costs less than finding out what has changed.
 _FEWEST_COLUMNS = 128
 
@@ -46,11 +48,14 @@ class BinaryProduct:
 
     Attributes
     ----------
+    matrix : Tensor, shape [n, m]
+        What is really multiplied.
     rounded : bool
-        Whether the matrix is rounded: if it is float32, on a CPU with fast integer products.
+        Whether that is a rounded matrix: if it is float32 and on a CPU.
     """
 
     def __init__(self, matrix: Tensor, largest: Tensor) -> None:
+        self.matrix = matrix
         self.rounded = (
             matrix.dtype == torch.float32
             and matrix.device.type == "cpu"
@@ -58,16 +63,18 @@ class BinaryProduct:
             # of the matrix and of its transpose alike: one of them rounded alone would be another model
             and max(matrix.shape) <= _MOST_ROWS
             and largest.item() > 0
-            and torch.cpu._is_vnni_supported()
         )
-        self._matrix = matrix
-        if self.rounded:
-            self._scale = largest.item() / _LARGEST
-            fixed = torch.round(matrix.double() / self._scale).to(torch.int32)
-            upper = (fixed + 128) >> 8
-            lower = fixed - 256 * upper
-            self._pieces = torch.cat([upper, lower], 1).to(torch.int8)
-            self._fixed = fixed.to(torch.int16).numpy()
+        if not self.rounded:
+            return
+        self._scale = largest.item() / _LARGEST
+        fixed = torch.round(matrix.double() / self._scale).to(torch.int32)
+        self.matrix = (fixed.double() * self._scale).float()
+        upper = (fixed + 128) >> 8
+        lower = fixed - 256 * upper
+        self._pieces = torch.cat([upper, lower], 1).to(
+            torch.int8 if _FAST_INTEGERS else torch.float32
+        )
+        self._fixed = fixed.to(torch.int16).numpy()
 
     def __call__(
         self, states: Tensor, factor: float, offset: Tensor, memory: Memory | None = None
@@ -76,12 +83,15 @@ class BinaryProduct:
 
         `memory` holds what the last product with the same chains can spare this one, and is brought up to date.
         """
-        if not self.rounded:
-            return torch.addmm(offset, states.to(self._matrix.dtype), self._matrix, alpha=factor)
+        narrow = self.matrix.shape[1] < _FEWEST_COLUMNS
+        if not self.rounded or (narrow and not _FAST_INTEGERS):
+            return torch.addmm(
+                offset, states.view(torch.uint8).to(self.matrix.dtype), self.matrix, alpha=factor
+            )
         from paperlib import fused
 
         bits = states.contiguous().numpy()
-        last = memory.get(self) if memory is not None else None
+        last = memory.get(self) if memory is not None and not narrow else None
         sums = self._sums(bits, last)
         if memory is not None:
             memory[self] = bits, sums
@@ -95,19 +105,16 @@ class BinaryProduct:
         """`states @ matrix` in units of the scale, int32 [chains, m]; the `last` sums may be overwritten."""
         from paperlib import fused
 
-        if last is not None and self._fixed.shape[1] >= _FEWEST_COLUMNS:
+        if last is not None:
             last_states, last_sums = last
             changed = np.flatnonzero(states != last_states)
             if changed.size * _COST_OF_A_ROW < states.size:
                 fused.add_changed_rows(self._fixed, states, changed, last_sums)
                 return last_sums
-        pieces = torch._int_mm(torch.from_numpy(states.view(np.int8)), self._pieces)
+        if _FAST_INTEGERS:
+            pieces = torch._int_mm(torch.from_numpy(states.view(np.int8)), self._pieces)
+        else:
+            pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
         sums = np.empty((len(states), self._fixed.shape[1]), np.int32)
         fused.join_pieces(pieces.numpy(), sums)
         return sums
-
-    def matrix(self) -> Tensor:
-        """What is really multiplied, [n, m]."""
-        if not self.rounded:
-            return self._matrix
-        return (torch.from_numpy(self._fixed).double() * self._scale).to(self._matrix.dtype)

@@ -33,29 +33,46 @@ def _float_of_bits(typing_context, bits):
     return float32(int32), generate
 
 
+@intrinsic
+def _float_of_int(typing_context, integer):
+    """float32 of an int32 number; numba's own conversion goes through 64 bits, for which AVX2 has no vector instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.sitofp(arguments[0], ir.FloatType())
+
+    return float32(int32), generate
+
+
 @_inline
 def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
     """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
-    a, b, c, d = uint32(counter), uint32(0), uint32(0), uint32(0)
+    # 64-bit numbers of which only the lower halves count: nothing has to be widened before, or narrowed after, each product.
+    low = uint64(0xFFFFFFFF)
+    a, b, c, d = uint64(counter), uint64(0), uint64(0), uint64(0)
+    key_a, key_c = uint64(key_low), uint64(key_high)
     for _ in range(10):
-        product_a = uint64(0xD2511F53) * uint64(a)
-        product_c = uint64(0xCD9E8D57) * uint64(c)
-        a, b, c, d = (
-            uint32(uint32(product_c >> uint64(32)) ^ b ^ key_low),
-            uint32(product_c),
-            uint32(uint32(product_a >> uint64(32)) ^ d ^ key_high),
-            uint32(product_a),
-        )
-        key_low = uint32(key_low + uint32(0x9E3779B9))
-        key_high = uint32(key_high + uint32(0xBB67AE85))
-    return a, b, c, d
+        product_a = uint64(0xD2511F53) * (a & low)
+        product_c = uint64(0xCD9E8D57) * (c & low)
+        a, b = (product_c >> uint64(32)) ^ b ^ key_a, product_c
+        c, d = (product_a >> uint64(32)) ^ d ^ key_c, product_a
+        key_a += uint64(0x9E3779B9)
+        key_c += uint64(0xBB67AE85)
+    return uint32(a), uint32(b), uint32(c), uint32(d)
+
+
+@_inline
+def _uniform(bits: np.uint32):
+    """`bits` / 2^32 rounded to float32, from two halves that fit into signed integers."""
+    upper = _float_of_int(int32(bits >> uint32(16)))
+    lower = _float_of_int(int32(bits & uint32(0xFFFF)))
+    return upper * float32(2.0**-16) + lower * float32(2.0**-32)
 
 
 @_inline
 def _reduced_exponential(x: np.float32):
     """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87; Cephes' polynomial."""
     exponent = int32(x * float32(1.44269504) + float32(128.5)) - int32(128)
-    n = float32(exponent)
+    n = _float_of_int(exponent)
     r = x - n * float32(0.693359375) + n * float32(2.12194440e-4)
     p = float32(1.9875691500e-4)
     p = p * r + float32(1.3981999507e-3)
@@ -77,7 +94,6 @@ def draw_bits(
     logits: np.ndarray, factor: np.float32, key_low: np.uint32, key_high: np.uint32, out: np.ndarray
 ) -> None:
     """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool."""
-    to_unit = float32(2.0**-32)
     quarter = logits.size // 4
     # The four numbers of a block go to four places far apart: all stores are then to consecutive addresses.
     logits_a, logits_b = logits[:quarter], logits[quarter : 2 * quarter]
@@ -86,13 +102,13 @@ def draw_bits(
     out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
     for i in range(quarter):
         a, b, c, d = philox(i, key_low, key_high)
-        out_a[i] = float32(a) * to_unit < _sigmoid(factor * logits_a[i])
-        out_b[i] = float32(b) * to_unit < _sigmoid(factor * logits_b[i])
-        out_c[i] = float32(c) * to_unit < _sigmoid(factor * logits_c[i])
-        out_d[i] = float32(d) * to_unit < _sigmoid(factor * logits_d[i])
+        out_a[i] = _uniform(a) < _sigmoid(factor * logits_a[i])
+        out_b[i] = _uniform(b) < _sigmoid(factor * logits_b[i])
+        out_c[i] = _uniform(c) < _sigmoid(factor * logits_c[i])
+        out_d[i] = _uniform(d) < _sigmoid(factor * logits_d[i])
     rest = philox(quarter, key_low, key_high)
     for i in range(4 * quarter, logits.size):
-        out[i] = float32(rest[i - 4 * quarter]) * to_unit < _sigmoid(factor * logits[i])
+        out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])
 
 
 @_compile
@@ -119,11 +135,11 @@ def softplus_increment(x: np.ndarray, lower: np.float32, step: np.float32, out: 
 
 @_compile
 def join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
-    """`sums = 256 upper + lower` for int32 `pieces` [n, 2 m], upper beside lower."""
+    """`sums = 256 upper + lower` for whole numbers `pieces` [n, 2 m], int32 or float32, upper beside lower."""
     rows, columns = sums.shape
     for i in range(rows):
         for j in range(columns):
-            sums[i, j] = pieces[i, j] * int32(256) + pieces[i, columns + j]
+            sums[i, j] = int32(pieces[i, j]) * int32(256) + int32(pieces[i, columns + j])
 
 
 @_inline
