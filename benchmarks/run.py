@@ -66,7 +66,9 @@ def identity(row: dict[str, Any]) -> tuple:
 
 def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
     """Where the numbers come from, without the time that they take."""
-    machine = f"{processor_name()}, {os.cpu_count()} cores"
+    # virtual machines hide which processor they have; its vector instructions decide how fast it is
+    instructions = torch.backends.cpu.get_cpu_capability()
+    machine = f"{processor_name()}, {os.cpu_count()} cores, {instructions}"
     if device != "cpu":
         machine = f"{torch.cuda.get_device_name(device)}; {machine}"
     commit, dirty = repository_state("benchmarks")
