@@ -53,7 +53,16 @@ def test_blocks_walk_side_by_side_and_differ(threads):
     steps = []
     results = walk_in_blocks(walk, 250, 784, seeded_generator(0), lambda: steps.append(1))
     assert [chains for chains, _ in results] == [slice(0, 100), slice(100, 200), slice(200, 250)]
-    assert len({number for _, number in results}) == len(steps) == count_blocks(250, 784) == 3
+    assert (
+        len({number for _, number in results})
+        == len(steps)
+        == count_blocks(250, 784, torch.device("cpu"))
+        == 3
+    )
+
+
+def test_a_gpu_walks_the_papers_chains_together():
+    assert count_blocks(5_000, 784, torch.device("cuda")) == 1
 
 
 @pytest.mark.parametrize("failure", [ValueError("overflow"), KeyboardInterrupt()])

@@ -61,13 +61,13 @@ def ais(
 
     Notes
     -----
-    Chains run in blocks of at most 500, on a CPU side by side in torch's number of threads: memory beyond the result is that of the
-    states of the blocks in flight. The result does not depend on the number of threads.
+    Chains run in blocks: on a CPU of at most 500, side by side in torch's number of threads, on a GPU of 20,000. Memory beyond the
+    result is that of the states of the blocks in flight. The result does not depend on the number of threads.
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
-    total = count_blocks(num_chains, path.num_visible) * (len(schedule) - 1)
+    total = count_blocks(num_chains, path.num_visible, path.device) * (len(schedule) - 1)
     with step_bar(total, f"AIS, {num_chains} chains", progress) as bar:
         result = run_all_chains(path, schedule, num_chains, generator, bar.update)
     return summarize(path, *result)

@@ -19,9 +19,10 @@ from paperlib.numerics import seeded_generator
 Result = TypeVar("Result")
 
 # Wide states: enough chains to keep matrix products efficient, few enough for the states to stay in cache. Narrow ones: the
-# interpreter is most of the work, and, since it runs one thread at a time, more threads would only wait for each other.
+# interpreter is most of the work, and, since it runs one thread at a time, more threads would only wait for each other. A GPU wants
+# all chains that its memory holds.
 _WIDE = 128
-_WIDE_CHAINS, _NARROW_CHAINS = 100, 500
+_WIDE_CHAINS, _NARROW_CHAINS, _GPU_CHAINS = 100, 500, 20_000
 
 
 def step_bar(total: int, description: str, progress: bool | None) -> tqdm:
@@ -39,9 +40,9 @@ class _StoppedError(Exception):
     """Another block has failed, or the user has had enough."""
 
 
-def count_blocks(num_chains: int, num_visible: int) -> int:
+def count_blocks(num_chains: int, num_visible: int, device: torch.device) -> int:
     """Into how many blocks chains with so many visible units are divided."""
-    return len(_blocks(num_chains, num_visible))
+    return len(_blocks(num_chains, num_visible, device))
 
 
 def walk_in_blocks(
@@ -51,12 +52,12 @@ def walk_in_blocks(
     generator: torch.Generator,
     on_step: Callable[[], object],
 ) -> list[Result]:
-    """The results of `walk(chains, generator, on_step)` for blocks of 100 (narrow states: 500) of the chains, in their order.
+    """The results of `walk(chains, generator, on_step)` for blocks of 100 (narrow states: 500; GPU: 20,000) of the chains, in their order.
 
     On a CPU as many blocks walk at a time as torch has threads (`torch.set_num_threads`), each with one thread. An exception in one of
     them, or Ctrl-C, ends the others at their next step.
     """
-    blocks = _blocks(num_chains, num_visible)
+    blocks = _blocks(num_chains, num_visible, generator.device)
     if len(blocks) == 1:
         return [walk(blocks[0], generator, on_step)]
     seeds = torch.randint(2**63 - 1, [len(blocks)], generator=generator, device=generator.device)
@@ -92,6 +93,7 @@ def walk_in_blocks(
             torch.set_num_threads(threads)
 
 
-def _blocks(num_chains: int, num_visible: int) -> list[slice]:
-    size = _WIDE_CHAINS if num_visible >= _WIDE else _NARROW_CHAINS
+def _blocks(num_chains: int, num_visible: int, device: torch.device) -> list[slice]:
+    on_cpu = _WIDE_CHAINS if num_visible >= _WIDE else _NARROW_CHAINS
+    size = on_cpu if device.type == "cpu" else _GPU_CHAINS
     return [slice(i, min(i + size, num_chains)) for i in range(0, num_chains, size)]

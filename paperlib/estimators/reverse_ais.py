@@ -118,8 +118,8 @@ def raise_log_prob(
 
     Notes
     -----
-    Chains run in blocks of at most 500, on a CPU side by side in torch's number of threads: memory beyond the result is that of the
-    states of the blocks in flight, whatever N and K are. The result does not depend on the number of threads.
+    Chains run in blocks: on a CPU of at most 500, side by side in torch's number of threads, on a GPU of 20,000. Memory beyond the
+    result is that of the states of the blocks in flight, whatever N and K are. The result does not depend on the number of threads.
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
@@ -128,7 +128,7 @@ def raise_log_prob(
     require_binary("v", v)
     generator = resolve_generator(generator, path.device)
     total = (
-        count_blocks(len(v) * num_chains, path.num_visible)
+        count_blocks(len(v) * num_chains, path.num_visible, path.device)
         * (len(schedule) - 1)
         * path.reverse_passes
     )

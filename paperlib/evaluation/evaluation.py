@@ -328,7 +328,9 @@ class Climb:
     def _blocks(self) -> int:
         """How often a step of a rung is reported."""
         chains = (_AIS_CHAINS, min(_VECTORS, len(self._test)) * _CHAINS_PER_VECTOR)
-        return sum(count_blocks(count, self._path.num_visible) for count in chains)
+        return sum(
+            count_blocks(count, self._path.num_visible, self._path.device) for count in chains
+        )
 
 
 def find_reasons(reached: Reached) -> tuple[str, ...]:
