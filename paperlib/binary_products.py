@@ -12,7 +12,10 @@ What is lost is the rounding of the matrix, by at most 2^-16 of its largest elem
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
 `paperlib.estimators.ais` puts that right with exact factors at both ends of the path, and stays unbiased for the model itself.
 
-float64 models and GPUs use ordinary products, and nothing is rounded.
+On a GPU the two matrices are of eight significant bits each, in bfloat16, and are multiplied by tensor cores with float32 sums; what is
+lost there is the rounding of each element by at most 2^-16 of its own size, put right in the same way.
+
+float64 models use ordinary products, and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+
+from paperlib.numerics import Beta
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
@@ -51,38 +56,53 @@ class BinaryProduct:
     matrix : Tensor, shape [n, m]
         What is really multiplied.
     rounded : bool
-        Whether that is a rounded matrix: if it is float32 and on a CPU.
+        Whether that is a rounded matrix: if it is float32.
     """
 
     def __init__(self, matrix: Tensor, largest: Tensor) -> None:
         self.matrix = matrix
-        self.rounded = (
-            matrix.dtype == torch.float32
-            and matrix.device.type == "cpu"
-            and matrix.numel() > 0
-            # of the matrix and of its transpose alike: one of them rounded alone would be another model
-            and max(matrix.shape) <= _MOST_ROWS
-            and largest.item() > 0
-        )
-        if not self.rounded:
+        self.rounded = False
+        self._halves = None
+        if matrix.dtype != torch.float32 or matrix.numel() == 0:
             return
-        self._scale = largest.item() / _LARGEST
-        fixed = torch.round(matrix.double() / self._scale).to(torch.int32)
-        self.matrix = (fixed.double() * self._scale).float()
+        if _multiplies_bfloat16(matrix.device):
+            self._round_to_halves()
+        # of the matrix and of its transpose alike: one of them rounded alone would be another model
+        elif matrix.device.type == "cpu" and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
+            self._round_to_integers(largest.item() / _LARGEST)
+
+    def _round_to_halves(self) -> None:
+        upper = self.matrix.bfloat16()
+        lower = (self.matrix - upper).bfloat16()
+        self._halves = torch.cat([upper, lower], 1)
+        # exact: together these have no more bits than the element itself had
+        self.matrix = upper.float() + lower.float()
+        self.rounded = True
+
+    def _round_to_integers(self, scale: float) -> None:
+        self._scale = scale
+        fixed = torch.round(self.matrix.double() / scale).to(torch.int32)
+        self.matrix = (fixed.double() * scale).float()
         upper = (fixed + 128) >> 8
         lower = fixed - 256 * upper
         self._pieces = torch.cat([upper, lower], 1).to(
             torch.int8 if _FAST_INTEGERS else torch.float32
         )
         self._fixed = fixed.to(torch.int16).numpy()
+        self.rounded = True
 
     def __call__(
-        self, states: Tensor, factor: float, offset: Tensor, memory: Memory | None = None
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
     ) -> Tensor:
         """`offset + factor * (states @ matrix)`: bool states [chains, n] and an offset [m] give [chains, m].
 
         `memory` holds what the last product with the same chains can spare this one, and is brought up to date.
         """
+        if self._halves is not None or isinstance(factor, Tensor):
+            product = self._product(states)
+            if isinstance(factor, Tensor):
+                return torch.addcmul(offset, product, factor.to(product.dtype))
+            return torch.add(offset, product, alpha=factor)
         narrow = self.matrix.shape[1] < _FEWEST_COLUMNS
         if not self.rounded or (narrow and not _FAST_INTEGERS):
             return torch.addmm(
@@ -101,6 +121,13 @@ class BinaryProduct:
         fused.scale_sums(sums, factor, offset.contiguous().numpy(), product)
         return torch.from_numpy(product)
 
+    def _product(self, states: Tensor) -> Tensor:
+        """`states @ matrix` in the matrix's type."""
+        if self._halves is None:
+            return states.view(torch.uint8).to(self.matrix.dtype) @ self.matrix
+        upper, lower = _sum_bfloat16(states, self._halves).chunk(2, 1)
+        return upper + lower
+
     def _sums(self, states: np.ndarray, last: tuple[np.ndarray, np.ndarray] | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]; the `last` sums may be overwritten."""
         from paperlib import fused
@@ -118,3 +145,12 @@ class BinaryProduct:
         sums = np.empty((len(states), self._fixed.shape[1]), np.int32)
         fused.join_pieces(pieces.numpy(), sums)
         return sums
+
+
+def _multiplies_bfloat16(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def _sum_bfloat16(states: Tensor, halves: Tensor) -> Tensor:
+    """`states @ halves`, summed up in float32."""
+    return torch.mm(states.to(torch.bfloat16), halves, out_dtype=torch.float32)

@@ -31,7 +31,11 @@ def softplus(x: Tensor) -> Tensor:
     return torch.nn.functional.softplus(x, threshold=40)
 
 
-def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
+# An inverse temperature: a number, or in a walk that a GPU replays a tensor without dimensions, which nobody looks into.
+Beta = float | Tensor
+
+
+def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
     """Sum over the last dimension of `softplus(beta_to * x) - softplus(beta_from * x)`, for betas >= 0.
 
     With the smaller beta a and the larger one b, each term is (b - a) max(x, 0) + ln(1 + s(-a|x|) (e^{-(b-a)|x|} - 1)), s the
@@ -43,6 +47,10 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
     Tensor
         float64, the shape of `x` without its last dimension.
     """
+    if isinstance(beta_to, Tensor):
+        difference = beta_to - beta_from
+        lower, step = torch.minimum(beta_from, beta_to), difference.abs()
+        return _softplus_increment(x, lower, step) * difference.sign()
     lower, step = min(beta_from, beta_to), abs(beta_to - beta_from)
     if can_fuse(x):
         from paperlib import fused
@@ -52,14 +60,18 @@ def softplus_increment(x: Tensor, beta_from: float, beta_to: float) -> Tensor:
         fused.softplus_increment(
             rows.numpy(), np.float32(lower), np.float32(step), total.view(-1).numpy()
         )
-        return total if beta_to >= beta_from else total.neg_()
+    else:
+        total = _softplus_increment(x, lower, step)
+    return total if beta_to >= beta_from else total.neg_()
+
+
+def _softplus_increment(x: Tensor, lower: Beta, step: Beta) -> Tensor:
     magnitude = x.abs()
     curved = torch.expm1(magnitude * -step)
     curved.mul_(torch.sigmoid(magnitude * -lower)).log1p_()
     # 2 max(x, 0) = x + |x|
     linear = magnitude.add_(x).sum(-1, dtype=torch.float64)
-    total = linear.mul_(0.5 * step).add_(curved.sum(-1, dtype=torch.float64))
-    return total if beta_to >= beta_from else total.neg_()
+    return linear.mul_(0.5 * step).add_(curved.sum(-1, dtype=torch.float64))
 
 
 def can_fuse(tensor: Tensor) -> bool:
@@ -111,7 +123,7 @@ def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
     return uniform < probabilities
 
 
-def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: float = 1.0) -> Tensor:
+def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: Beta = 1.0) -> Tensor:
     """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on."""
     if not can_fuse(logits):
         return draw_bits(torch.sigmoid(logits * factor), generator)

@@ -20,7 +20,7 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, start_bias
 from paperlib.models import DBM, DBN
-from paperlib.numerics import bernoulli_log_prob, draw_bits_of_logits
+from paperlib.numerics import Beta, bernoulli_log_prob, draw_bits_of_logits
 
 
 class DBMPath(BaseRatePath):
@@ -81,12 +81,12 @@ class DBMPath(BaseRatePath):
         return state, log_weights
 
     def _clamped_transition(
-        self, state: VisibleState, beta: float, generator: torch.Generator
+        self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
         """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
         width = self.num_visible
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta)
-        bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)[width:]
+        bias = self._visible_bias(beta)[width:]
         h2 = draw_bits_of_logits(self._to_h2(h1, beta, bias, state.memory), generator)
         return self.state_at(torch.cat([state.v[:, :width], h2], 1), state)
 

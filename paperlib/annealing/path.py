@@ -14,12 +14,16 @@ import torch
 from torch import Tensor
 
 from paperlib.models import RBM
+from paperlib.numerics import Beta
 
 State = TypeVar("State")
 
 
 class AnnealingPath(Protocol[State]):
-    """What an estimator needs. A state holds a batch of chains, and whatever the path wants to compute only once.
+    """What an estimator needs. A state is a dataclass that holds a batch of chains, and whatever the path wants to compute only once.
+
+    On a GPU `log_ratio`, `transition` and `reverse_transition` get their betas as tensors without dimensions, and must not look into
+    them, nor into any other tensor: they are recorded once and replayed (`paperlib.estimators.walk`).
 
     Attributes
     ----------
@@ -43,7 +47,7 @@ class AnnealingPath(Protocol[State]):
         """Independent draws from f_0."""
         ...
 
-    def log_ratio(self, state: State, beta_from: float, beta_to: float) -> Tensor:
+    def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(x) - ln f_{beta_from}(x) for each chain, float64 [chains]."""
         ...
 
@@ -51,11 +55,11 @@ class AnnealingPath(Protocol[State]):
         """ln of f_beta itself over what fast products have rounded it to, for beta 0 or 1; float64 [chains], mostly zero."""
         ...
 
-    def transition(self, state: State, beta: float, generator: torch.Generator) -> State:
+    def transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
         """One step of a Markov chain that leaves p_beta invariant."""
         ...
 
-    def reverse_transition(self, state: State, beta: float, generator: torch.Generator) -> State:
+    def reverse_transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
         """One step of the reversal of `transition`: T~(x' | x) = T(x | x') p(x') / p(x)."""
         ...
 

@@ -27,6 +27,7 @@ from paperlib.binary_products import BinaryProduct, Memory
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import (
+    Beta,
     bernoulli,
     draw_bits_of_logits,
     softplus,
@@ -127,12 +128,14 @@ class _RBMInterpolation:
         hidden_input = self._to_hidden(v, 1.0, self._hidden_offset, memory)
         return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory)
 
-    def log_ratio(self, state: VisibleState, beta_from: float, beta_to: float) -> Tensor:
+    def log_ratio(self, state: VisibleState, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
         split = self._num_hidden_a
         ratio = softplus_increment(state.hidden_input[:, split:], beta_from, beta_to)
         if split:
             ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
+        if isinstance(beta_to, Tensor):
+            return ratio.addcmul_(state.bias_difference, beta_to - beta_from)
         return ratio.add_(state.bias_difference, alpha=beta_to - beta_from)
 
     def log_rounding(self, state: VisibleState, beta: float) -> Tensor:
@@ -168,11 +171,11 @@ class _RBMInterpolation:
         return biases + hidden + self._num_hidden_a * math.log(2)
 
     def transition(
-        self, state: VisibleState, beta: float, generator: torch.Generator
+        self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
         """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
         split = self._num_hidden_a
-        bias = torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
+        bias = self._visible_bias(beta)
         hidden_b = draw_bits_of_logits(state.hidden_input[:, split:], generator, beta)
         visible_input = self._to_visible_b(hidden_b, beta, bias, state.memory)
         if split:
@@ -181,8 +184,12 @@ class _RBMInterpolation:
             visible_input += self._to_visible_a(hidden_a, 1 - beta, no_bias, state.memory)
         return self.state_at(draw_bits_of_logits(visible_input, generator), state)
 
+    def _visible_bias(self, beta: Beta) -> Tensor:
+        weight = beta.to(self.dtype) if isinstance(beta, Tensor) else beta
+        return torch.lerp(self._visible_bias_a, self._visible_bias_b, weight)
+
     def reverse_transition(
-        self, state: VisibleState, beta: float, generator: torch.Generator
+        self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
         """The reversal of `transition`, which is reversible."""
         return self.transition(state, beta, generator)

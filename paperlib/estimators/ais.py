@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.annealing.path import State
 from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.estimators.estimate import (
@@ -23,7 +23,8 @@ from paperlib.estimators.estimate import (
     find_warnings,
     require_finite_log_weights,
 )
-from paperlib.numerics import resolve_generator
+from paperlib.estimators.walk import walk
+from paperlib.numerics import Beta, resolve_generator
 from paperlib.validation import require_count
 
 
@@ -103,12 +104,16 @@ def run_chains(
     state = path.sample_start(num_chains, generator)
     # The first and the last distribution are the models' own, whatever is rounded on the way between them.
     log_weights = path.log_z_start - path.log_rounding(state, 0.0)
-    for beta_from, beta_to in pairwise(schedule):
+
+    def step(state: State, log_weights: Tensor, beta_from: Beta, beta_to: Beta) -> State:
         log_weights += path.log_ratio(state, beta_from, beta_to)
-        if beta_to == 1:
-            log_weights += path.log_rounding(state, 1.0)
-        state = path.transition(state, beta_to, generator)
-        on_step()
+        return path.transition(state, beta_to, generator)
+
+    state = walk(step, state, log_weights, schedule[:-1], generator, on_step)
+    log_weights += path.log_ratio(state, schedule[-2], 1.0)
+    log_weights += path.log_rounding(state, 1.0)
+    state = path.transition(state, 1.0, generator)
+    on_step()
     return log_weights, path.visible(state)
 
 

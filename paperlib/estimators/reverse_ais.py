@@ -29,9 +29,11 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import ReversiblePath, check_betas
+from paperlib.annealing.path import State
 from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.estimators.walk import walk
+from paperlib.numerics import Beta, log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape
 
 
@@ -179,10 +181,13 @@ def run_reverse_chains(
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
-    for beta_from, beta_to in zip(schedule[:0:-1], schedule[-2::-1], strict=True):
+
+    def step(state: State, log_weights: Tensor, beta_from: Beta, beta_to: Beta) -> State:
         state = path.reverse_transition(state, beta_from, generator)
         log_weights += path.log_ratio(state, beta_from, beta_to)
-        on_step()
+        return state
+
+    walk(step, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
 
 
