@@ -185,8 +185,9 @@ class _RBMInterpolation:
         return self.state_at(draw_bits_of_logits(visible_input, generator), state)
 
     def _visible_bias(self, beta: Beta) -> Tensor:
-        weight = beta.to(self.dtype) if isinstance(beta, Tensor) else beta
-        return torch.lerp(self._visible_bias_a, self._visible_bias_b, weight)
+        if isinstance(beta, Tensor):
+            beta = beta.to(self.dtype)
+        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
 
     def reverse_transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
