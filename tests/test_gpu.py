@@ -8,9 +8,9 @@ from enumeration import log_z, random_rbm
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.annealing.walk import RecordedStep, walk
 from paperlib.binary_products import BinaryProduct
 from paperlib.estimators import ais, raise_log_prob
-from paperlib.estimators.walk import RecordedStep, walk
 from paperlib.models import RBM
 from paperlib.numerics import draw_bits, seeded_generator
 

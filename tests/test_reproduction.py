@@ -78,6 +78,21 @@ def test_file_is_rewritten_only_when_a_number_moved(figures, change, rewritten):
     assert ((figures / "table.json").read_bytes() != before) is rewritten
 
 
+@pytest.mark.parametrize(
+    ("here", "bound", "rewritten"),
+    [("AVX512", True, True), ("AVX2", True, False), ("AVX2", False, True)],
+)
+def test_processor_bound_record_is_kept_by_other_processors(
+    figures, monkeypatch, here, bound, rewritten
+):
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX512")
+    save([row()], processor_bound=bound)
+    before = (figures / "table.json").read_bytes()
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: here)
+    save([row(log_z=1.6)], processor_bound=bound)
+    assert ((figures / "table.json").read_bytes() != before) is rewritten
+
+
 def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
     import matplotlib.pyplot as plt
 

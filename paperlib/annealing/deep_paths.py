@@ -12,13 +12,13 @@ the recognition distribution and weighed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, start_bias
+from paperlib.annealing.walk import walk
 from paperlib.models import DBM, DBN
 from paperlib.numerics import Beta, bernoulli_log_prob, draw_bits_of_logits
 
@@ -74,11 +74,15 @@ class DBMPath(BaseRatePath):
         h2 = draw_bits_of_logits(bias[width:].expand(len(v), -1), generator)
         state = self.state_at(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), bias[:width].double())
-        for beta_from, beta_to in pairwise(schedule):
+
+        def step(
+            state: VisibleState, log_weights: Tensor, beta_from: Beta, beta_to: Beta
+        ) -> VisibleState:
             state = self._clamped_transition(state, beta_from, generator)
             log_weights += self.log_ratio(state, beta_from, beta_to)
-            on_step()
-        return state, log_weights
+            return state
+
+        return walk(step, state, log_weights, schedule, generator, on_step), log_weights
 
     def _clamped_transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator

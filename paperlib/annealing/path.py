@@ -23,7 +23,7 @@ class AnnealingPath(Protocol[State]):
     """What an estimator needs. A state is a dataclass that holds a batch of chains, and whatever the path wants to compute only once.
 
     On a GPU `log_ratio`, `transition` and `reverse_transition` get their betas as tensors without dimensions, and must not look into
-    them, nor into any other tensor: they are recorded once and replayed (`paperlib.estimators.walk`).
+    them, nor into any other tensor: they are recorded once and replayed (`paperlib.annealing.walk`).
 
     Attributes
     ----------

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
+from paperlib.annealing.walk import walk
 from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.estimators.estimate import (
@@ -23,7 +24,6 @@ from paperlib.estimators.estimate import (
     find_warnings,
     require_finite_log_weights,
 )
-from paperlib.estimators.walk import walk
 from paperlib.numerics import Beta, resolve_generator
 from paperlib.validation import require_count
 
@@ -110,9 +110,9 @@ def run_chains(
         return path.transition(state, beta_to, generator)
 
     state = walk(step, state, log_weights, schedule[:-1], generator, on_step)
-    log_weights += path.log_ratio(state, schedule[-2], 1.0)
-    log_weights += path.log_rounding(state, 1.0)
-    state = path.transition(state, 1.0, generator)
+    rounding = path.log_rounding(state, 1.0)
+    state = step(state, log_weights, schedule[-2], 1.0)
+    log_weights += rounding
     on_step()
     return log_weights, path.visible(state)
 

@@ -30,9 +30,9 @@ from torch import Tensor
 
 from paperlib.annealing import ReversiblePath, check_betas
 from paperlib.annealing.path import State
+from paperlib.annealing.walk import walk
 from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.estimators.walk import walk
 from paperlib.numerics import Beta, log_mean_exp, resolve_generator
 from paperlib.validation import require_binary, require_count, require_shape
 

@@ -9,10 +9,15 @@ HTML = ROOT / "_build" / "html"
 PAGES = toc_pages(ROOT / "_toc.yml")
 
 
-def go(tab, name):
-    """Open a page of the book from disk, with its formulas typeset."""
+def page_path(name):
     path = HTML / f"{name}.html"
     assert path.is_file(), f"{path} is missing: run `make book` first"
-    tab.goto(path.as_uri())
+    return path
+
+
+def go(tab, name):
+    """Open a page of the book from disk, with its formulas typeset."""
+    tab.goto(page_path(name).as_uri())
     tab.evaluate("window.MathJax && window.MathJax.startup.promise")
+    tab.wait_for_function("!document.querySelector('mjx-lazy')")
     return tab

@@ -1,4 +1,4 @@
-"""The walk through a schedule of betas that AIS and RAISE share: a loop, or on a GPU one step that is recorded and replayed.
+"""The walk through a schedule of betas that AIS, RAISE and its heating chain share: a loop, or on a GPU one step that is recorded and replayed.
 
 A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one; recorded in a CUDA
 graph they are launched at once, and the host, which never looks at a result, runs ahead. The betas lie on the device, where the
@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from paperlib.annealing.path import State
 from paperlib.numerics import Beta
 
-State = TypeVar("State")
 Step = Callable[[State, Tensor, Beta, Beta], State]
 
 
