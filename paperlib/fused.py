@@ -119,16 +119,21 @@ def softplus_increment(x: np.ndarray, lower: np.float32, step: np.float32, out: 
     factors lie between one half and one.
     """
     rows, columns = x.shape
+    terms = np.empty(_FACTORS_PER_LOGARITHM, np.float32)
     for i in range(rows):
         linear, curved = 0.0, 0.0
         for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
-            product = 1.0
-            for j in range(begin, min(begin + _FACTORS_PER_LOGARITHM, columns)):
-                magnitude = abs(x[i, j])
+            part = x[i, begin : begin + _FACTORS_PER_LOGARITHM]
+            # float32 and float64 in loops of their own: vector instructions then take eight numbers at a time in the first
+            for j in range(part.size):
+                magnitude = abs(part[j])
                 p, scale = _reduced_exponential(max(-step * magnitude, float32(-87)))
                 expm1 = scale * p + (scale - float32(1))
-                product *= 1.0 + np.float64(expm1 * _sigmoid(-lower * magnitude))
-                linear += np.float64(x[i, j] + magnitude)
+                terms[j] = expm1 * _sigmoid(-lower * magnitude)
+            product = 1.0
+            for j in range(part.size):
+                product *= 1.0 + np.float64(terms[j])
+                linear += np.float64(part[j] + abs(part[j]))
             curved += np.log(product)
         out[i] = 0.5 * step * linear + curved
 
