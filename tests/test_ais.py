@@ -23,6 +23,7 @@ from paperlib.estimators import (
     importance_sampling,
     log_z_lower_bound,
 )
+from paperlib.estimators.estimate import find_warnings
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -183,6 +184,13 @@ def missed_mode_rbm():
     weights[:, 1] = 0.05
     bias = torch.full((num_visible,), -0.2, dtype=torch.float64)
     return RBM(weights, bias, torch.tensor([-105.0, 0.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize(("missing", "shown"), [(0.004, "0.004"), (0.1234, "0.1"), (12.34, "12.3")])
+def test_warning_says_how_much_is_missing(missing, shown):
+    estimate = PartitionEstimate(torch.zeros(2).double(), torch.zeros(2, 1), lower_bound=missing)
+    (warning,) = find_warnings(estimate, uniform_start=False)
+    assert f"too low by at least {shown} nats" in warning
 
 
 def test_missed_mode_is_noticed_with_small_error_bars_and_repaired_by_base_rates():

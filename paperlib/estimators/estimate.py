@@ -80,8 +80,10 @@ def find_warnings(estimate: PartitionEstimate, uniform_start: bool) -> tuple[str
     count = len(estimate.log_weights)
     bound, (low, high) = estimate.lower_bound, estimate.interval(3)
     if bound is not None and bound > high:
+        missing = bound - estimate.log_z
+        shown = f"{missing:.1f}" if missing > 0.1 else f"{missing:.1g}"
         found.append(
-            f"The estimate is too low by at least {bound - estimate.log_z:.1f} nats: ln Z is proven to be at least "
+            f"The estimate is too low by at least {shown} nats: ln Z is proven to be at least "
             f"{bound:.2f}. The chains missed a mode that holds most of Z; start them at the training set's base rates."
         )
     if count < 2:
