@@ -7,9 +7,10 @@ import torch
 from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais, raise_log_prob
+from paperlib.estimators import ais, exact_hidden_samples, exact_log_z, raise_log_prob
 from paperlib.estimators.blocks import count_blocks, walk_in_blocks
 from paperlib.numerics import draw_bits, seeded_generator
+from paperlib.threads import run_in_threads
 
 BETAS = uniform_betas(20)
 
@@ -38,6 +39,49 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, dtype):
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             assert torch.equal(one, two)
+
+
+def test_exact_values_do_not_depend_on_the_number_of_threads(threads):
+    rbm = random_rbm(30, 18, 1, scale=0.3, dtype=torch.float64)  # two blocks of rows
+    results = []
+    for count in (1, 2):
+        threads(count)
+        results.append((exact_log_z(rbm), *exact_hidden_samples(rbm, 50, seeded_generator(0))))
+        assert torch.get_num_threads() == count
+    (log_z, v, h), (log_z_of_two, v_of_two, h_of_two) = results
+    assert log_z == log_z_of_two
+    assert torch.equal(v, v_of_two)
+    assert torch.equal(h, h_of_two)
+
+
+def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
+    threads(2)
+    first_may_end, done, stopped = threading.Event(), [], []
+
+    def first():
+        assert first_may_end.wait(20)
+        return "first"
+
+    def second():
+        first_may_end.set()
+        return "second"
+
+    assert run_in_threads([first, second], lambda: done.append(1)) == ["first", "second"]
+    assert len(done) == 2
+
+    released = threading.Event()
+
+    def fail():
+        raise ZeroDivisionError
+
+    def stop():
+        stopped.append(1)
+        released.set()
+
+    with pytest.raises(ZeroDivisionError):
+        run_in_threads([lambda: released.wait(20), fail], stop=stop)
+    assert stopped == [1]
+    assert torch.get_num_threads() == 2
 
 
 def test_blocks_walk_side_by_side_and_differ(threads):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TypeVar
 
 import torch
 from tqdm import tqdm
 
 from paperlib.numerics import seeded_generator
+from paperlib.threads import run_in_threads
 
 Result = TypeVar("Result")
 
@@ -62,10 +63,10 @@ def walk_in_blocks(
         return [walk(blocks[0], generator, on_step)]
     seeds = torch.randint(2**63 - 1, [len(blocks)], generator=generator, device=generator.device)
     generators = [seeded_generator(seed, generator.device) for seed in seeds.tolist()]
-    threads = torch.get_num_threads()
-    workers = min(threads, len(blocks))
-    if workers == 1 or num_visible < _WIDE or generator.device.type != "cpu":
-        return [walk(*block, on_step) for block in zip(blocks, generators, strict=True)]
+    walks = [partial(walk, *block) for block in zip(blocks, generators, strict=True)]
+    one_by_one = num_visible < _WIDE or generator.device.type != "cpu"
+    if one_by_one or torch.get_num_threads() == 1:
+        return [walk(on_step) for walk in walks]
 
     stop, lock = threading.Event(), threading.Lock()
 
@@ -75,22 +76,7 @@ def walk_in_blocks(
         with lock:
             on_step()
 
-    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        try:
-            futures = [
-                pool.submit(walk, *block, on_step_of_any)
-                for block in zip(blocks, generators, strict=True)
-            ]
-            for future in as_completed(futures):
-                future.result()
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-        finally:
-            # What a worker sets would otherwise become the default of all threads to come.
-            torch.set_num_threads(threads)
+    return run_in_threads([partial(walk, on_step_of_any) for walk in walks], stop=stop.set)
 
 
 def _blocks(num_chains: int, num_visible: int, device: torch.device) -> list[slice]:

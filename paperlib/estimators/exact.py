@@ -11,8 +11,9 @@ before the running product might overflow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from tqdm import tqdm
 
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli, resolve_generator, softplus
+from paperlib.threads import run_in_threads
 from paperlib.validation import require_count
 
 _GROUP = 3  # visible units per matrix product: 2 and 4 are slower
@@ -50,8 +52,10 @@ def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> 
     -----
     Memory is bounded by tables of 2^{M/2} rows: 0.3 GiB at 784 x 25.
     """
-    blocks = _log_mass_blocks(_enumerable(rbm, max_units), progress)
-    return torch.logsumexp(torch.stack([block.logsumexp((0, 1)) for block in blocks]), 0).item()
+    sums = _map_log_masses(
+        lambda block: block.logsumexp((0, 1)), _enumerable(rbm, max_units), progress
+    )
+    return torch.logsumexp(torch.stack(sums), 0).item()
 
 
 def exact_hidden_samples(
@@ -86,9 +90,7 @@ def exact_hidden_samples(
         raise ValueError(
             f"rbm: expected at most as many hidden as visible units ({rbm.num_visible}), got {rbm.num_hidden}"
         )
-    log_masses = torch.cat(
-        [block.flatten() for block in _log_mass_blocks(_enumerable(rbm, max_units), None)]
-    )
+    log_masses = torch.cat(_map_log_masses(torch.flatten, _enumerable(rbm, max_units), None))
     cumulative = torch.exp(log_masses - log_masses.max()).cumsum_(0)
     uniform = torch.rand(
         num_samples, dtype=torch.float64, device=rbm.device, generator=generator
@@ -146,8 +148,10 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
     return _Half(*halves[0][:2], left - shift), _Half(*halves[1][:2], right + shift)
 
 
-def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
-    """ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}] whose rows run through the first half's states."""
+def _map_log_masses(
+    function: Callable[[Tensor], Tensor], rbm: RBM, progress: bool | None
+) -> list[Tensor]:
+    """`function` of ln sum_v exp(-E(v, h)) for all h, block by block [rows, 2^{M - M // 2}]; rows run through the first half's states."""
     left, right = _halves(rbm)
     # No state makes unit i contribute more than this to the logarithm.
     largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))
@@ -160,15 +164,7 @@ def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
     right_products = right_products.transpose(1, 2).contiguous()
     bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
 
-    starts = range(0, len(left.states), _BLOCK_ROWS)
-    bar = tqdm(
-        starts,
-        desc=f"exact ln Z, 2^{rbm.num_hidden} states",
-        unit="block",
-        delay=2,
-        disable=None if progress is None else not progress,
-    )
-    for row in bar:
+    def of_rows(row: int) -> Tensor:
         rows = slice(row, row + _BLOCK_ROWS)
         columns_done = []
         for column in range(0, len(right.states), _BLOCK_COLUMNS):
@@ -189,4 +185,14 @@ def _log_mass_blocks(rbm: RBM, progress: bool | None) -> Iterator[Tensor]:
                 torch.mm(left_products[group, rows], right_products[group][:, columns], out=factor)
                 product *= factor
             columns_done.append(log_mass.add_(product.log_()))
-        yield torch.cat(columns_done, dim=1)
+        return function(torch.cat(columns_done, dim=1))
+
+    starts = range(0, len(left.states), _BLOCK_ROWS)
+    with tqdm(
+        total=len(starts),
+        desc=f"exact ln Z, 2^{rbm.num_hidden} states",
+        unit="block",
+        delay=2,
+        disable=None if progress is None else not progress,
+    ) as bar:
+        return run_in_threads([partial(of_rows, row) for row in starts], bar.update)
