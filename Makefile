@@ -11,7 +11,7 @@ PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help install book test paper refresh lint serve bench clean
+.PHONY: help install book test paper shards refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,10 @@ test: $(STAMP) ## unit, statistical and notebook tests
 
 paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
 	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
+
+shards: ## unpack the longest runs of the papers' size, computed already, into data/cache
+	mkdir -p data/cache
+	for archive in data/shards/*.tar.xz; do tar -xJf $$archive -C data/cache; done
 
 refresh: $(STAMP) ## execute on digits and record the outputs in the committed chapters
 	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)

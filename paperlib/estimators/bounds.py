@@ -66,12 +66,15 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor]:
     bounds : Tensor, shape [N]
         The lower bound on ln Z at each, in nats.
     """
+    means = means.clone()
+    moving = torch.arange(len(means), device=means.device)
     for _ in range(_MAX_UPDATES):
         # Each half is the exact optimum given the other layer, so that the bound never falls.
-        updated = model.hidden_probs(model.visible_probs(means))
-        change = (updated - means).abs().max()
-        means = updated
-        if change < 1e-6:
+        updated = model.hidden_probs(model.visible_probs(means[moving]))
+        change = (updated - means[moving]).abs().amax(1)
+        means[moving] = updated
+        moving = moving[change >= 1e-6]
+        if len(moving) == 0:
             break
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
     return means, model.log_unnormalized_hidden(means) + entropy
