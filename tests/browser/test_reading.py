@@ -46,45 +46,40 @@ def test_search_finds_what_was_typed(new_tab, words, chapter, section):
     assert tab.problems == []
 
 
-# Formulas out of view are typeset after those in view (book/_static/companion.js), when the reader reads already.
-HOLD_THE_OTHER_FORMULAS = """
-    addEventListener("DOMContentLoaded", async () => {
-      if (!window.MathJax) return;
-      await MathJax.startup.promise;
-      MathJax.startup.document.lazyTypesetAll = () => {};
-    });
-"""
-FORMULAS_IN_VIEW_STAND = """
-    () => ![...document.querySelectorAll("mjx-lazy")].some(element => {
-      const { top, bottom } = element.getBoundingClientRect();
-      return element.offsetParent && bottom >= 0 && top <= innerHeight;
-    })
-"""
-
-
 def seconds_to_load(tab, name):
-    """Seconds of the processor in the page's own thread until what is in view stands. The clock would measure what else the machine
-    does.
+    """Seconds of the processor in the page's own thread, until the last formula is typeset. The clock would measure what else the
+    machine does.
     """
     metrics = tab.context.new_cdp_session(tab)
     metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
-    tab.add_init_script(HOLD_THE_OTHER_FORMULAS)
-    tab.goto(page_path(name).as_uri())
-    tab.evaluate("window.MathJax && MathJax.startup.promise")
-    tab.wait_for_function(FORMULAS_IN_VIEW_STAND, polling=100)
+    go(tab, name)
     measured = {m["name"]: m["value"] for m in metrics.send("Performance.getMetrics")["metrics"]}
     assert measured["TaskDuration"] > 0
     return measured["TaskDuration"]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_loads_within_ten_times_the_lightest(new_tab, name):
-    """That is two seconds on a core that takes 0.2 seconds for the lightest page; cores differ twofold. Whatever shares the core slows
-    a page at times, so it has three tries.
+def test_page_costs_at_most_fifteen_times_the_lightest(new_tab, name):
+    """The longest chapters take eleven times as long, 1.6 seconds on a recent core, 3 on an older one: a limit in seconds tells cores
+    apart, not pages. Whatever shares the core slows a page at times, so it has three tries.
     """
     assert any(
-        seconds_to_load(new_tab(), name) < 10 * seconds_to_load(new_tab(), "book/bibliography")
+        seconds_to_load(new_tab(), name) < 15 * seconds_to_load(new_tab(), "book/bibliography")
         for _ in range(3)
+    )
+
+
+# ---- opening a section
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_link_to_a_section_arrives_there(new_tab, width):
+    """Also where hundreds of formulas above it are typeset after the jump."""
+    tab = new_tab(width)
+    tab.goto(page_path("book/04-importance-sampling-and-ais").as_uri() + "#exercises")
+    tab.evaluate("MathJax.startup.promise")
+    tab.wait_for_function(
+        "Math.abs(document.getElementById('exercises').getBoundingClientRect().top) < 200"
     )
 
 
