@@ -39,7 +39,7 @@ paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST
 
 shards: ## unpack the longest runs of the papers' size, computed already, into data/cache
 	mkdir -p data/cache
-	for archive in data/shards/*.tar.xz; do tar -xJf $$archive -C data/cache; done
+	for archive in data/shards/*.tar.xz; do tar -xJf $$archive -C data/cache || exit 1; done
 
 refresh: $(STAMP) ## execute on digits and record the outputs in the committed chapters
 	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)

@@ -31,10 +31,7 @@ def run_in_threads(
         Called at the first exception in a task, or at Ctrl-C, before the tasks in progress are waited for: it may end them.
     """
     threads = torch.get_num_threads()
-    workers = min(threads, len(tasks))
-    with ThreadPoolExecutor(
-        max(workers, 1), initializer=torch.set_num_threads, initargs=(1,)
-    ) as pool:
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
             futures = [pool.submit(task) for task in tasks]
             for future in as_completed(futures):
