@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import Tensor
+
+_HAS_TRITON = find_spec("triton") is not None
 
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
@@ -55,11 +58,10 @@ def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
     if can_fuse(x):
         from paperlib import fused
 
-        total = torch.empty(x.shape[:-1], dtype=torch.float64)
-        rows = x.contiguous().view(-1, x.shape[-1])
-        fused.softplus_increment(
-            rows.numpy(), np.float32(lower), np.float32(step), total.view(-1).numpy()
-        )
+        sums = np.empty(x.shape[:-1])
+        rows = x.contiguous().numpy().reshape(-1, x.shape[-1])
+        fused.softplus_increment(rows, np.float32(lower), np.float32(step), sums.reshape(-1))
+        total = torch.from_numpy(sums)
     else:
         total = _softplus_increment(x, lower, step)
     return total if beta_to >= beta_from else total.neg_()
@@ -124,21 +126,36 @@ def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: Beta = 1.0) -> Tensor:
-    """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on."""
+    """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on, for logits [chains, n]."""
+    if _HAS_TRITON and logits.is_cuda and logits.dtype == torch.float32:
+        return _draw_bits_on_gpu(logits, generator, factor)
     if not can_fuse(logits):
         return draw_bits(torch.sigmoid(logits * factor), generator)
     from paperlib import fused
 
-    key = torch.randint(2**63 - 1, (), generator=generator).item()
     bits = np.empty(logits.shape, bool)
     fused.draw_bits(
         logits.contiguous().numpy().reshape(-1),
         np.float32(factor),
-        np.uint32(key & 0xFFFFFFFF),
-        np.uint32(key >> 32),
+        *draw_key(generator),
         bits.reshape(-1),
     )
     return torch.from_numpy(bits)
+
+
+def draw_key(generator: torch.Generator) -> tuple[np.uint32, np.uint32]:
+    """The key of one call of a function of `paperlib.fused` that draws: its lower and its upper half."""
+    key = torch.randint(2**63 - 1, (), generator=generator).item()
+    return np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
+
+
+def _draw_bits_on_gpu(logits: Tensor, generator: torch.Generator, factor: Beta) -> Tensor:
+    from paperlib import fused_gpu
+
+    key = torch.randint(2**63 - 1, (), generator=generator, device=logits.device)
+    if not isinstance(factor, Tensor):
+        factor = torch.full((), factor, device=logits.device)
+    return fused_gpu.draw_bits(logits, factor.to(logits.dtype), key)
 
 
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:

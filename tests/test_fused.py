@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from numba import njit
+from philox import philox
 
 from paperlib import fused
 from paperlib.numerics import (
@@ -15,24 +16,25 @@ from paperlib.numerics import (
 
 
 @njit
-def philox(counter, key_low, key_high):
+def compiled_philox(counter, key_low, key_high):
     return fused.philox(counter, key_low, key_high)
 
 
-def test_philox_known_answer():
-    # first vector of the authors' Random123 library for philox4x32-10: counter and key zero
-    numbers = [int(n) for n in philox(np.uint32(0), np.uint32(0), np.uint32(0))]
-    assert numbers == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+def test_philox_known_answers():
+    # the vectors of the authors' Random123 library for philox4x32-10: all bits zero, all bits one, digits of pi
+    assert philox((0, 0, 0, 0), 0, 0) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+    ones = 2**32 - 1
+    assert philox((ones,) * 4, ones, ones) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
+    pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
+    expected = (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)
+    assert philox(pi, 0xA4093822, 0x299F31D0) == expected
 
 
-def philox_in_plain_python(counter, low, high):
-    mask = 2**32 - 1
-    a, b, c, d = counter, 0, 0, 0
-    for _ in range(10):
-        x, y = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = (y >> 32) ^ b ^ low, y & mask, (x >> 32) ^ d ^ high, x & mask
-        low, high = (low + 0x9E3779B9) & mask, (high + 0xBB67AE85) & mask
-    return [a, b, c, d]
+@pytest.mark.parametrize("counter", [0, 1, 2**32 - 1])
+@pytest.mark.parametrize("key", [(0, 0), (123_456_789, 987_654_321), (2**32 - 1, 2**32 - 1)])
+def test_compiled_philox(counter, key):
+    numbers = compiled_philox(np.uint32(counter), *map(np.uint32, key))
+    assert tuple(int(n) for n in numbers) == philox((counter, 0, 0, 0), *key)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
@@ -48,7 +50,7 @@ def test_draws_compare_philox_with_the_sigmoid(size):
         part, block = (
             divmod(i, quarter) if quarter and i < 4 * quarter else (i - 4 * quarter, quarter)
         )
-        uniform = philox_in_plain_python(block, low, high)[part] / 2**32
+        uniform = philox((block, 0, 0, 0), low, high)[part] / 2**32
         expected[i] = uniform < probabilities[i]
         # a draw may differ only where the number falls within float32's rounding of the probability
         if abs(uniform - probabilities[i]) < 1e-6:

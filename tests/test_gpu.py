@@ -1,10 +1,16 @@
 """What a GPU does differently, checked by the same mathematics on a CPU, and on a GPU where there is one."""
 
+import itertools
 import math
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import pytest
 import torch
 from enumeration import log_z, random_rbm
+from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
@@ -15,6 +21,8 @@ from paperlib.models import RBM
 from paperlib.numerics import draw_bits, seeded_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+# it comes with torch for CUDA, and with the packages of the tests on Linux
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="no triton")
 BETAS = uniform_betas(20).tolist()
 
 
@@ -98,6 +106,105 @@ def test_ais_in_halves_is_unbiased_for_the_model_itself(bfloat16):
     rbm = random_rbm(4, 3, 31, dtype=torch.float32)
     estimate = ais(BaseRatePath(rbm), uniform_betas(20), 40_000, seeded_generator(3))
     assert abs(math.expm1(estimate.log_z - log_z(rbm))) < 4 * estimate.relative_std
+
+
+DRAWS = """
+import sys
+import torch
+from paperlib import fused_gpu
+calls = torch.load(sys.argv[1])
+torch.save([fused_gpu.draw_bits(**call) for call in calls], sys.argv[2])
+"""
+
+
+def draw_interpreted(calls, folder):
+    """What `paperlib.fused_gpu.draw_bits` gives for these arguments, by triton's interpreter, which runs on any processor."""
+    torch.save(calls, folder / "calls.pt")
+    interpret(DRAWS, folder / "calls.pt", folder / "bits.pt")
+    return torch.load(folder / "bits.pt")
+
+
+def interpret(code, *arguments):
+    # a process of its own: triton asks for the interpreter when it is imported
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", code, *arguments], env=environment, check=True)
+
+
+def call(logits, factor=0.7, key=123_456_789_012_345_678):
+    return {"logits": logits, "factor": torch.tensor(factor), "key": torch.tensor(key)}
+
+
+@needs_triton
+def test_draws_of_a_gpu_have_a_stream_of_philox_for_each_chain(tmp_path):
+    wide = torch.linspace(-6, 6, 3 * 1_030).view(3, 1_030)
+    calls = [call(wide), call(wide[:2]), call(wide[:, 5:9]), call(wide[:, :1]), call(wide.T[:4])]
+    calls += [call(wide[:1].expand(2, -1)), call(wide[:0]), call(wide, key=2**63 - 2)]
+    for arguments, bits in zip(calls, draw_interpreted(calls, tmp_path), strict=True):
+        logits, key = arguments["logits"], int(arguments["key"])
+        assert bits.dtype == torch.bool
+        assert bits.shape == logits.shape
+        probabilities = torch.sigmoid(0.7 * logits.double())
+        quarter = -(-logits.shape[1] // 4)
+        for chain, unit in itertools.product(*map(range, logits.shape)):
+            part, place = divmod(unit, quarter)
+            numbers = philox((place, chain, 0, 0), key % 2**32, key // 2**32)
+            # a draw may differ only where the number falls within float32's rounding of the probability
+            distance = probabilities[chain, unit].item() - numbers[part] / 2**32
+            assert bits[chain, unit] == (distance > 0) or abs(distance) < 1e-6
+
+
+@needs_triton
+def test_frequencies_of_draws_of_a_gpu_are_the_probabilities(tmp_path):
+    logits = torch.tensor([-200.0, -9.0, -3.0, -0.5, 0.0, 0.5, 3.0, 9.0, 200.0])
+    (bits,) = draw_interpreted([call(logits.repeat(20, 200), factor=0.9)], tmp_path)
+    bits = bits.view(-1, len(logits))
+    expected = torch.sigmoid(0.9 * logits.double())
+    error = (expected * (1 - expected) / len(bits)).sqrt()
+    assert ((bits.double().mean(0) - expected).abs() <= 4.5 * error + 1e-6).all()
+
+
+SEEDED_DRAWS = """
+import torch
+from paperlib.numerics import _draw_bits_on_gpu, seeded_generator
+
+logits = torch.linspace(-3, 3, 800).view(4, 200)
+generator = seeded_generator(1)
+first, second = (_draw_bits_on_gpu(logits, generator, 0.7) for _ in range(2))
+assert not torch.equal(first, second)
+# as of a recorded step: a tensor, and fewer chains
+beta = torch.tensor(0.7).double()
+assert torch.equal(_draw_bits_on_gpu(logits[:2], seeded_generator(1), beta), first[:2])
+"""
+
+
+@needs_triton
+def test_each_call_takes_a_key_from_the_generator():
+    interpret(SEEDED_DRAWS)
+
+
+@needs_triton
+def test_draws_compile_for_a_gpu_without_one():
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile
+
+    from paperlib import fused_gpu
+
+    signature = {"logits": "*fp32", "row_stride": "i32", "columns": "i32", "factor": "*fp32"}
+    signature |= {"key": "*i64", "out": "*i1", "BLOCK": "constexpr"}
+    source = ASTSource(fused_gpu._draw_kernel, signature, {"BLOCK": 128})
+    assert ".target sm_90a" in compile(source, target=GPUTarget("cuda", 90, 32)).asm["ptx"]
+
+
+@needs_gpu
+@needs_triton
+def test_draws_on_a_gpu_are_those_of_the_interpreter(tmp_path):
+    logits = torch.randn(300, 1_030, generator=seeded_generator(1))
+    (expected,) = draw_interpreted([call(logits)], tmp_path)
+    from paperlib import fused_gpu
+
+    got = fused_gpu.draw_bits(**{name: value.cuda() for name, value in call(logits).items()})
+    # but for numbers within the rounding of a probability
+    assert (got.cpu() != expected).sum() <= 3
 
 
 @needs_gpu

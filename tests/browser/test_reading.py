@@ -146,11 +146,14 @@ def public_objects():
     """Everything without an underscore that is defined in the library: functions, classes, their methods and properties."""
     import importlib
     import pkgutil
+    from importlib.util import find_spec
 
     import paperlib
 
     for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
         if found.name.endswith(("__main__", "reproduction.execute")):  # they run when imported
+            continue
+        if found.name.endswith("fused_gpu") and find_spec("triton") is None:
             continue
         for name, thing in vars(importlib.import_module(found.name)).items():
             defined_here = getattr(thing, "__module__", None) == found.name

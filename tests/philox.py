@@ -1,0 +1,14 @@
+"""Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) in plain Python: what the compiled versions are compared with."""
+
+
+def philox(
+    counter: tuple[int, int, int, int], key_low: int, key_high: int
+) -> tuple[int, int, int, int]:
+    """Four 32-bit numbers."""
+    mask = 2**32 - 1
+    a, b, c, d = counter
+    for _ in range(10):
+        x, y = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (y >> 32) ^ b ^ key_low, y & mask, (x >> 32) ^ d ^ key_high, x & mask
+        key_low, key_high = (key_low + 0x9E3779B9) & mask, (key_high + 0xBB67AE85) & mask
+    return a, b, c, d
