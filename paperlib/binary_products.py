@@ -33,7 +33,7 @@ _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = torch.cpu._is_vnni_supported()
 # Adding single rows is slower than a full product, for each of them, by about this factor.
 _COST_OF_A_ROW = 4 if _FAST_INTEGERS else 1
-# With fewer columns a full product costs less than finding out what has changed.
+# With fewer columns the sums over all rows cost less than finding out which of them have changed.
 _FEWEST_COLUMNS = 128
 
 # For every product of a batch of chains the last states and their sums, int32 [chains, m].
@@ -57,11 +57,16 @@ class BinaryProduct:
         What is really multiplied.
     rounded : bool
         Whether that is a rounded matrix: if it is float32.
+    columns : ndarray, shape [m, n], optional
+        int16: the columns of a matrix of few, in units of `scale`, where it is multiplied in integers.
+    scale : float
+        Of a matrix that is multiplied in integers.
     """
 
     def __init__(self, matrix: Tensor, largest: Tensor) -> None:
         self.matrix = matrix
         self.rounded = False
+        self.columns = None
         self._halves = None
         if matrix.dtype != torch.float32 or matrix.numel() == 0:
             return
@@ -80,16 +85,19 @@ class BinaryProduct:
         self.rounded = True
 
     def _round_to_integers(self, scale: float) -> None:
-        self._scale = scale
+        self.scale = scale
+        self.rounded = True
         fixed = torch.round(self.matrix.double() / scale).to(torch.int32)
         self.matrix = (fixed.double() * scale).float()
+        if self.matrix.shape[1] < _FEWEST_COLUMNS:
+            self.columns = fixed.T.contiguous().to(torch.int16).numpy()
+            return
         upper = (fixed + 128) >> 8
         lower = fixed - 256 * upper
         self._pieces = torch.cat([upper, lower], 1).to(
             torch.int8 if _FAST_INTEGERS else torch.float32
         )
         self._fixed = fixed.to(torch.int16).numpy()
-        self.rounded = True
 
     def __call__(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
@@ -103,21 +111,23 @@ class BinaryProduct:
             if isinstance(factor, Tensor):
                 return torch.addcmul(offset, product, factor.to(product.dtype))
             return torch.add(offset, product, alpha=factor)
-        narrow = self.matrix.shape[1] < _FEWEST_COLUMNS
-        if not self.rounded or (narrow and not _FAST_INTEGERS):
+        if not self.rounded:
             return torch.addmm(
                 offset, states.view(torch.uint8).to(self.matrix.dtype), self.matrix, alpha=factor
             )
         from paperlib import fused
 
         bits = states.contiguous().numpy()
-        last = memory.get(self) if memory is not None and not narrow else None
-        sums = self._sums(bits, last)
-        if memory is not None:
-            memory[self] = bits, sums
+        if self.columns is not None:
+            sums = np.empty((len(bits), len(self.columns)), np.int32)
+            fused.sum_selected(self.columns, bits, sums)
+        else:
+            sums = self._sums(bits, None if memory is None else memory.get(self))
+            if memory is not None:
+                memory[self] = bits, sums
         # numpy's arrays here and in `_sums`: for small models the price of torch's is felt
         product = np.empty(sums.shape, np.float32)
-        factor = np.float32(factor * self._scale)
+        factor = np.float32(factor * self.scale)
         fused.scale_sums(sums, factor, offset.contiguous().numpy(), product)
         return torch.from_numpy(product)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, int32, njit, uint32, uint64
+from numba import float32, int16, int32, njit, uint32, uint64
 from numba.extending import intrinsic
 
 # Division by zero as in numpy: a check for it would keep the loops from being vectorised.
@@ -197,6 +197,32 @@ def add_changed_rows(
 
 
 @_compile
+def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = states @ columns.T`: int16 `columns` [m, n], bool `states` [chains, n], int32 `sums` [chains, m]; for a small m."""
+    count, width = columns.shape
+    # of the columns' type: sums of products of two 16-bit numbers are one vector instruction
+    on = np.empty(width, np.int16)
+    grouped = count - count % 4
+    for i in range(len(states)):
+        for j in range(width):
+            on[j] = int16(states[i, j])
+        for k in range(0, grouped, 4):
+            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+            sum_a, sum_b, sum_c, sum_d = int32(0), int32(0), int32(0), int32(0)
+            for j in range(width):
+                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
+                sum_b = int32(sum_b + int32(int32(b[j]) * int32(on[j])))
+                sum_c = int32(sum_c + int32(int32(c[j]) * int32(on[j])))
+                sum_d = int32(sum_d + int32(int32(d[j]) * int32(on[j])))
+            sums[i, k], sums[i, k + 1], sums[i, k + 2], sums[i, k + 3] = sum_a, sum_b, sum_c, sum_d
+        for k in range(grouped, count):
+            a, sum_a = columns[k], int32(0)
+            for j in range(width):
+                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
+            sums[i, k] = sum_a
+
+
+@_compile
 def scale_sums(sums: np.ndarray, factor: np.float32, offset: np.ndarray, out: np.ndarray) -> None:
     """`out = offset + factor * sums` for int32 `sums` [n, m] and `offset` [m]."""
     rows, columns = out.shape
@@ -214,3 +240,43 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
         for j in range(columns):
             total += np.float64(values[j]) * states[i, j]
         out[i] = total
+
+
+@_compile
+def gibbs_step(
+    hidden_input: np.ndarray,
+    beta: np.float32,
+    keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
+    columns: np.ndarray,
+    scale: np.float32,
+    visible_scale: np.float32,
+    visible_bias: np.ndarray,
+    hidden_bias: np.ndarray,
+    bias_difference: np.ndarray,
+    v: np.ndarray,
+    next_input: np.ndarray,
+    next_sums: np.ndarray,
+) -> None:
+    """Draw all hidden units, then `v` [chains, D]; then `next_input` [chains, m] and `next_sums` [chains]: a step of a small RBM.
+
+    Bit for bit what draws and products one by one come to; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
+    `scale * columns.T`, int16 `columns` [m, D]; `keys` are those of the two draws, lower before upper half; `visible_scale` is
+    `beta * scale`.
+    """
+    h = np.empty(hidden_input.shape, np.bool_)
+    draw_bits(hidden_input.reshape(-1), beta, keys[0], keys[1], h.reshape(-1))
+    logits, sums = np.empty(v.shape, np.float32), np.empty((1, v.shape[1]), np.int32)
+    on = np.empty(h.shape[1] + 1, np.int64)
+    for i in range(len(h)):
+        num_on = 0
+        for j in range(h.shape[1]):
+            on[num_on] = j
+            num_on += h[i, j]
+        sums[:] = 0
+        _add_rows(columns, on, num_on, int32(1), sums[0])
+        scale_sums(sums, visible_scale, visible_bias, logits[i : i + 1])
+    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], v.reshape(-1))
+    hidden_sums = np.empty(h.shape, np.int32)
+    sum_selected(columns, v, hidden_sums)
+    scale_sums(hidden_sums, scale, hidden_bias, next_input)
+    sum_where(v, bias_difference, next_sums)

@@ -7,11 +7,12 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
+from paperlib import fused
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.binary_products import BinaryProduct
 from paperlib.estimators import ais
 from paperlib.models import RBM
-from paperlib.numerics import draw_bits, seeded_generator
+from paperlib.numerics import draw_bits, draw_bits_of_logits, seeded_generator
 
 
 @pytest.fixture(params=["fast integers", "float32"], autouse=True)
@@ -86,6 +87,20 @@ def test_full_products_are_exact_in_the_largest_matrix():
     assert np.array_equal(sums, states.numpy().astype(np.int64) @ product._fixed.astype(np.int64))
 
 
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 20, 127])
+def test_sums_of_few_columns_are_exact_in_the_largest_matrix(columns):
+    matrix = torch.full((65_000, columns), 1.0)
+    matrix[:, ::2] -= torch.rand(65_000, (columns + 1) // 2, generator=seeded_generator(1)) * 1e-3
+    states = torch.ones(2, 65_000, dtype=torch.bool)
+    states[1, ::3] = False
+    product = BinaryProduct(matrix, matrix.abs().max())
+    sums = np.empty((2, columns), np.int32)
+    fused.sum_selected(product.columns, states.numpy(), sums)
+    assert np.array_equal(
+        sums, states.numpy().astype(np.int64) @ product.columns.T.astype(np.int64)
+    )
+
+
 def test_rounding_is_small_and_the_same_in_both_directions():
     matrix, _, _ = matrix_and_states(784, 500)
     largest = matrix.abs().max()
@@ -108,6 +123,23 @@ def test_nothing_is_rounded_where_nothing_is_won():
     assert not BinaryProduct(torch.zeros(5, 0), torch.tensor(1.0)).rounded
     # more terms than 32 bits can hold
     assert not BinaryProduct(torch.ones(70_000, 1), torch.tensor(1.0)).rounded
+
+
+@pytest.mark.parametrize(("visible", "hidden", "chains"), [(7, 3, 1), (784, 20, 100), (61, 127, 9)])
+def test_a_compiled_step_is_the_step_bit_for_bit(visible, hidden, chains):
+    rbm = random_rbm(visible, hidden, 6, scale=0.5, dtype=torch.float32)
+    path = BaseRatePath(rbm, torch.linspace(-2, 1, visible))
+    one, two = seeded_generator(4), seeded_generator(4)
+    state = path.sample_start(chains, seeded_generator(5))
+    for beta in (0.3, 0.31, 1):
+        h = draw_bits_of_logits(state.hidden_input, two, beta)
+        logits = path._to_visible_b(h, beta, path._visible_bias(beta))
+        expected = path.state_at(draw_bits_of_logits(logits, two))
+        state = path.transition(state, beta, one)
+        assert torch.equal(state.v, expected.v)
+        assert torch.equal(state.hidden_input, expected.hidden_input)
+        assert torch.equal(state.bias_difference, expected.bias_difference)
+    assert state.v.any()
 
 
 @pytest.mark.parametrize("pair", [False, True])
