@@ -26,12 +26,12 @@ _WIDE = 128
 _WIDE_CHAINS, _NARROW_CHAINS, _GPU_CHAINS = 100, 500, 20_000
 
 
-def step_bar(total: int, description: str, progress: bool | None) -> tqdm:
-    """A progress bar over steps; `progress` None: where standard error is a terminal and it takes more than two seconds."""
+def step_bar(total: int, description: str, progress: bool | None, unit: str = "step") -> tqdm:
+    """A progress bar; `progress` None: where standard error is a terminal and it takes more than two seconds."""
     return tqdm(
         total=total,
         desc=description,
-        unit="step",
+        unit=unit,
         delay=2,
         disable=None if progress is None else not progress,
     )

@@ -12,8 +12,8 @@ import math
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from paperlib.estimators.blocks import step_bar
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli, resolve_generator, softplus
 from paperlib.validation import require_binary, require_count, require_shape
@@ -66,13 +66,12 @@ def csl_log_prob(
     cases = v.to(rbm.device, rbm.dtype)
     total = torch.full((len(v),), -math.inf, dtype=torch.float64, device=rbm.device)
     state = bernoulli(rbm.weights.new_full((num_chains, rbm.num_visible), 0.5), generator)
-    for _ in tqdm(
-        range(num_steps), desc=f"CSL, {num_chains} chains", unit="step", delay=2,
-        disable=None if progress is None else not progress,
-    ):  # fmt: skip
-        hidden = bernoulli(rbm.hidden_probs(state), generator)
-        logits = hidden @ rbm.weights.T + rbm.visible_bias
-        log_probs = cases @ logits.T - softplus(logits).sum(-1)
-        total = torch.logaddexp(total, log_probs.double().logsumexp(1))
-        state = bernoulli(logits.sigmoid_(), generator)
+    with step_bar(num_steps, f"CSL, {num_chains} chains", progress) as bar:
+        for _ in range(num_steps):
+            hidden = bernoulli(rbm.hidden_probs(state), generator)
+            logits = hidden @ rbm.weights.T + rbm.visible_bias
+            log_probs = cases @ logits.T - softplus(logits).sum(-1)
+            total = torch.logaddexp(total, log_probs.double().logsumexp(1))
+            state = bernoulli(logits.sigmoid_(), generator)
+            bar.update()
     return total - math.log(num_chains * num_steps)

@@ -17,8 +17,8 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
+from paperlib.estimators.blocks import step_bar
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli, resolve_generator, softplus
 from paperlib.threads import run_in_threads
@@ -188,11 +188,5 @@ def _map_log_masses(
         return function(torch.cat(columns_done, dim=1))
 
     starts = range(0, len(left.states), _BLOCK_ROWS)
-    with tqdm(
-        total=len(starts),
-        desc=f"exact ln Z, 2^{rbm.num_hidden} states",
-        unit="block",
-        delay=2,
-        disable=None if progress is None else not progress,
-    ) as bar:
+    with step_bar(len(starts), f"exact ln Z, 2^{rbm.num_hidden} states", progress, "block") as bar:
         return run_in_threads([partial(of_rows, row) for row in starts], bar.update)
