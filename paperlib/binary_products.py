@@ -6,7 +6,8 @@ adding and subtracting their rows gives the same sums bit for bit, and sooner. O
 change in a step, of the hidden ones one in three.
 
 The products of eight-bit integers run four times as fast as float32 ones on processors with vector instructions for them (VNNI).
-Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can.
+Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can. A matrix of few
+columns is never split: its sums are of the 16-bit numbers themselves, on every processor.
 
 What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
