@@ -42,6 +42,12 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "products with v": parts.prepare_hidden_products,
         "weights": parts.prepare_weights,
     },
+    speed.UPDATE: {
+        "products": parts.prepare_update_products,
+        "random numbers": parts.prepare_update_draws,
+        "logistic functions": parts.prepare_update_logistics,
+        "velocities and weights": parts.prepare_update_weights,
+    },
     "bound": {"paperlib": library.prepare_bound},
     "exact ln Z": {
         "paperlib": library.prepare_exact,

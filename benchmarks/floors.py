@@ -54,13 +54,14 @@ def prepare_training(work: Work, device: str) -> Callable[[], None]:
         torch.empty_like(v),
         torch.empty_like(weights),
     )
-    upward = CD_STEPS[work.task] + (2 if work.task == "PCD" else 1)
+    gibbs_steps = CD_STEPS.get(work.task, 1)
+    upward = gibbs_steps + (2 if work.task == "PCD" else 1)
 
     def run() -> None:
         for _ in range(work.steps):
             for _ in range(upward):
                 torch.mm(v, weights, out=to_hidden)
-            for _ in range(CD_STEPS[work.task]):
+            for _ in range(gibbs_steps):
                 torch.mm(h, weights.T, out=to_visible)
             for _ in range(2):
                 torch.mm(v.T, h, out=change)

@@ -1,16 +1,19 @@
-"""The parts of a step of AIS, each alone and on states of a real run: where the library's time goes."""
+"""The parts of a step of AIS, each alone and on states of a real run, and of an update of CD-1: where the library's time goes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import cycle, islice
 
+import torch
 from torch import Tensor
 
-from benchmarks.work import Work
+from benchmarks import floors
+from benchmarks.work import LEARNING_RATE, Work
 from paperlib.annealing import BaseRatePath
 from paperlib.binary_products import BinaryProduct
 from paperlib.numerics import (
+    bernoulli,
     draw_bits_of_logits,
     seeded_generator,
     softplus_increment,
@@ -96,3 +99,62 @@ def prepare_weights(work: Work, device: str) -> Callable[[], None]:
         sum_where(walk.v[0], walk.rbm.visible_bias)
 
     return walk.repeat(part)
+
+
+class _Update:
+    """Layers of a minibatch, half of them on, and weights with their velocity."""
+
+    def __init__(self, work: Work, device: str) -> None:
+        self.steps = work.steps
+        self.generator = seeded_generator(1, device)
+        self.v = torch.full((work.chains, work.visible), 0.5, device=device)
+        self.h = torch.full((work.chains, work.hidden), 0.5, device=device)
+        self.weights = work.initial(device).weights
+        self.velocity = torch.zeros_like(self.weights)
+
+    def repeat(self, part: Callable[[], object]) -> Callable[[], None]:
+        """The part as often as the work has updates."""
+
+        def run() -> None:
+            for _ in range(self.steps):
+                part()
+
+        return run
+
+
+def prepare_update_products(work: Work, device: str) -> Callable[[], None]:
+    """The five products of float32 products."""
+    return floors.prepare_training(work, device)
+
+
+def prepare_update_draws(work: Work, device: str) -> Callable[[], None]:
+    """bernoulli(probabilities, generator) of h and of v."""
+    update = _Update(work, device)
+
+    def part() -> None:
+        bernoulli(update.h, update.generator)
+        bernoulli(update.v, update.generator)
+
+    return update.repeat(part)
+
+
+def prepare_update_logistics(work: Work, device: str) -> Callable[[], None]:
+    """torch.sigmoid of the inputs of h, of v and of h again."""
+    update = _Update(work, device)
+
+    def part() -> None:
+        for layer in (update.h, update.v, update.h):
+            torch.sigmoid(layer)
+
+    return update.repeat(part)
+
+
+def prepare_update_weights(work: Work, device: str) -> Callable[[], None]:
+    """velocity.mul_(momentum).add_(weights, alpha=-rate * weight_cost); weights.add_(velocity)."""
+    update = _Update(work, device)
+
+    def part() -> None:
+        update.velocity.mul_(0.5).add_(update.weights, alpha=-LEARNING_RATE * 1e-3)
+        update.weights.add_(update.velocity)
+
+    return update.repeat(part)

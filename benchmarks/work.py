@@ -37,7 +37,7 @@ class Work:
     Attributes
     ----------
     task : str
-        `AIS`, `AIS step`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
+        `AIS`, `AIS step`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-1 update`, `CD-25` or `PCD`.
     visible, hidden : int
         Units.
     chains : int
@@ -125,7 +125,8 @@ def main_work() -> list[Work]:
         for visible, hidden in ((784, 20), (784, 500), (500, 2000))
     ]
     works += [Work("exact ln Z", 784, hidden) for hidden in (18, 20, 25)]
-    works += [Work("CD-1", 784, 500, 100, 200), Work("CD-25", 784, 500, 100, 20)]
+    works += [Work(task, 784, 500, 100, 200) for task in ("CD-1", "CD-1 update")]
+    works += [Work("CD-25", 784, 500, 100, 20)]
     return [*works, Work("PCD", 784, 500, 100, 200)]
 
 
@@ -146,6 +147,7 @@ def quick_work() -> list[Work]:
     works = [
         Work("AIS", 64, 10, 200, 100),
         Work("AIS step", 64, 10, 100, 100),
+        Work("CD-1 update", 64, 10, 100, 4),
         Work("RAISE", 64, 10, 200, 100),
         Work("bound", 64, 10, 100),
     ]

@@ -57,7 +57,7 @@ def test_rows_have_all_fields(quick):
         assert min(row["seconds"]) > 0
         if not row["sweep"]:
             assert 50 < row["before_mib"] <= row["peak_mib"]  # torch alone is larger
-        no_result = row["task"] in {*CD_STEPS, speed.STEP} or "products" in row["by"]
+        no_result = row["task"] in {*CD_STEPS, speed.STEP, speed.UPDATE} or "products" in row["by"]
         assert (row["value"] is None) == no_result
 
 

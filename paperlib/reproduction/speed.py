@@ -48,8 +48,8 @@ COLUMNS = {
     )
 }
 _ORDER = (LIBRARY, "plain torch", PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
-#: The task whose rows are the parts of the library's step of AIS.
-STEP = "AIS step"
+#: The tasks whose rows are the parts of the library's step of AIS, and of its update of CD-1.
+STEP, UPDATE = "AIS step", "CD-1 update"
 _SWEPT = {"hidden units": "hidden", "chains": "chains", "K": "steps"}
 _SHAPES = ((784, 20), (784, 500), (500, 2000))
 # A difference of two independent results by more than so many standard errors is no accident; float32 sums of hundreds of terms
@@ -325,24 +325,32 @@ def call_table(record: Record) -> Table:
     )
 
 
-def part_table(record: Record, threads: int) -> Table:
+def part_tasks(record: Record) -> list[str]:
+    """Those of `STEP` and `UPDATE` whose parts were measured."""
+    measured = {row["task"] for row in record["rows"]}
+    return [task for task in (STEP, UPDATE) if task in measured]
+
+
+def part_table(record: Record, threads: int, task: str = STEP) -> Table:
     """Microseconds of the parts of the library's step of AIS with 100 chains, and in brackets their shares of the whole.
 
-    The parts are measured alone, in calls that follow upon each other; what is left is the interpreter, and what the parts cost each
-    other in the processor's caches. It may come out below zero.
+    For the task `UPDATE` those of its update of CD-1. The parts are measured alone, in calls that follow upon each other; what is left
+    is the interpreter, and what the parts cost each other in the processor's caches. It may come out below zero.
     """
     parts: dict[str, dict[tuple[int, int], float]] = {}
     whole: dict[tuple[int, int], float] = {}
+    of_task = {STEP: "AIS", UPDATE: "CD-1"}[task]
     for row in record["rows"]:
         shape = row["visible"], row["hidden"]
-        step = find(record, threads, "AIS", shape, LIBRARY, 100)
-        if (row["threads"], row["task"]) == (threads, STEP) and step is not None:
+        step = find(record, threads, of_task, shape, LIBRARY, 100)
+        if (row["threads"], row["task"]) == (threads, task) and step is not None:
             parts.setdefault(row["by"], {})[shape] = seconds_per_step(row)
             whole[shape] = seconds_per_step(step)
     shapes = list(whole)
     rest = {shape: whole[shape] - sum(part[shape] for part in parts.values()) for shape in shapes}
     rows = []
-    for name, taken in {**parts, "all else": rest, "the whole step": whole}.items():
+    total = "the whole " + task.rpartition(" ")[2]
+    for name, taken in {**parts, "all else": rest, total: whole}.items():
         cells = [
             f"{1e6 * taken[shape]:,.0f} ({taken[shape] / whole[shape]:.0%})" for shape in shapes
         ]
@@ -389,9 +397,9 @@ def tables(record: Record) -> list[tuple[str, Table]]:
             (f"Time over that of {LIBRARY}, {_threads(count)}", ratio_table(record, count))
         )
         shown.append((f"Milliseconds, {_threads(count)}", time_table(record, count)))
-        shown.append(
-            (f"Microseconds of the parts of a step, {_threads(count)}", part_table(record, count))
-        )
+        for task in part_tasks(record):
+            title = f"Microseconds of the parts: {task}, {_threads(count)}"
+            shown.append((title, part_table(record, count, task)))
     shown += [("Peak memory, MiB", memory_table(record)), ("Growth", growth_table(record))]
     return [*shown, ("Targets", target_table(record))]
 
