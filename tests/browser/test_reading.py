@@ -88,7 +88,7 @@ def test_link_to_a_section_arrives_there(new_tab, width):
 
 @EACH_CHAPTER
 def test_figures_and_tables_lead_to_their_records(new_tab, name):
-    tab = go(new_tab(), f"book/{name}")
+    tab = go(new_tab(), f"book/{name}", formulas=False)
     notebook = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
     saved = [
         cell
@@ -117,7 +117,7 @@ def test_figures_and_tables_lead_to_their_records(new_tab, name):
 
 @EACH_CHAPTER
 def test_chapter_says_how_to_run_it(new_tab, name):
-    tab = go(new_tab(), f"book/{name}")
+    tab = go(new_tab(), f"book/{name}", formulas=False)
     box = tab.locator(".run-this-chapter")
     assert box.count() == 1
     box.locator("summary").click()
@@ -128,7 +128,7 @@ def test_chapter_says_how_to_run_it(new_tab, name):
 
 @EACH_CHAPTER
 def test_download_is_the_executed_chapter_and_nothing_else(new_tab, name):
-    tab = go(new_tab(), f"book/{name}")
+    tab = go(new_tab(), f"book/{name}", formulas=False)
     addresses = tab.locator("a[href$='.ipynb']").evaluate_all("all => all.map(link => link.href)")
     # From disk a browser shows the file that it would else download.
     (path,) = {Path(unquote(urlparse(a).path)) for a in addresses if a.startswith("file:")}
@@ -229,7 +229,7 @@ def test_chapter_prints_to_a_file(new_tab):
 @EACH_CHAPTER
 def test_figures_stay_white_cards_in_the_dark(new_tab, name):
     """Their text is black: behind it the page must be light."""
-    tab = go(new_tab(), f"book/{name}")
+    tab = go(new_tab(), f"book/{name}", formulas=False)
     tab.evaluate("document.documentElement.dataset.theme = 'dark'")
     dark = tab.locator("article figure img, article .cell_output img").evaluate_all(
         """images => images.filter(image => {
