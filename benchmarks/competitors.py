@@ -43,7 +43,7 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "weights": parts.prepare_weights,
     },
     speed.UPDATE: {
-        "products": parts.prepare_update_products,
+        "products": floors.prepare_training,
         "random numbers": parts.prepare_update_draws,
         "logistic functions": parts.prepare_update_logistics,
         "velocities and weights": parts.prepare_update_weights,

@@ -8,7 +8,6 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
-from benchmarks import floors
 from benchmarks.work import LEARNING_RATE, Work
 from paperlib.annealing import BaseRatePath
 from paperlib.binary_products import BinaryProduct
@@ -23,6 +22,16 @@ from paperlib.numerics import (
 # Consecutive states of the chains, so that as many units change from one product to the next as in a run.
 _STATES = 20
 _BETA, _NEXT_BETA = 0.5, 0.51
+
+
+def _repeat(part: Callable[[], object], work: Work) -> Callable[[], None]:
+    """The part as often as the work has steps or updates."""
+
+    def run() -> None:
+        for _ in range(work.steps):
+            part()
+
+    return run
 
 
 class _Walk:
@@ -44,15 +53,6 @@ class _Walk:
         self.hidden_input = state.hidden_input
         self.visible_input = self.to_visible(self.h[-1], _BETA, self.rbm.visible_bias)
 
-    def repeat(self, part: Callable[[], object]) -> Callable[[], None]:
-        """The part as often as the work has steps."""
-
-        def run() -> None:
-            for _ in range(self.steps):
-                part()
-
-        return run
-
     def products(
         self, product: BinaryProduct, states: list[Tensor], offset: Tensor
     ) -> Callable[[], None]:
@@ -69,7 +69,7 @@ class _Walk:
 def prepare_hidden_draws(work: Work, device: str) -> Callable[[], None]:
     """draw_bits_of_logits(inputs of h, generator, beta)."""
     walk = _Walk(work, device)
-    return walk.repeat(lambda: draw_bits_of_logits(walk.hidden_input, walk.generator, _BETA))
+    return _repeat(lambda: draw_bits_of_logits(walk.hidden_input, walk.generator, _BETA), work)
 
 
 def prepare_visible_products(work: Work, device: str) -> Callable[[], None]:
@@ -81,7 +81,7 @@ def prepare_visible_products(work: Work, device: str) -> Callable[[], None]:
 def prepare_visible_draws(work: Work, device: str) -> Callable[[], None]:
     """draw_bits_of_logits(inputs of v, generator)."""
     walk = _Walk(work, device)
-    return walk.repeat(lambda: draw_bits_of_logits(walk.visible_input, walk.generator))
+    return _repeat(lambda: draw_bits_of_logits(walk.visible_input, walk.generator), work)
 
 
 def prepare_hidden_products(work: Work, device: str) -> Callable[[], None]:
@@ -98,33 +98,18 @@ def prepare_weights(work: Work, device: str) -> Callable[[], None]:
         softplus_increment(walk.hidden_input, _BETA, _NEXT_BETA)
         sum_where(walk.v[0], walk.rbm.visible_bias)
 
-    return walk.repeat(part)
+    return _repeat(part, work)
 
 
 class _Update:
     """Layers of a minibatch, half of them on, and weights with their velocity."""
 
     def __init__(self, work: Work, device: str) -> None:
-        self.steps = work.steps
         self.generator = seeded_generator(1, device)
         self.v = torch.full((work.chains, work.visible), 0.5, device=device)
         self.h = torch.full((work.chains, work.hidden), 0.5, device=device)
         self.weights = work.initial(device).weights
         self.velocity = torch.zeros_like(self.weights)
-
-    def repeat(self, part: Callable[[], object]) -> Callable[[], None]:
-        """The part as often as the work has updates."""
-
-        def run() -> None:
-            for _ in range(self.steps):
-                part()
-
-        return run
-
-
-def prepare_update_products(work: Work, device: str) -> Callable[[], None]:
-    """The five products of float32 products."""
-    return floors.prepare_training(work, device)
 
 
 def prepare_update_draws(work: Work, device: str) -> Callable[[], None]:
@@ -135,7 +120,7 @@ def prepare_update_draws(work: Work, device: str) -> Callable[[], None]:
         bernoulli(update.h, update.generator)
         bernoulli(update.v, update.generator)
 
-    return update.repeat(part)
+    return _repeat(part, work)
 
 
 def prepare_update_logistics(work: Work, device: str) -> Callable[[], None]:
@@ -146,7 +131,7 @@ def prepare_update_logistics(work: Work, device: str) -> Callable[[], None]:
         for layer in (update.h, update.v, update.h):
             torch.sigmoid(layer)
 
-    return update.repeat(part)
+    return _repeat(part, work)
 
 
 def prepare_update_weights(work: Work, device: str) -> Callable[[], None]:
@@ -157,4 +142,4 @@ def prepare_update_weights(work: Work, device: str) -> Callable[[], None]:
         update.velocity.mul_(0.5).add_(update.weights, alpha=-LEARNING_RATE * 1e-3)
         update.weights.add_(update.velocity)
 
-    return update.repeat(part)
+    return _repeat(part, work)
