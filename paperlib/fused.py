@@ -4,8 +4,9 @@ Beside fast integer products (`paperlib.binary_products`) the elementwise work w
 walks through memory once for every sign in a formula. `paperlib.numerics` and `paperlib.binary_products` decide when these functions
 are called; float64 and GPUs use torch's own operations.
 
-Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place, with no state
-between elements, so that the loop runs in vector instructions. The key of every call comes from the caller's generator.
+Random numbers of annealing are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place, with
+no state between elements, so that the loop runs in vector instructions. The key of every call comes from the caller's generator.
+Training draws the caller's generator's own numbers, those of torch.rand, which `draw_bernoulli` computes several at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _inline = njit(fastmath=True, error_model="numpy", inline="always")
 
 # So many factors of at least one half stay within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
+
+# Words of the state of MT19937, and how far ahead lies the one that each is joined with.
+_TWISTER_WORDS, _TWISTER_DISTANCE = 624, 397
 
 
 @intrinsic
@@ -109,6 +113,55 @@ def draw_bits(
     rest = philox(quarter, key_low, key_high)
     for i in range(4 * quarter, logits.size):
         out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])
+
+
+@_inline
+def _twist(first: np.uint32, second: np.uint32, distant: np.uint32):
+    joined = (first & uint32(0x80000000)) | (second & uint32(0x7FFFFFFF))
+    return uint32(
+        distant ^ (joined >> uint32(1)) ^ ((uint32(0) - (second & uint32(1))) & uint32(0x9908B0DF))
+    )
+
+
+@_inline
+def _temper(word: np.uint32):
+    word = uint32(word ^ (word >> uint32(11)))
+    word = uint32(word ^ ((word << uint32(7)) & uint32(0x9D2C5680)))
+    word = uint32(word ^ ((word << uint32(15)) & uint32(0xEFC60000)))
+    return uint32(word ^ (word >> uint32(18)))
+
+
+@_compile
+def draw_bernoulli(
+    probabilities: np.ndarray, words: np.ndarray, num_unused: int, out: np.ndarray
+) -> int:
+    """`out[i]` is 1 with probability `probabilities[i]`, else 0: the float32 numbers of torch.rand, compared; all one-dimensional.
+
+    `words` [624] is the state of a Mersenne Twister MT19937 (Matsumoto & Nishimura 1998), of which the last `num_unused` words have not
+    been given out. It is brought up to date; the new number of unused words is returned.
+    """
+    state = words.astype(np.uint32)
+    near = _TWISTER_WORDS - _TWISTER_DISTANCE
+    begin = 0
+    while begin < probabilities.size:
+        if num_unused == 0:
+            for i in range(near):
+                state[i] = _twist(state[i], state[i + 1], state[i + _TWISTER_DISTANCE])
+            for i in range(near, _TWISTER_WORDS - 1):
+                state[i] = _twist(state[i], state[i + 1], state[i - near])
+            state[-1] = _twist(state[-1], state[0], state[_TWISTER_DISTANCE - 1])
+            num_unused = _TWISTER_WORDS
+        count = min(num_unused, probabilities.size - begin)
+        first = _TWISTER_WORDS - num_unused
+        fresh = state[first : first + count]
+        compared, drawn = probabilities[begin : begin + count], out[begin : begin + count]
+        for i in range(count):
+            uniform = _float_of_int(int32(_temper(fresh[i]) & uint32(0xFFFFFF)))
+            drawn[i] = uniform * float32(2.0**-24) < compared[i]
+        begin += count
+        num_unused -= count
+    words[:] = state
+    return num_unused
 
 
 @_compile

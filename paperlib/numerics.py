@@ -11,6 +11,18 @@ from torch import Tensor
 
 _HAS_TRITON = find_spec("triton") is not None
 
+# What torch.Generator.get_state returns for a CPU: a Mersenne Twister, and numbers left over from normal draws.
+_GENERATOR_STATE = np.dtype(
+    [
+        ("seed", np.uint64),
+        ("left", np.int32),  # words not given out yet, plus one
+        ("seeded", np.int32),
+        ("next", np.uint64),
+        ("words", np.uint64, 624),
+        ("normal", np.uint8, 40),
+    ]
+)
+
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
     """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow.
@@ -159,8 +171,26 @@ def _draw_bits_on_gpu(logits: Tensor, generator: torch.Generator, factor: Beta) 
 
 
 def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent draws from {0, 1} with the given probabilities, in their dtype; see `draw_bits`."""
-    return draw_bits(probabilities, generator).to(probabilities.dtype)
+    """Independent draws from {0, 1} with the given probabilities, in their dtype; see `draw_bits`.
+
+    For float32 on a CPU the same draws come out in a seventh of the time: torch computes its uniform numbers one by one.
+    """
+    if not can_fuse(probabilities):
+        return draw_bits(probabilities, generator).to(probabilities.dtype)
+    from paperlib import fused
+
+    drawn = np.empty(probabilities.shape, np.float32)
+    state = generator.get_state()
+    twister = state.numpy().view(_GENERATOR_STATE)[0]
+    unused = fused.draw_bernoulli(
+        probabilities.contiguous().numpy().reshape(-1),
+        twister["words"],
+        int(twister["left"]) - 1,
+        drawn.reshape(-1),
+    )
+    twister["left"], twister["next"] = unused + 1, len(twister["words"]) - unused
+    generator.set_state(state)
+    return torch.from_numpy(drawn)
 
 
 def resolve_generator(

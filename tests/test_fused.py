@@ -8,6 +8,7 @@ from philox import philox
 
 from paperlib import fused
 from paperlib.numerics import (
+    bernoulli,
     draw_bits_of_logits,
     seeded_generator,
     softplus_increment,
@@ -70,6 +71,33 @@ def test_frequencies_over_calls_are_the_probabilities():
     generator = seeded_generator(1)
     draws = draw_bits_of_logits(torch.zeros(1_000, 400), generator).double()
     assert torch.corrcoef(draws.T).fill_diagonal_(0).abs().max() < 6 / 1_000**0.5
+
+
+@pytest.mark.parametrize("size", [1, 5, 623, 624, 625, 5_000])
+@pytest.mark.parametrize("drawn_before", [0, 1, 600, 624])
+def test_bernoulli_draws_are_those_of_torch_rand(size, drawn_before):
+    ours, torchs = seeded_generator(3), seeded_generator(3)
+    for generator in (ours, torchs):
+        torch.rand(drawn_before, generator=generator)
+        torch.randn(1, generator=generator)  # leaves a normal number behind, for the next call
+    probabilities = torch.rand(size, generator=seeded_generator(4))
+    drawn = bernoulli(probabilities, ours)
+    assert drawn.dtype == torch.float32
+    assert torch.equal(drawn, (torch.rand(size, generator=torchs) < probabilities).float())
+    assert torch.equal(ours.get_state(), torchs.get_state())
+
+
+def test_bernoulli_draws_of_no_unit_leave_the_generator_where_it_was():
+    generator = seeded_generator(3)
+    assert bernoulli(torch.empty(0, 5), generator).shape == (0, 5)
+    assert torch.equal(
+        torch.rand(9, generator=generator), torch.rand(9, generator=seeded_generator(3))
+    )
+
+
+def test_bernoulli_never_and_always():
+    probabilities = torch.tensor([0.0, 1.0]).expand(2_000, 2)
+    assert torch.equal(bernoulli(probabilities, seeded_generator(0)), probabilities)
 
 
 def test_draws_do_not_depend_on_how_the_tensor_lies_in_memory():

@@ -318,7 +318,7 @@ def _run_epoch(
     squared_error = torch.zeros((), dtype=torch.float64, device=weights.device)
     reconstructed = 0
     for number, indices in enumerate(order.split(recipe.batch_size)):
-        batch = data[indices.to(data.device)].to(weights.device, weights.dtype)
+        batch = data.index_select(0, indices.to(data.device)).to(weights.device, weights.dtype)
         batch = _pass_up(batch, layers_below, state.generator)
         error = _update(state, recipe, batch, steps, rate, momentum, number % every == 0)
         if error is not None:
@@ -340,27 +340,25 @@ def _update(
     """One parameter update in place; if asked, returns the sum of squared differences between data and reconstruction."""
     weights, visible_bias, hidden_bias = state.parameters
     up, down = recipe.upward_factor, recipe.downward_factor
-    positive_hidden = torch.sigmoid(torch.addmm(hidden_bias, batch, weights, alpha=up))
+    positive_hidden = torch.addmm(hidden_bias, batch, weights, alpha=up).sigmoid_()
     # The chain that starts at the data shares its first half step with the positive phase.
     hidden = positive_hidden
     if state.chains is not None:
-        hidden = torch.sigmoid(torch.addmm(hidden_bias, state.chains, weights, alpha=up))
+        hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
     reconstruction_error = None
     for _ in range(steps):
-        visible_probs = torch.sigmoid(
-            torch.addmm(visible_bias, bernoulli(hidden, state.generator), weights.T, alpha=down)
-        )
-        if reconstruct and reconstruction_error is None:
-            reconstructed = (
-                visible_probs
-                if state.chains is None
-                else torch.sigmoid(
-                    torch.addmm(visible_bias, positive_hidden, weights.T, alpha=down)
-                )
-            )
-            reconstruction_error = (batch - reconstructed).square_().sum()
+        visible_probs = torch.addmm(
+            visible_bias, bernoulli(hidden, state.generator), weights.T, alpha=down
+        ).sigmoid_()
         visible = bernoulli(visible_probs, state.generator)
-        hidden = torch.sigmoid(torch.addmm(hidden_bias, visible, weights, alpha=up))
+        hidden = torch.addmm(hidden_bias, visible, weights, alpha=up).sigmoid_()
+        if reconstruct and reconstruction_error is None:
+            reconstructed = visible_probs
+            if state.chains is not None:
+                reconstructed = torch.addmm(
+                    visible_bias, positive_hidden, weights.T, alpha=down
+                ).sigmoid_()
+            reconstruction_error = reconstructed.sub_(batch).square_().sum()
     if state.chains is not None:
         state.chains = visible
 
