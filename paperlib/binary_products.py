@@ -6,8 +6,8 @@ adding and subtracting their rows gives the same sums bit for bit, and sooner. O
 change in a step, of the hidden ones one in three.
 
 The products of eight-bit integers run four times as fast as float32 ones on processors with vector instructions for them (VNNI).
-Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can. A matrix of few
-columns is never split: its sums are of the 16-bit numbers themselves, on every processor.
+Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can; a matrix of few
+columns they do not split, and sum up the 16-bit numbers themselves.
 
 What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
 the whole path, so that annealing walks, without any further error, towards a slightly rounded model.
@@ -92,7 +92,8 @@ class BinaryProduct:
         self.matrix = (fixed.double() * scale).float()
         if self.matrix.shape[1] < _FEWEST_COLUMNS:
             self.columns = fixed.T.contiguous().to(torch.int16).numpy()
-            return
+            if not _FAST_INTEGERS:
+                return
         upper = (fixed + 128) >> 8
         lower = fixed - 256 * upper
         self._pieces = torch.cat([upper, lower], 1).to(
@@ -119,13 +120,9 @@ class BinaryProduct:
         from paperlib import fused
 
         bits = states.contiguous().numpy()
-        if self.columns is not None:
-            sums = np.empty((len(bits), len(self.columns)), np.int32)
-            fused.sum_selected(self.columns, bits, sums)
-        else:
-            sums = self._sums(bits, None if memory is None else memory.get(self))
-            if memory is not None:
-                memory[self] = bits, sums
+        sums = self._sums(bits, None if memory is None else memory.get(self))
+        if memory is not None and self.columns is None:
+            memory[self] = bits, sums
         # numpy's arrays here and in `_sums`: for small models the price of torch's is felt
         product = np.empty(sums.shape, np.float32)
         factor = np.float32(factor * self.scale)
@@ -149,11 +146,14 @@ class BinaryProduct:
             if changed.size * _COST_OF_A_ROW < states.size:
                 fused.add_changed_rows(self._fixed, states, changed, last_sums)
                 return last_sums
+        sums = np.empty((len(states), self.matrix.shape[1]), np.int32)
         if _FAST_INTEGERS:
             pieces = torch._int_mm(torch.from_numpy(states.view(np.int8)), self._pieces)
+        elif self.columns is not None:
+            fused.sum_selected(self.columns, states, sums)
+            return sums
         else:
             pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
-        sums = np.empty((len(states), self._fixed.shape[1]), np.int32)
         fused.join_pieces(pieces.numpy(), sums)
         return sums
 

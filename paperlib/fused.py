@@ -296,25 +296,19 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 
 
 @_compile
-def gibbs_step(
+def draw_visible(
     hidden_input: np.ndarray,
     beta: np.float32,
     keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
     columns: np.ndarray,
-    scale: np.float32,
     visible_scale: np.float32,
     visible_bias: np.ndarray,
-    hidden_bias: np.ndarray,
-    bias_difference: np.ndarray,
     v: np.ndarray,
-    next_input: np.ndarray,
-    next_sums: np.ndarray,
 ) -> None:
-    """Draw all hidden units, then `v` [chains, D]; then `next_input` [chains, m] and `next_sums` [chains]: a step of a small RBM.
+    """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
-    Bit for bit what draws and products one by one come to; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
-    `scale * columns.T`, int16 `columns` [m, D]; `keys` are those of the two draws, lower before upper half; `visible_scale` is
-    `beta * scale`.
+    Bit for bit what draws and products one by one come to; see `paperlib.annealing.rbm_paths` for the formulas. The weights times
+    beta are `visible_scale * columns.T`, int16 `columns` [m, D]; `keys` are those of the two draws, lower before upper half.
     """
     h = np.empty(hidden_input.shape, np.bool_)
     draw_bits(hidden_input.reshape(-1), beta, keys[0], keys[1], h.reshape(-1))
@@ -329,7 +323,3 @@ def gibbs_step(
         _add_rows(columns, on, num_on, int32(1), sums[0])
         scale_sums(sums, visible_scale, visible_bias, logits[i : i + 1])
     draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], v.reshape(-1))
-    hidden_sums = np.empty(h.shape, np.int32)
-    sum_selected(columns, v, hidden_sums)
-    scale_sums(hidden_sums, scale, hidden_bias, next_input)
-    sum_where(v, bias_difference, next_sums)
