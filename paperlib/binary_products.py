@@ -32,8 +32,9 @@ _LARGEST = 127 * 256 + 127
 # Sums of so many terms of _LARGEST stay within 32 bits, and of so many of eight bits within the 24 of a float32 number.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = torch.cpu._is_vnni_supported()
-# Adding single rows is slower than a full product, for each of them, by about this factor.
-_COST_OF_A_ROW = 4 if _FAST_INTEGERS else 1
+# Adding single rows is slower than a full product, for each of them, by about this factor, most with instructions for whole tiles
+# of a matrix (AMX).
+_COST_OF_A_ROW = (20 if torch.cpu._is_amx_tile_supported() else 4) if _FAST_INTEGERS else 1
 # With fewer columns the sums over all rows cost less than finding out which of them have changed.
 _FEWEST_COLUMNS = 128
 
@@ -142,9 +143,9 @@ class BinaryProduct:
 
         if last is not None:
             last_states, last_sums = last
-            changed = np.flatnonzero(states != last_states)
-            if changed.size * _COST_OF_A_ROW < states.size:
-                fused.add_changed_rows(self._fixed, states, changed, last_sums)
+            changed = states != last_states
+            if np.count_nonzero(changed) * _COST_OF_A_ROW < states.size:
+                fused.add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_sums)
                 return last_sums
         sums = np.empty((len(states), self.matrix.shape[1]), np.int32)
         if _FAST_INTEGERS:

@@ -149,16 +149,16 @@ def draw_bits_of_logits(logits: Tensor, generator: torch.Generator, factor: Beta
     fused.draw_bits(
         logits.contiguous().numpy().reshape(-1),
         np.float32(factor),
-        *draw_key(generator),
+        *draw_keys(generator, 1),
         bits.reshape(-1),
     )
     return torch.from_numpy(bits)
 
 
-def draw_key(generator: torch.Generator) -> tuple[np.uint32, np.uint32]:
-    """The key of one call of a function of `paperlib.fused` that draws: its lower and its upper half."""
-    key = torch.randint(2**63 - 1, (), generator=generator).item()
-    return np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
+def draw_keys(generator: torch.Generator, count: int) -> tuple[np.uint32, ...]:
+    """The keys of so many calls of functions of `paperlib.fused` that draw: of each its lower and its upper half."""
+    keys = torch.randint(2**63 - 1, (count,), generator=generator).tolist()
+    return tuple(np.uint32(half) for key in keys for half in (key & 0xFFFFFFFF, key >> 32))
 
 
 def _draw_bits_on_gpu(logits: Tensor, generator: torch.Generator, factor: Beta) -> Tensor:

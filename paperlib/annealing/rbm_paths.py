@@ -31,7 +31,7 @@ from paperlib.numerics import (
     Beta,
     bernoulli,
     draw_bits_of_logits,
-    draw_key,
+    draw_keys,
     softplus,
     softplus_increment,
     sum_where,
@@ -196,7 +196,7 @@ class _RBMInterpolation:
         fused.draw_visible(
             state.hidden_input.numpy(),
             np.float32(beta),
-            (*draw_key(generator), *draw_key(generator)),
+            draw_keys(generator, 2),
             self._to_hidden.columns,
             np.float32(beta * self._to_hidden.scale),
             self._visible_bias(beta).numpy(),
