@@ -183,7 +183,7 @@ def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
     state = generator.get_state()
     twister = state.numpy().view(_GENERATOR_STATE)[0]
     unused = fused.draw_bernoulli(
-        probabilities.contiguous().numpy().reshape(-1),
+        probabilities.detach().contiguous().numpy().reshape(-1),
         twister["words"],
         int(twister["left"]) - 1,
         drawn.reshape(-1),

@@ -95,6 +95,11 @@ def test_bernoulli_draws_of_no_unit_leave_the_generator_where_it_was():
     )
 
 
+def test_bernoulli_draws_have_no_gradient():
+    probabilities = torch.full((3,), 0.5, requires_grad=True)
+    assert not bernoulli(probabilities, seeded_generator(0)).requires_grad
+
+
 def test_bernoulli_never_and_always():
     probabilities = torch.tensor([0.0, 1.0]).expand(2_000, 2)
     assert torch.equal(bernoulli(probabilities, seeded_generator(0)), probabilities)
