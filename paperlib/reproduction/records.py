@@ -112,8 +112,8 @@ class Run:
         figure : matplotlib Figure, optional
             The picture.
         processor_bound : bool
-            Whether the numbers follow thousands of updates of a model. These amplify the last digits, in which processors with other
-            vector instructions add up differently, and end at other models.
+            Whether the numbers follow thousands of updates of a model. These amplify the last digits, in which processors of other
+            makers or with other vector instructions add up differently, and end at other models.
 
         Returns
         -------
@@ -218,8 +218,11 @@ def source_line(record: Mapping[str, Any]) -> str:
 
 
 def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
-    """Whether two records must agree: always, or for processor-bound ones if processors with the same instructions made them."""
-    here, there = (record["provenance"].get("instructions") for record in (actual, expected))
+    """Whether two records must agree: always, or for processor-bound ones if the same kind of processor made them."""
+    here, there = (
+        [record["provenance"].get(key) for key in ("processor", "instructions")]
+        for record in (actual, expected)
+    )
     return not expected.get("processor_bound") or here == there
 
 

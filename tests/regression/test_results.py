@@ -27,8 +27,11 @@ def test_fresh_run_agrees_with_the_committed_record(committed):
     )
     old, new = read_record(committed), read_record(fresh)
     if not comparable(old, new):
-        made, here = (record["provenance"]["instructions"] for record in (old, new))
-        pytest.skip(f"trained for thousands of updates, with {made}; this processor has {here}")
+        made, here = (
+            f"{record['provenance']['processor']} ({record['provenance']['instructions']})"
+            for record in (old, new)
+        )
+        pytest.skip(f"trained for thousands of updates on {made}; this is {here}")
     assert differences(old, new) == []
 
 
