@@ -28,7 +28,7 @@ def test_fresh_run_agrees_with_the_committed_record(committed):
     old, new = read_record(committed), read_record(fresh)
     if not comparable(old, new):
         made, here = (
-            f"{record['provenance']['processor']} ({record['provenance']['instructions']})"
+            f"{record['provenance']['processor']} ({record['provenance'].get('instructions')})"
             for record in (old, new)
         )
         pytest.skip(f"trained for thousands of updates on {made}; this is {here}")
