@@ -95,12 +95,13 @@ class BinaryProduct:
             self.columns = fixed.T.contiguous().to(torch.int16).numpy()
             if not _FAST_INTEGERS:
                 return
+        else:
+            self._fixed = fixed.to(torch.int16).numpy()
         upper = (fixed + 128) >> 8
         lower = fixed - 256 * upper
         self._pieces = torch.cat([upper, lower], 1).to(
             torch.int8 if _FAST_INTEGERS else torch.float32
         )
-        self._fixed = fixed.to(torch.int16).numpy()
 
     def __call__(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
