@@ -312,12 +312,13 @@ def memory_table(record: Record) -> Table:
     return Table(["work", *names], rows)
 
 
-def call_table(record: Record) -> Table:
-    """What everybody calls for which tasks."""
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for task, named in record["provenance"]["calls"].items():
-        for name, call in named.items():
-            tasks.setdefault((name, call), []).append(task)
+def call_table(records: Sequence[Record]) -> Table:
+    """What everybody calls for which tasks, in any of the records."""
+    tasks: dict[tuple[str, str], dict[str, None]] = {}
+    for record in records:
+        for task, named in record["provenance"]["calls"].items():
+            for name, call in named.items():
+                tasks.setdefault((name, call), {})[task] = None
     ordered = sorted(tasks, key=lambda key: (*_ORDER, key[0]).index(key[0]))
     return Table(
         ["by", "task", "what is timed"],
