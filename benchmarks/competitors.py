@@ -46,7 +46,7 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "products": floors.prepare_training,
         "random numbers": parts.prepare_update_draws,
         "logistic functions": parts.prepare_update_logistics,
-        "velocities and weights": parts.prepare_update_weights,
+        "new weights": parts.prepare_update_weights,
     },
     "bound": {"paperlib": library.prepare_bound},
     "exact ln Z": {

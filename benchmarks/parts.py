@@ -8,7 +8,7 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
-from benchmarks.work import LEARNING_RATE, Work
+from benchmarks.work import Work
 from paperlib.annealing import BaseRatePath
 from paperlib.binary_products import BinaryProduct
 from paperlib.numerics import (
@@ -135,11 +135,6 @@ def prepare_update_logistics(work: Work, device: str) -> Callable[[], None]:
 
 
 def prepare_update_weights(work: Work, device: str) -> Callable[[], None]:
-    """velocity.mul_(momentum).add_(weights, alpha=-rate * weight_cost); weights.add_(velocity)."""
+    """weights.add_(velocity)."""
     update = _Update(work, device)
-
-    def part() -> None:
-        update.velocity.mul_(0.5).add_(update.weights, alpha=-LEARNING_RATE * 1e-3)
-        update.weights.add_(update.velocity)
-
-    return _repeat(part, work)
+    return _repeat(lambda: update.weights.add_(update.velocity), work)

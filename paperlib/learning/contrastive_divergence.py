@@ -364,10 +364,13 @@ def _update(
 
     step, negative_step = rate / len(batch), rate / len(visible)
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
-    weight_velocity.mul_(momentum).addmm_(batch.T, positive_hidden, alpha=step)
-    weight_velocity.addmm_(visible.T, hidden, alpha=-negative_step).add_(
-        weights, alpha=-rate * recipe.weight_cost
-    )
+    # Passes over all weights that would change nothing are left out: each is a fortieth of an update.
+    if momentum:
+        weight_velocity.mul_(momentum)
+    weight_velocity.addmm_(batch.T, positive_hidden, beta=float(momentum != 0), alpha=step)
+    weight_velocity.addmm_(visible.T, hidden, alpha=-negative_step)
+    if recipe.weight_cost:
+        weight_velocity.add_(weights, alpha=-rate * recipe.weight_cost)
     visible_velocity.mul_(momentum).add_(batch.sum(0), alpha=step).add_(
         visible.sum(0), alpha=-negative_step
     )
