@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from paperlib import storage
-from paperlib.reproduction import ReproductionError
+from paperlib.reproduction import DEVICE, ReproductionError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -177,6 +177,13 @@ def reproduce(
         ),
     ] = False,
     cluster: ClusterOption = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            envvar=DEVICE,
+            help="Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.",
+        ),
+    ] = "cpu",
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
 
@@ -196,6 +203,7 @@ def reproduce(
             jobs=jobs,
             resume=resume,
             client=client,
+            device=device,
             report=typer.echo,
         )
 

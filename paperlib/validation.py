@@ -105,6 +105,23 @@ def require_count(name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def require_device(name: str, device: torch.device | str, present: bool = True) -> torch.device:
+    """`device`; raise unless it is a processor or a CUDA GPU, and if `present` is set one that torch finds here."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"{name}: expected cpu or cuda, got {device!r}") from error
+    if found.type not in ("cpu", "cuda"):
+        raise ValueError(f"{name}: expected cpu or cuda, got {str(found)!r}")
+    # without an index it is the current GPU
+    if present and found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"{name}: expected a device that torch finds on this machine, got {str(found)!r} and found "
+            f"{torch.cuda.device_count()} GPUs"
+        )
+    return found
+
+
 def require_enumerable(num_hidden: int, most: int) -> None:
     """Raise unless the states of so many hidden units are few enough to be enumerated."""
     if num_hidden > most:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.annealing.walk import RecordedStep, walk
 from paperlib.binary_products import BinaryProduct
-from paperlib.estimators import ais, raise_log_prob
+from paperlib.estimators import ais, ais_in_shards, raise_log_prob
 from paperlib.models import RBM
 from paperlib.numerics import draw_bits, seeded_generator
 
@@ -220,6 +220,18 @@ def test_ais_and_raise_on_a_gpu(dtype):
     # so many steps that p_ann is the model
     below = raise_log_prob(path, v, uniform_betas(3_000), 2_000, seeded_generator(4, "cuda"))
     assert (below.log_prob.cpu() - exact).abs().max() < 0.1
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["base rates", "pair"])
+def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
+    path, betas = path_of_kind(kind), uniform_betas(50)
+    truth = log_z(random_rbm(12, 5, 1)) - (
+        0 if kind == "base rates" else log_z(random_rbm(12, 3, 2))
+    )
+    estimate = ais_in_shards(path, betas, 20_000, 1, tmp_path, progress=False, device="cuda")
+    assert estimate.log_weights.device.type == "cpu"
+    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
 
 
 @needs_gpu

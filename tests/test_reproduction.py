@@ -9,12 +9,21 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import torch
 
-from paperlib.reproduction import SETTINGS, ReproductionError, runner, tables
+from paperlib.reproduction import (
+    DEVICE,
+    SETTINGS,
+    ReproductionError,
+    profiles,
+    records,
+    runner,
+    tables,
+)
 from paperlib.reproduction.profiles import get_profile
 from paperlib.reproduction.published import Criterion, Published, ReproducedBy
 from paperlib.reproduction.records import Column, Run, differences, read_record
@@ -298,6 +307,28 @@ print(record["provenance"]["command"])"""
     assert SETTINGS not in os.environ
 
 
+def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch):
+    monkeypatch.setenv(DEVICE, "cuda")
+    on_gpu, small = get_profile("paper"), get_profile("digits")
+    assert (on_gpu.device, small.device) == ("cuda", "cpu")
+    # a machine that tests run on may have no GPU: what is asked for reaches the estimators
+    asked = []
+    for name in ("ais_in_shards", "raise_in_shards"):
+        monkeypatch.setattr(
+            profiles, name, lambda *given, **options: asked.append(options["device"])
+        )
+    on_gpu.ais(None, None, 1, 1)
+    on_gpu.raise_log_prob(None, None, None, 1, 1)
+    assert asked == ["cuda", "cuda"]
+    monkeypatch.setattr(
+        records, "binary_images", lambda name: SimpleNamespace(grey=SimpleNamespace(checksum=""))
+    )
+    made = Run("05-x", on_gpu, 7).save("one", {"a": Column("a")}, [{"a": 1}])["provenance"]
+    assert (made["device"], made["command"].endswith(" --device cuda")) == ("cuda", True)
+    monkeypatch.delenv(DEVICE)
+    assert get_profile("paper").device == "cpu"
+
+
 def test_failing_cell_is_named_and_earlier_output_kept(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     target = runner.execute_chapter(chapter, "digits")
@@ -325,6 +356,10 @@ def run_command(*arguments, **options):
     ("arguments", "message"),
     [
         (["reproduce", "--only", "99"], "only: expected part of a chapter's name"),
+        (
+            ["reproduce", "--only", "05", "--device", "tpu"],
+            "device: expected cpu or cuda, got 'tpu'",
+        ),
         (["reproduce", "--profile", "imagenet"], "profile: expected one of digits, paper"),
         (["reproduce", "--set", "seed"], "set: expected NAME=VALUE, got 'seed'"),
         (["reproduce", "--only", "05", "--set", "colour=1"], "set: expected parameters of 05"),

@@ -6,16 +6,19 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
-from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
-from paperlib.estimators import ais_in_shards, raise_in_shards, raise_log_prob, shards
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
+from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
+from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
 BETAS = uniform_betas(10)
 
 
-def run(folder, path=None, chains=250, seed=1, betas=BETAS):
-    return ais_in_shards(path or BaseRatePath(RBM), betas, chains, seed, folder, progress=False)
+def run(folder, path=None, chains=250, seed=1, betas=BETAS, device=None):
+    return ais_in_shards(
+        path or BaseRatePath(RBM), betas, chains, seed, folder, progress=False, device=device
+    )
 
 
 @pytest.mark.parametrize("path", [BaseRatePath(RBM), RBMPairPath(random_rbm(4, 2, 5), RBM)])
@@ -72,12 +75,58 @@ def test_every_ingredient_makes_other_shards(tmp_path):
     assert len(list(tmp_path.iterdir())) == len(results) == len({r.log_z for r in results})
 
 
+def test_a_path_that_was_moved_is_the_same_path():
+    weights = torch.linspace(-1, 1, 12).double().view(4, 3)
+    dbm = DBM(weights, weights[:3, :2], torch.ones(4), torch.ones(3), torch.zeros(2))
+    dbn = DBN([RBM, random_rbm(3, 5, 2)])
+    paths = [
+        BaseRatePath(RBM, torch.ones(4)),
+        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=3),
+        DBMPath(dbm, torch.ones(4), torch.full((2,), -1.0)),
+        DBNPath(dbn, torch.ones(3)),
+    ]
+    for path in paths:
+        moved = path.to("cpu")
+        assert moved is not path
+        assert (type(moved), moved.checksum()) == (type(path), path.checksum())
+        drawn = [ais(each, BETAS, 50, seeded_generator(1)) for each in (path, moved)]
+        assert torch.equal(drawn[0].log_weights, drawn[1].log_weights)
+
+
+def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
+    # what is kept where; the chains themselves walk on this processor
+    moved = []
+    monkeypatch.setattr(shards, "require_device", lambda name, device, here: torch.device(device))
+    monkeypatch.setattr(shards, "seeded_generator", lambda seed, device: seeded_generator(seed))
+    monkeypatch.setattr(BaseRatePath, "to", lambda path, device: moved.append(str(device)) or path)
+    on_gpu = run(tmp_path, chains=5_100, device="cuda")
+    assert (moved, len(list(tmp_path.iterdir()))) == (["cuda"] * 2, 2)
+    assert torch.equal(
+        run(tmp_path, chains=5_000, device="cuda").log_weights, on_gpu.log_weights[:5_000]
+    )
+    assert len(moved) == 2
+    here = run(tmp_path, device="cpu")
+    assert torch.equal(here.log_weights, run(tmp_path).log_weights)
+    assert (len(moved), len(list(tmp_path.iterdir()))) == (2, 5)
+    assert not torch.equal(here.log_weights, on_gpu.log_weights[:250])
+    below = run_raise(tmp_path, chains=500, device="cuda")
+    assert below.log_weights.shape == (16, 500)
+    # 16 vectors in shards of ten
+    assert (len(moved), len(list(tmp_path.iterdir()))) == (4, 7)
+
+
 def test_bad_input(tmp_path):
     start = RBMPairPath(RBM, RBM, sample_a=lambda count, generator: torch.zeros(count, 4))
     with pytest.raises(ValueError, match=r"path: expected a path that can be identified.*sample_a"):
         run(tmp_path, start)
     with pytest.raises(ValueError, match="num_chains: expected a whole number of at least 1"):
         run(tmp_path, chains=0)
+    with pytest.raises(ValueError, match="device: expected cpu or cuda, got 'tpu'"):
+        run(tmp_path, device="tpu")
+    with pytest.raises(
+        ValueError, match=r"device: expected a device that torch finds .* 'cuda:99'"
+    ):
+        run_raise(tmp_path, device="cuda:99")
     assert not list(tmp_path.iterdir())
     run(tmp_path, chains=100)
     (file,) = tmp_path.iterdir()

@@ -12,6 +12,7 @@ the recognition distribution and weighed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -59,6 +60,11 @@ class DBMPath(BaseRatePath):
     def num_visible(self) -> int:
         """Number of visible units of the DBM, D."""
         return self._dbm.num_visible
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        bias, width = self._visible_bias_a, self.num_visible
+        return type(self)(self._dbm.to(device), bias[:width], bias[width:])
 
     def begin_reverse(
         self,
@@ -122,6 +128,10 @@ class DBNPath(BaseRatePath):
     def num_visible(self) -> int:
         """Number of visible units of the DBN, D."""
         return self._dbn.num_visible
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        return type(self)(self._dbn.to(device), self._visible_bias_a)
 
     def checksum(self) -> str:
         """SHA-256 of all that draws and weights along the path depend on, the directed layers included."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -273,6 +274,10 @@ class BaseRatePath(_RBMInterpolation):
         # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
         self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
 
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        return type(self)(self.target.to(device), self._visible_bias_a)
+
     def log_start(self, v: Tensor) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
         bias = self._visible_bias_a.double()
@@ -319,10 +324,15 @@ class RBMPairPath(_RBMInterpolation):
                     f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
                 )
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
-        self._rbm_a = rbm_a
+        self._rbm_a, self._rbm_b = rbm_a, rbm_b
         self._sample_a = sample_a
         self._burn_in = require_count("burn_in", burn_in)
         self.log_z_start = (rbm_b.num_hidden - rbm_a.num_hidden) * math.log(2)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        rbm_a, rbm_b = self._rbm_a.to(device), self._rbm_b.to(device)
+        return type(self)(rbm_a, rbm_b, self._sample_a, self._burn_in)
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Draws from `rbm_a`, by `sample_a` or by Gibbs chains."""

@@ -35,18 +35,19 @@ from paperlib.estimators.reverse_ais import (
 )
 from paperlib.models.files import read_arrays, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.validation import require_binary, require_count, require_device, require_shape
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# What all shards of a run share: a path and its schedule.
-_Walk = tuple[BaseRatePath | RBMPairPath, Tensor]
+# What all shards of a run share: a path, its schedule, and the device on which chains walk.
+_Walk = tuple[BaseRatePath | RBMPairPath, Tensor, torch.device]
 # What a shard holds, given that, its draws, and a function to be called after each step.
 _Task = Callable[[_Walk, torch.Generator, Callable[[], object]], dict[str, Tensor]]
 
-# Also the number of chains for which a step costs least for each of them on a CPU.
+# Also the number of chains for which a step costs least for each of them on a CPU. A GPU wants many more.
 CHAINS_PER_SHARD = 100
+CHAINS_PER_GPU_SHARD = 5_000
 # Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the scheduler's memory.
 _SHARDS_AHEAD = 2_000
 
@@ -59,8 +60,9 @@ def ais_in_shards(
     folder: str | os.PathLike[str],
     progress: bool | None = None,
     client: Client | None = None,
+    device: torch.device | str | None = None,
 ) -> PartitionEstimate:
-    """AIS as `paperlib.estimators.ais`, in shards of 100 chains that are kept in a folder.
+    """AIS as `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) that are kept in a folder.
 
     Parameters
     ----------
@@ -78,6 +80,9 @@ def ais_in_shards(
         Show a progress bar; by default where standard error is a terminal.
     client : dask.distributed.Client, optional
         Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`. None: compute them here.
+    device : torch.device or str, optional
+        Where chains walk, here or on the cluster's workers; the result is on the path's device in any case. None: there, too. A GPU
+        draws other random numbers than a CPU does, so that its shards are other ones.
 
     Returns
     -------
@@ -87,7 +92,7 @@ def ais_in_shards(
     Raises
     ------
     ValueError
-        As `ais`; if the path cannot be identified by a checksum; or if a stored shard is damaged.
+        As `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no such device.
     RuntimeError
         If a worker of the cluster has another version of this package.
 
@@ -97,14 +102,15 @@ def ais_in_shards(
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
-    identity = f"{_identity('ais', path, schedule)} {seed}"
+    walk = path, schedule, _device(path, device, client)
+    identity = f"{_identity('ais', walk)} {seed}"
 
-    identities = [f"{identity} {n}" for n in range(-(-num_chains // CHAINS_PER_SHARD))]
+    identities = [f"{identity} {n}" for n in range(-(-num_chains // _chains_per_shard(walk)))]
     description = f"AIS, {num_chains} chains"
     shards = _computed_once(
         identities,
         lambda number: _walk_forward,
-        (path, schedule),
+        walk,
         len(schedule) - 1,
         folder,
         description,
@@ -127,6 +133,7 @@ def raise_in_shards(
     folder: str | os.PathLike[str],
     progress: bool | None = None,
     client: Client | None = None,
+    device: torch.device | str | None = None,
 ) -> ReverseEstimate:
     """RAISE as `paperlib.estimators.raise_log_prob`, in shards of a few test vectors that are kept in a folder.
 
@@ -136,7 +143,7 @@ def raise_in_shards(
         The path to walk back.
     v : Tensor, shape [N, D]
         Binary test vectors of any type. A longer batch that begins with the same vectors finds their shards.
-    betas, num_chains, seed, folder, progress, client
+    betas, num_chains, seed, folder, progress, client, device
         As in `ais_in_shards`, with `num_chains` for each vector.
 
     Returns
@@ -147,7 +154,8 @@ def raise_in_shards(
     Raises
     ------
     ValueError
-        As `raise_log_prob`; if the path cannot be identified by a checksum; or if a stored shard is damaged.
+        As `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no such
+        device.
     RuntimeError
         As `ais_in_shards`.
 
@@ -161,8 +169,9 @@ def raise_in_shards(
     require_reversible(path)
     require_shape("v", v, [None, path.num_visible])
     require_binary("v", v)
-    blocks = v.to(torch.uint8).split(max(1, CHAINS_PER_SHARD // num_chains))
-    identity = f"{_identity('raise', path, schedule)} {num_chains} {seed}"
+    walk = path, schedule, _device(path, device, client)
+    blocks = v.to(torch.uint8).split(max(1, _chains_per_shard(walk) // num_chains))
+    identity = f"{_identity('raise', walk)} {num_chains} {seed}"
 
     def task(number: int) -> _Task:
         # A copy, since a part of a tensor would be sent with all the rest of it.
@@ -171,23 +180,35 @@ def raise_in_shards(
     identities = [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)]
     description = f"RAISE, {len(v)} vectors"
     steps = (len(schedule) - 1) * path.reverse_passes
-    shards = _computed_once(
-        identities, task, (path, schedule), steps, folder, description, progress, client
-    )
+    shards = _computed_once(identities, task, walk, steps, folder, description, progress, client)
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
-def _identity(estimator: str, path: BaseRatePath | RBMPairPath, schedule: Tensor) -> str:
+def _device(
+    path: BaseRatePath | RBMPairPath, device: torch.device | str | None, client: Client | None
+) -> torch.device:
+    """Where chains walk. Whether workers have a GPU is not known here."""
+    return path.device if device is None else require_device("device", device, client is None)
+
+
+def _chains_per_shard(walk: _Walk) -> int:
+    return CHAINS_PER_SHARD if walk[2].type == "cpu" else CHAINS_PER_GPU_SHARD
+
+
+def _identity(estimator: str, walk: _Walk) -> str:
+    path, schedule, device = walk
     # The version is part of the name: what another version computed is not taken for this one's.
     betas = storage.sha256(schedule.numpy().tobytes())
-    return f"{estimator} {__version__} {path.checksum()} {betas}"
+    on_device = "" if device.type == "cpu" else f" {device.type}"
+    return f"{estimator} {__version__} {path.checksum()} {betas}{on_device}"
 
 
 def _walk_forward(
     walk: _Walk, generator: torch.Generator, on_step: Callable[[], object]
 ) -> dict[str, Tensor]:
-    path, schedule = walk
-    log_weights, visible = run_chains(path, schedule.tolist(), CHAINS_PER_SHARD, generator, on_step)
+    path, schedule, _ = walk
+    chains = _chains_per_shard(walk)
+    log_weights, visible = run_chains(path, schedule.tolist(), chains, generator, on_step)
     return {"log_weights": log_weights, "final_visible": visible.to(torch.uint8)}
 
 
@@ -198,7 +219,7 @@ def _walk_back(
     generator: torch.Generator,
     on_step: Callable[[], object],
 ) -> dict[str, Tensor]:
-    path, schedule = walk
+    path, schedule, _ = walk
     starts = vectors.repeat_interleave(num_chains, 0)
     log_weights = run_reverse_chains(path, starts, schedule.tolist(), generator, on_step)
     return {"log_weights": log_weights.view(-1, num_chains)}
@@ -239,8 +260,11 @@ def _computed_once(
 def _compute(
     task: _Task, walk: _Walk, name: str, on_step: Callable[[], object]
 ) -> dict[str, Tensor]:
+    path, schedule, device = walk
+    if path.device != device:
+        walk = path.to(device), schedule, device
     # The name is a hash of all that the shard depends on: its first digits make a seed like no other shard's.
-    generator = seeded_generator(int(name[:15], 16), walk[0].device)
+    generator = seeded_generator(int(name[:15], 16), device)
     return {key: tensor.cpu() for key, tensor in task(walk, generator, on_step).items()}
 
 
@@ -275,8 +299,8 @@ def _compute_on_cluster(
     from distributed import as_completed
 
     missing = iter(missing)
-    path, schedule = walk
-    shared = f"paperlib-walk-{path.checksum()}-{tensors_checksum([schedule])}"
+    path, schedule, device = walk
+    shared = f"paperlib-walk-{path.checksum()}-{tensors_checksum([schedule])}-{device}"
     # The scheduler keeps what a task is made from: this is sent once, and a worker that dies does not take it along.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
         sent_walk = client.submit(_itself, walk, key=shared)

@@ -7,3 +7,6 @@ class ReproductionError(Exception):
 
 # A variable with the options of `paperlib reproduce` that changed the running chapter's parameters.
 SETTINGS = "PAPERLIB_SETTINGS"
+
+# A variable with the device on which the long runs of the paper profile walk, if not the CPU.
+DEVICE = "PAPERLIB_DEVICE"

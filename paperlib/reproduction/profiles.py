@@ -6,7 +6,9 @@ papers' size: MNIST and Omniglot, float32.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +25,7 @@ from paperlib.estimators import (
     raise_log_prob,
 )
 from paperlib.numerics import seeded_generator
+from paperlib.reproduction import DEVICE
 from paperlib.reproduction.recipes import BinaryImages, Model, binary_images, load_model
 
 
@@ -43,6 +46,11 @@ class Profile:
     name: str
     dataset: str
     dtype: torch.dtype
+
+    @property
+    def device(self) -> str:
+        """Where the chains of AIS and RAISE walk: at the papers' size where `PAPERLIB_DEVICE` says, by default on the CPU."""
+        return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
     def images(self) -> BinaryImages:
         """Its data set, binarised once and for all."""
@@ -67,8 +75,7 @@ class Profile:
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
-        folder, client = cache_folder() / "shards", cluster.from_environment()
-        return ais_in_shards(path, betas, num_chains, seed, folder, progress, client)
+        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._elsewhere())
 
     def raise_log_prob(
         self,
@@ -83,8 +90,17 @@ class Profile:
         if self.name == "digits":
             generator = seeded_generator(seed, path.device)
             return raise_log_prob(path, v, betas, num_chains, generator, progress)
-        folder, client = cache_folder() / "shards", cluster.from_environment()
-        return raise_in_shards(path, v, betas, num_chains, seed, folder, progress, client)
+        return raise_in_shards(
+            path, v, betas, num_chains, seed, progress=progress, **self._elsewhere()
+        )
+
+    def _elsewhere(self) -> dict[str, Any]:
+        """Where shards are kept, and where they are computed."""
+        return {
+            "folder": cache_folder() / "shards",
+            "client": cluster.from_environment(),
+            "device": self.device,
+        }
 
 
 PROFILES = {

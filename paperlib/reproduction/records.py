@@ -163,6 +163,8 @@ class Run:
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
         datasets.add(self._profile.dataset)
         command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
+        if self._profile.device != "cpu":
+            command += f" --device {self._profile.device}"
         return {
             "command": f"{command} {os.environ.get(SETTINGS, '')}".rstrip(),
             "chapter": self._chapter,
@@ -171,7 +173,7 @@ class Run:
             "dirty": self._dirty,
             "utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 1),
-            "device": "cpu",
+            "device": self._profile.device,
             "processor": processor_name(),
             "instructions": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),

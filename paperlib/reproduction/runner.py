@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from paperlib import cluster, storage
-from paperlib.reproduction import ReproductionError
+from paperlib.reproduction import DEVICE, ReproductionError
+from paperlib.validation import require_device
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -187,6 +188,7 @@ def execute_chapters(
     jobs: int = 2,
     resume: bool = False,
     client: Client | None = None,
+    device: str = "cpu",
     report: Any = print,
 ) -> list[Path]:
     """Execute chapters, `jobs` at a time, each in a process of its own with its share of the cores.
@@ -207,6 +209,8 @@ def execute_chapters(
     client : dask.distributed.Client, optional
         Execute chapters on its cluster, and their shards as well. Workers must see this checkout, the data and the cache under the
         same paths.
+    device : str
+        On which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
     report : callable
         Called with a line of text when a chapter ends.
 
@@ -215,13 +219,19 @@ def execute_chapters(
     ReproductionError
         If a cell failed; chapters in progress are completed first, others not started.
     ValueError
-        If a parameter is unknown to one of the chapters, before any of them starts.
+        If a parameter is unknown to one of the chapters, or there is no such device, before any of them starts.
     """
+    if require_device("device", device, client is None).type != "cpu" and profile == "digits":
+        raise ValueError(f"device: expected cpu for the profile digits, got {device!r}")
     for chapter in selected:
         check_parameters(chapter, {"profile": profile, **(parameters or {})})
     # What differs from this process's environment, and from a worker's.
     threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
-    environment = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        DEVICE: device,
+    }
     for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
         # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
         if os.environ.get(name):
