@@ -66,6 +66,7 @@ def evaluate(
     ] = None,
     minutes: Annotated[float, typer.Option(help="Time to spend on the estimate.")] = 2.0,
     seed: Annotated[int, typer.Option(help="Of all chains.")] = 0,
+    device: Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")] = "cpu",
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
     ] = None,
@@ -86,16 +87,18 @@ def evaluate(
     from paperlib.evaluation import read_images, read_rbm
     from paperlib.evaluation.report import as_dict, describe, draw
     from paperlib.numerics import seeded_generator
+    from paperlib.validation import require_device
 
     for name, file in (("json", json_file), ("plot", plot)):
         if file is not None and not file.absolute().parent.is_dir():
             raise ValueError(f"{name}: expected a file in a folder that exists, got {file}")
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ValueError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
-    rbm = read_rbm(model)
+    require_device("device", device)
+    rbm = read_rbm(model).to(device)
     test_images = read_images("data", data, rbm.num_visible, binarize)
     train_images = None if train is None else read_images("train", train, rbm.num_visible, binarize)
-    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed))
+    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed, device))
     typer.echo(describe(result))
     if json_file is not None:
         with _output("json", json_file) as temporary:

@@ -5,19 +5,36 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 
+import pretend_gpu
 import pytest
 import torch
 from enumeration import log_z, random_rbm
 from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, RBMPairPath, base_rate_path, uniform_betas
 from paperlib.annealing.walk import RecordedStep, walk
 from paperlib.binary_products import BinaryProduct
-from paperlib.estimators import ais, ais_in_shards, raise_log_prob
-from paperlib.models import RBM
+from paperlib.estimators import (
+    ais,
+    ais_in_shards,
+    bracket,
+    csl_log_prob,
+    dbn_lower_bound,
+    exact_hidden_samples,
+    exact_log_z,
+    log_z_lower_bound,
+    raise_in_shards,
+    raise_log_prob,
+    shards,
+)
+from paperlib.evaluation import evaluate
+from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
+from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import draw_bits, seeded_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -250,3 +267,103 @@ def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
     looped = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
     assert torch.equal(replayed.log_weights, looped.log_weights)
     assert torch.equal(replayed.final_visible, looped.final_visible)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The device of a GPU of paper, see `pretend_gpu`. Steps are replayed, without a CUDA graph."""
+    monkeypatch.setattr(torch, "Generator", pretend_gpu.PretendGenerator)
+    monkeypatch.setattr("paperlib.annealing.walk._record", lambda recorded, generator: recorded)
+    with pretend_gpu.gpu() as device:
+        yield device
+
+
+def test_a_gpu_of_paper_keeps_devices_apart(device):
+    there = torch.ones(3, device=device)
+    assert (there + 1).sum().item() == 6
+    for mistake in (
+        lambda: there + torch.ones(3),
+        lambda: torch.rand(3, generator=seeded_generator(1, device)),
+        lambda: torch.rand(3, device=device, generator=seeded_generator(1)),
+        lambda: there.numpy(),
+    ):
+        with pytest.raises(RuntimeError, match=r"two devices|with a generator on|numpy"):
+            mistake()
+
+
+VECTORS = draw_bits(torch.full((40, 12), 0.4), seeded_generator(1))
+CD = ContrastiveDivergence(5, 2, batch_size=10)
+
+
+def models(device):
+    """A small model of each kind."""
+    rbm, upper = (random_rbm(*shape, dtype=torch.float32) for shape in ((12, 5, 1), (5, 6, 2)))
+    dbm = DBM(rbm.weights, upper.weights, *(torch.zeros(count) for count in (12, 5, 6)))
+    return [model.to(device) for model in (rbm, dbm, DBN([rbm, upper]))]
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_estimators_stay_on_the_device_of_the_model(device, kind):
+    model, schedule = models(device)[kind], uniform_betas(5)
+    generator = seeded_generator(2, device)
+    path = base_rate_path(model, VECTORS, generator)
+    above = ais(path, schedule, 100, generator)
+    below = raise_log_prob(path, VECTORS[:5], schedule, 10, generator)
+    assert (above.log_weights.device, below.log_weights.device) == (device, device)
+    if kind == 0:
+        log_f = model.log_unnormalized(VECTORS.to(device, torch.float32))
+    else:
+        log_f = model.log_unnormalized(VECTORS, 20, generator)
+    assert log_f.device == device
+    assert math.isfinite(bracket(log_f, torch.arange(5), above, below).gap)
+
+
+@pytest.mark.parametrize("kind", range(3))
+def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "require_device", lambda name, device, here: device)
+    path, schedule = base_rate_path(models("cpu")[kind], VECTORS), uniform_betas(5)
+    above = ais_in_shards(path, schedule, 50, 1, tmp_path, progress=False, device=device)
+    below = raise_in_shards(path, VECTORS, schedule, 9, 1, tmp_path, progress=False, device=device)
+    assert (above.log_weights.device, below.log_weights.device) == (path.device, path.device)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_functions_of_an_rbm_work_where_it_is(device):
+    rbm, generator = models(device)[0], seeded_generator(2, device)
+    truth = log_z(models("cpu")[0])
+    assert exact_log_z(rbm) == pytest.approx(truth, abs=1e-4)
+    assert log_z_lower_bound(rbm, VECTORS.to(device)) <= truth + 1e-4
+    assert [part.device for part in exact_hidden_samples(rbm, 9, generator)] == [device, device]
+    assert csl_log_prob(rbm, VECTORS, 50, 3, generator).device == device
+    assert dbn_lower_bound(models(device)[2], VECTORS, 1.0, 3, generator).bound < 0
+    estimate = ais(RBMPairPath(rbm, rbm, burn_in=3), uniform_betas(5), 50, generator)
+    assert math.isfinite(estimate.log_z)
+
+
+def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
+    monkeypatch.setattr("paperlib.evaluation.evaluation._GPU_PILOT_STEPS", 20)
+    small = evaluate(models(device)[0], VECTORS, progress=False)
+    assert small.exact.log_z == pytest.approx(log_z(models("cpu")[0]), abs=1e-4)
+    images = draw_bits(torch.full((40, 30), 0.4), seeded_generator(1))
+    result = evaluate(random_rbm(30, 28, 3).to(device), images, images, 0.01, progress=False)
+    assert math.isfinite(result.rungs[-1].bracket.gap)
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        partial(train_rbm, recipe=CD),
+        partial(train_rbm, recipe=replace(CD, persistent_chains=10), layers_below=[random_rbm(12, 4, 1)]),
+        partial(train_dbm, recipe=DeepBoltzmannLearning(CD, CD, 2)),
+    ],
+    ids=["CD", "PCD", "DBM"],
+)  # fmt: skip
+def test_training_on_a_gpu_resumes_there(device, train, tmp_path):
+    options = {"seed": 1, "device": device, "progress": False}
+    whole = train(VECTORS, **options)
+    file = tmp_path / "checkpoint.safetensors"
+    train(VECTORS, **options, checkpoint=file)
+    resumed = train(VECTORS, **options, checkpoint=file)
+    for model in (whole, resumed):
+        model = model[0] if isinstance(model, tuple) else model
+        assert model.device == device

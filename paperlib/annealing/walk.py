@@ -51,7 +51,7 @@ def walk(
     dataclass
         The last state.
     """
-    if log_weights.device.type == "cuda" and len(betas) > 1:
+    if log_weights.device.type != "cpu" and len(betas) > 1:
         recorded = RecordedStep(step, state, log_weights, betas)
         replay = _record(recorded, generator)
         for _ in betas[1:]:

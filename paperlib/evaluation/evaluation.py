@@ -34,7 +34,8 @@ EXACT_UNITS = 25
 _LADDER = (16, 4, 1)
 _AIS_CHAINS = 200
 _VECTORS, _CHAINS_PER_VECTOR = 100, 4
-_PILOT_STEPS = 20
+# A GPU first records a step, which takes as long as thousands of them.
+_PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
 # An open bracket, or an estimate that moves, by less than that is left without remark.
 _TOLERANCE = 1.0
@@ -131,7 +132,7 @@ def evaluate(
     Parameters
     ----------
     rbm : RBM
-        The model, on the CPU.
+        The model. Chains walk on its device.
     test : Tensor, shape [N, D]
         Binary test images of any type, at least two.
     train : Tensor, shape [any, D], optional
@@ -141,7 +142,8 @@ def evaluate(
         Time to spend, about; a pilot run chooses K accordingly. Not needed where the smaller layer has at most 25 units: ln Z is
         then exact.
     generator : torch.Generator, optional
-        Source of randomness; a fresh one by default. With the same one results still depend on how fast the machine is, since K does.
+        Source of randomness, on the model's device; a fresh one by default. With the same one results still depend on how fast the
+        machine is, since K does.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
@@ -193,7 +195,8 @@ def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
     # Written in place: small results kept between large blocks that come and go would leave gigabytes of holes in memory.
     result, start = torch.empty(len(images), dtype=torch.float64), 0
     for block in blocks(images):
-        result[start : start + len(block)] = rbm.log_unnormalized(block.to(rbm.dtype))
+        log_masses = rbm.log_unnormalized(block.to(rbm.device, rbm.dtype))
+        result[start : start + len(block)] = log_masses
         start += len(block)
     return result
 
@@ -307,16 +310,23 @@ class Climb:
 
     def _seconds_per_step(self) -> float:
         """What a step costs, from a few of them."""
-        betas = uniform_betas(_PILOT_STEPS).tolist()
+        steps = _PILOT_STEPS if self._path.device.type == "cpu" else _GPU_PILOT_STEPS
+        betas = uniform_betas(steps).tolist()
         # The first steps compile and allocate.
         for _ in range(2):
             began = time.perf_counter()
-            run_all_chains(self._path, betas, _AIS_CHAINS, self._generator, lambda: None)
-            self._walk_back(self._choose(), betas, lambda: None)
-        return (time.perf_counter() - began) / _PILOT_STEPS
+            log_weights, _ = self._chains(self._path, steps, _AIS_CHAINS, lambda: None)
+            reverse = self._walk_back(self._choose(), betas, lambda: None)
+            # a GPU is waited for where its results are looked at
+            for result in (log_weights, reverse):
+                result.sum().item()
+        return (time.perf_counter() - began) / steps
 
     def _choose(self) -> Tensor:
-        return torch.randperm(len(self._test), generator=self._generator)[:_VECTORS]
+        order = torch.randperm(
+            len(self._test), generator=self._generator, device=self._generator.device
+        )
+        return order[:_VECTORS].to(self._test.device)
 
     def _walk_back(
         self, chosen: Tensor, betas: list[float], on_step: Callable[[], object]

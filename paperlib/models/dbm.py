@@ -181,7 +181,7 @@ class DBM(TensorModel):
         """
         require_shape("v", v, [None, self.num_visible])
         updates = require_count("max_updates", max_updates)
-        bottom_up = v.to(self.dtype) @ self.weights_1 + self.hidden_bias_1
+        bottom_up = v.to(self.device, self.dtype) @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)
         means_2 = torch.sigmoid(logits_2)
         for _ in range(updates):
@@ -201,7 +201,7 @@ class DBM(TensorModel):
         """
         field = self.mean_field(v) if mean_field is None else mean_field
         means = torch.sigmoid(field.logits_2)
-        energy = self.log_unnormalized_joint(v.to(self.dtype), means)
+        energy = self.log_unnormalized_joint(v.to(self.device, self.dtype), means)
         return (energy + bernoulli_entropy(field.logits_2)).double()
 
     def log_unnormalized(
