@@ -38,6 +38,17 @@ def test_many_steps_close_the_bracket_on_the_truth():
     assert abs(result.gap) < 4 * result.gap_std_error + 0.05
 
 
+def test_gap_is_the_mean_over_vectors_and_the_median_tells_few_from_all():
+    x = torch.arange(20.0, dtype=torch.float64)
+    above = PartitionEstimate(torch.zeros(2, dtype=torch.float64), torch.zeros(2, 1))
+    short = torch.tensor([0.2] * 8 + [30.0, 40.0], dtype=torch.float64)
+    chosen = torch.arange(19, 9, -1)
+    result = bracket(x, chosen, above, ReverseEstimate((x[chosen] - short)[:, None]))
+    torch.testing.assert_close(result.vector_gaps, short, rtol=0, atol=1e-12)
+    assert result.gap == pytest.approx(short.mean().item(), abs=1e-12)
+    assert result.median_gap == pytest.approx(0.2, abs=1e-12)
+
+
 def test_few_steps_leave_it_open_around_the_truth():
     truth = RBM.log_unnormalized(V).mean().item() - log_z(RBM)
     chosen, above, below = estimates(1, 64 * 30, 10, vectors=64)

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 from paperlib import cli, storage
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import PartitionEstimate, ais
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, bracket
 from paperlib.evaluation import evaluate, read_images, read_rbm
-from paperlib.evaluation.evaluation import Climb, base_rates, find_reasons
+from paperlib.evaluation.evaluation import Climb, Reached, Rung, base_rates, find_reasons
 from paperlib.evaluation.modes import Probe, compare
 from paperlib.evaluation.report import as_dict, describe, draw
 from paperlib.numerics import seeded_generator
@@ -85,6 +85,20 @@ def test_too_little_time_is_said(monkeypatch):
     assert not result.trustworthy
     assert "do not rely" in describe(result)
     assert any("open by" in finding or "vary too much" in finding for finding in result.findings)
+
+
+@pytest.mark.parametrize(
+    ("short", "advice"),
+    [([6.0] * 10, "Give it more time"), ([0.2] * 8 + [30.0] * 2, "a few to which")],
+)
+def test_an_open_bracket_names_its_reason(short, advice):
+    """Every image a little short of AIS, or a few of them by much."""
+    log_p, gaps = torch.zeros(10).double(), torch.tensor(short).double()
+    above = PartitionEstimate(torch.zeros(50).double(), torch.zeros(50, 8))
+    found = bracket(log_p, torch.arange(10), above, ReverseEstimate(-gaps[:, None]))
+    reached = Reached((Rung(100, above, found, 1.0),), (), interrupted=False)
+    (reason,) = [text for text in find_reasons(reached) if "open by" in text]
+    assert advice in reason
 
 
 def test_training_images_of_something_else_are_noticed(monkeypatch):

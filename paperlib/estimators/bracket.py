@@ -11,7 +11,7 @@ control variate. Served chapter: 08-raise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -36,17 +36,25 @@ class Bracket:
         RAISE's average, on average too small if p_ann fits no better than the model.
     warnings : tuple of str
         Those of the AIS estimate.
+    vector_gaps : Tensor, shape [n]
+        ln p*(v) - ln Z-hat less RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
     """
 
     upper: float
     upper_interval: tuple[float, float]
     lower: ControlVariateEstimate
     warnings: tuple[str, ...]
+    vector_gaps: Tensor = field(repr=False)
 
     @property
     def gap(self) -> float:
         """AIS's average less RAISE's; below zero where the two have crossed."""
         return self.upper - self.lower.mean
+
+    @property
+    def median_gap(self) -> float:
+        """Median over the vectors: far below `gap` if a few of them, to which annealing hardly finds the way, make up most of it."""
+        return self.vector_gaps.median().item()
 
     @property
     def gap_std_error(self) -> float:
@@ -94,5 +102,11 @@ def bracket(
         raise ValueError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
     average = everything.mean().item()
     low, high = above.interval(3)
-    lower = control_variate_mean(below.log_prob.cpu(), everything[chosen.cpu()], everything)
-    return Bracket(average - above.log_z, (average - high, average - low), lower, above.warnings)
+    of_chosen, log_prob = everything[chosen.cpu()], below.log_prob.cpu()
+    return Bracket(
+        average - above.log_z,
+        (average - high, average - low),
+        control_variate_mean(log_prob, of_chosen, everything),
+        above.warnings,
+        of_chosen - above.log_z - log_prob,
+    )

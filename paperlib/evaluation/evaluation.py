@@ -350,9 +350,15 @@ def find_reasons(reached: Reached) -> tuple[str, ...]:
     gap, found = best.bracket.gap, list(best.bracket.warnings)
     word = best.bracket.verdict(_TOLERANCE)
     if word == "open":
+        advice = "Give it more time."
+        if best.bracket.median_gap <= _TOLERANCE:
+            advice = (
+                f"For half of the images the two are within {max(best.bracket.median_gap, 0):.1f} nats: the gap is due to a few "
+                "to which annealing hardly finds the way, and more time may not close it."
+            )
         found.append(
             f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
-            "The truth lies between them as far as RAISE is conservative. Give it more time."
+            f"The truth lies between them as far as RAISE is conservative. {advice}"
         )
     elif word == "crossed":
         found.append(
