@@ -53,7 +53,7 @@ class Bracket:
 
     @property
     def median_gap(self) -> float:
-        """Median over the vectors: far below `gap` if a few of them, to which annealing hardly finds the way, make up most of it."""
+        """Median over the vectors, far below `gap` if a few of them, to which annealing hardly finds the way, make up most of it."""
         return self.vector_gaps.median().item()
 
     @property

@@ -351,9 +351,9 @@ def find_reasons(reached: Reached) -> tuple[str, ...]:
     word = best.bracket.verdict(_TOLERANCE)
     if word == "open":
         advice = "Give it more time."
-        if best.bracket.median_gap <= _TOLERANCE:
+        if abs(best.bracket.median_gap) <= _TOLERANCE:
             advice = (
-                f"For half of the images the two are within {max(best.bracket.median_gap, 0):.1f} nats: the gap is due to a few "
+                f"For half of the images the two are within {abs(best.bracket.median_gap):.1f} nats: the gap is due to a few "
                 "to which annealing hardly finds the way, and more time may not close it."
             )
         found.append(

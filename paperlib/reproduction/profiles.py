@@ -49,7 +49,7 @@ class Profile:
 
     @property
     def device(self) -> str:
-        """Where the chains of AIS and RAISE walk: at the papers' size where `PAPERLIB_DEVICE` says, by default on the CPU."""
+        """Where the chains of AIS and RAISE walk, at the papers' size the device that `PAPERLIB_DEVICE` names, by default the CPU."""
         return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
     def images(self) -> BinaryImages:
