@@ -127,8 +127,12 @@ def dbn_lower_bound(
     generator = resolve_generator(generator, dbn.device)
     value, ais_error = _log_z_and_error(log_z, dbn)
 
-    log_joints, entropies = [], []
-    for block in v.split(max(1, _BLOCK // draws)):
+    # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
+    log_joints = torch.empty(len(v), draws, dtype=torch.float64, device=dbn.device)
+    entropies = torch.zeros(len(v), dtype=torch.float64, device=dbn.device)
+    size = max(1, _BLOCK // draws)
+    parts = zip(v.split(size), log_joints.split(size), entropies.split(size), strict=True)
+    for block, log_joint, first_entropy in parts:
         cases = block.to(dbn.device, dbn.dtype)
         below = cases.repeat_interleave(draws, 0)
         states, entropy = [], []
@@ -137,13 +141,12 @@ def dbn_lower_bound(
             entropy.append(bernoulli_entropy(logits).double())
             below = bernoulli(torch.sigmoid(logits), generator)
             states.append(below)
-        log_joint = dbn.log_joint_unnormalized(cases.repeat_interleave(draws, 0), states).double()
+        values = dbn.log_joint_unnormalized(cases.repeat_interleave(draws, 0), states).double()
         # The first entropy does not depend on the draw; the others are averaged with it.
-        log_joint += sum(entropy[1:])
-        log_joints.append(log_joint.view(-1, draws))
-        first = entropy[0] if entropy else torch.zeros_like(log_joint)
-        entropies.append(first[::draws])
-    return DBNBoundEstimate(torch.cat(log_joints), torch.cat(entropies), value, ais_error)
+        log_joint.copy_((values + sum(entropy[1:])).view(-1, draws))
+        if entropy:
+            first_entropy.copy_(entropy[0][::draws])
+    return DBNBoundEstimate(log_joints, entropies, value, ais_error)
 
 
 def _log_z_and_error(

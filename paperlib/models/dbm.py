@@ -240,12 +240,14 @@ class DBM(TensorModel):
         generator = resolve_generator(generator, self.device)
         cases = v.to(self.device, self.dtype)
         logits = (self.mean_field(cases) if mean_field is None else mean_field).logits_2
-        estimates = []
+        # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
+        estimates = torch.empty(len(v), dtype=torch.float64, device=self.device)
         size = max(1, _BLOCK // draws)
-        for block, block_logits in zip(cases.split(size), logits.split(size), strict=True):
+        parts = zip(cases.split(size), logits.split(size), estimates.split(size), strict=True)
+        for block, block_logits, estimate in parts:
             proposal = block_logits.repeat_interleave(draws, 0)
             h2 = bernoulli(torch.sigmoid(proposal), generator)
             log_weights = self.log_unnormalized_joint(block.repeat_interleave(draws, 0), h2)
             log_weights = log_weights - bernoulli_log_prob(h2, proposal)
-            estimates.append(log_mean_exp(log_weights.double().view(-1, draws)))
-        return torch.cat(estimates)
+            estimate.copy_(log_mean_exp(log_weights.double().view(-1, draws)))
+        return estimates

@@ -136,15 +136,17 @@ class DBN(TensorModel):
         require_binary("v", v)
         draws = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.device)
-        estimates = []
-        for block in v.split(max(1, _BLOCK // draws)):
+        # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
+        estimates = torch.empty(len(v), dtype=torch.float64, device=self.device)
+        size = max(1, _BLOCK // draws)
+        for block, estimate in zip(v.split(size), estimates.split(size), strict=True):
             repeated = block.to(self.device, self.dtype).repeat_interleave(draws, 0)
             hidden = self.recognize(repeated, generator)
             log_weights = self.log_joint_unnormalized(repeated, hidden) - self.log_recognition(
                 repeated, hidden
             )
-            estimates.append(log_mean_exp(log_weights.double().view(-1, draws)))
-        return torch.cat(estimates)
+            estimate.copy_(log_mean_exp(log_weights.double().view(-1, draws)))
+        return estimates
 
     def log_joint_unnormalized(self, v: Tensor, hidden: Sequence[Tensor]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, the top layer summed out; below eq. 21.
