@@ -1,7 +1,7 @@
 # The companion's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# Any Python 3.11; another name or path with make PYTHON=...
+# Any Python 3.11, the one that constraints.txt is for; another name or path with make PYTHON=...
 PYTHON ?= $(firstword $(shell command -v python3.11 python3))
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -11,7 +11,7 @@ PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help install book test paper shards refresh lint serve bench clean
+.PHONY: help install book test try paper shards refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,10 +29,13 @@ book: $(STAMP) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib book --profile $(PROFILE)
 
 test: $(STAMP) ## unit, statistical and notebook tests
-	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression tests
+	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression --ignore=tests/suggestions tests
 	rm -rf _build/fresh
-	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 300 -n 2 --dist loadfile book
+	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 3600 -n 2 --dist loadfile book/*.ipynb
 	$(BIN)/python -m pytest tests/regression
+
+try: $(STAMP) ## run everything that the chapters suggest under "What to try" (half an hour)
+	$(BIN)/python -m pytest -n 2 tests/suggestions
 
 paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
 	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
@@ -45,9 +48,10 @@ refresh: $(STAMP) ## execute on digits and record the outputs in the committed c
 	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)
 	$(BIN)/paperlib refresh
 
-lint: $(STAMP) ## check style and formatting
+lint: $(STAMP) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
 
 bench: $(STAMP) ## measure speed and memory beside peers and the machine's floor (45 minutes; BENCH=--quick: seconds)
 	$(BIN)/python -m benchmarks.run $(BENCH)

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import floors, library, parts, peers, reference
 from benchmarks.work import Work
-from paperlib.reproduction import speed
+from paperlib.publishing import speed
 
 Prepare = Callable[[Work, str], Callable[[], Any] | None]
 

@@ -28,7 +28,7 @@ def prepare_annealing(work: Work, device: str) -> Callable[[], None]:
 
 
 def prepare_integer_annealing(work: Work, device: str) -> Callable[[], None] | None:
-    """K times v @ [W1 W2] and h @ [W1 W2].T, int8 with sums of 32 bits: W in 16 bits, as in paperlib.binary_products."""
+    """K times v @ [W1 W2] and h @ [W1 W2].T, int8 with sums of 32 bits: W in 16 bits, as in paperlib.kernels.products."""
     if device != "cpu" or not torch.cpu._is_vnni_supported():
         return None
     v = (torch.rand(work.chains, work.visible) < 0.3).to(torch.int8)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from benchmarks.work import CD_STEPS, LEARNING_RATE, Answer, Work
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, exact_log_z, raise_log_prob
-from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
+from paperlib.models.bounds import log_z_lower_bound
 from paperlib.numerics import seeded_generator
 
 
@@ -19,9 +19,9 @@ def prepare_ais(work: Work, device: str) -> Callable[[], Answer]:
 
     def run() -> Answer:
         path = BaseRatePath(rbm, rbm.visible_bias)
+        generator = seeded_generator(1, device)
         # The bound costs as much for one step as for thousands: it is an item of its own.
-        path.target = None
-        estimate = ais(path, betas, work.chains, seeded_generator(1, device), progress=False)
+        estimate = ais(path, betas, work.chains, generator, progress=False, check=False)
         return Answer(estimate.log_z, estimate.relative_std)
 
     return run

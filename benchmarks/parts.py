@@ -10,14 +10,9 @@ from torch import Tensor
 
 from benchmarks.work import Work
 from paperlib.annealing import BaseRatePath
-from paperlib.binary_products import BinaryProduct
-from paperlib.numerics import (
-    bernoulli,
-    draw_bits_of_logits,
-    seeded_generator,
-    softplus_increment,
-    sum_where,
-)
+from paperlib.kernels import draw_bits_of_logits, draw_units, softplus_increment, sum_where
+from paperlib.kernels.products import BinaryProduct, binary_product
+from paperlib.numerics import seeded_generator
 
 # Consecutive states of the chains, so that as many units change from one product to the next as in a run.
 _STATES = 20
@@ -41,8 +36,8 @@ class _Walk:
         self.rbm, self.steps = work.model(device), work.steps
         self.generator = seeded_generator(1, device)
         largest = self.rbm.weights.abs().max()
-        self.to_hidden = BinaryProduct(self.rbm.weights, largest)
-        self.to_visible = BinaryProduct(self.rbm.weights.T.contiguous(), largest)
+        self.to_hidden = binary_product(self.rbm.weights, largest)
+        self.to_visible = binary_product(self.rbm.weights.T.contiguous(), largest)
         path = BaseRatePath(self.rbm, self.rbm.visible_bias)
         state = path.sample_start(work.chains, self.generator)
         self.v, self.h = [], []
@@ -73,7 +68,7 @@ def prepare_hidden_draws(work: Work, device: str) -> Callable[[], None]:
 
 
 def prepare_visible_products(work: Work, device: str) -> Callable[[], None]:
-    """BinaryProduct(W.T)(h, beta, b, memory)."""
+    """binary_product(W.T)(h, beta, b, memory)."""
     walk = _Walk(work, device)
     return walk.products(walk.to_visible, walk.h, walk.rbm.visible_bias)
 
@@ -85,7 +80,7 @@ def prepare_visible_draws(work: Work, device: str) -> Callable[[], None]:
 
 
 def prepare_hidden_products(work: Work, device: str) -> Callable[[], None]:
-    """BinaryProduct(W)(v, beta, a, memory)."""
+    """binary_product(W)(v, beta, a, memory)."""
     walk = _Walk(work, device)
     return walk.products(walk.to_hidden, walk.v, walk.rbm.hidden_bias)
 
@@ -113,12 +108,12 @@ class _Update:
 
 
 def prepare_update_draws(work: Work, device: str) -> Callable[[], None]:
-    """bernoulli(probabilities, generator) of h and of v."""
+    """draw_units(probabilities, generator) of h and of v."""
     update = _Update(work, device)
 
     def part() -> None:
-        bernoulli(update.h, update.generator)
-        bernoulli(update.v, update.generator)
+        draw_units(update.h, update.generator)
+        draw_units(update.v, update.generator)
 
     return _repeat(part, work)
 

@@ -20,8 +20,8 @@ import torch
 
 from benchmarks.competitors import calls
 from paperlib import storage
-from paperlib.reproduction import speed
-from paperlib.reproduction.records import processor_name, repository_state
+from paperlib.provenance import processor_name, repository_state
+from paperlib.publishing import speed
 
 ROOT = storage.repository_root()
 _THREAD_VARIABLES = (
@@ -71,7 +71,7 @@ def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
     machine = f"{processor_name()}, {os.cpu_count()} cores, {instructions}"
     if device != "cpu":
         machine = f"{torch.cuda.get_device_name(device)}; {machine}"
-    commit, dirty = repository_state("benchmarks")
+    commit, dirty = repository_state()
     packages = ("torch", "numpy", "numba", "rbms", "scikit-learn")
     return {
         "command": command,

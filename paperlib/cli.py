@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paperlib import storage
-from paperlib.reproduction import DEVICE, ReproductionError
+from paperlib import __version__, storage
+from paperlib.errors import InputError, ReproductionError
+from paperlib.experiments import DEVICE
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -85,15 +86,16 @@ def evaluate(
 
     from paperlib.evaluation import evaluate as evaluate_rbm
     from paperlib.evaluation import read_images, read_rbm
-    from paperlib.evaluation.report import as_dict, describe, draw
+    from paperlib.evaluation.report import as_dict, describe
+    from paperlib.evaluation.report import plot as plot_bracket
     from paperlib.numerics import seeded_generator
     from paperlib.validation import require_device
 
     for name, file in (("json", json_file), ("plot", plot)):
         if file is not None and not file.absolute().parent.is_dir():
-            raise ValueError(f"{name}: expected a file in a folder that exists, got {file}")
+            raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise ValueError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
     require_device("device", device)
     rbm = read_rbm(model).to(device)
     test_images = read_images("data", data, rbm.num_visible, binarize)
@@ -105,7 +107,7 @@ def evaluate(
             temporary.write_text(json.dumps(as_dict(result), indent=1, allow_nan=False) + "\n")
     if plot is not None:
         with _output("plot", plot) as temporary:
-            draw(result).savefig(temporary, format=plot.suffix[1:])
+            plot_bracket(result).savefig(temporary, format=plot.suffix[1:])
 
 
 @app.command()
@@ -132,17 +134,17 @@ def train(
     A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
     with the identical result.
     """
-    from paperlib.reproduction.recipes import model_path
-    from paperlib.reproduction.records import repository_state
-    from paperlib.reproduction.training import train_models
+    from paperlib.experiments.recipes import model_path
+    from paperlib.experiments.training import train_models
+    from paperlib.provenance import repository_state
 
     if output is not None and len(model_ids) > 1:
-        raise ValueError(f"output: expected none for {len(model_ids)} models, got {output}")
+        raise InputError(f"output: expected none for {len(model_ids)} models, got {output}")
     if output is not None and output.suffix != ".safetensors":
-        raise ValueError(f"output: expected a .safetensors file, got {output.name!r}")
+        raise InputError(f"output: expected a .safetensors file, got {output.name!r}")
     paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
     state, dirty = repository_state()
-    commit = f"{state}{' with changes' if dirty else ''}"
+    commit = f"{state or 'unknown'}{' with changes' if dirty else ''}"
     with _client(cluster) as client:
         for model_id in train_models(paths, commit, snapshots, client):
             typer.echo(f"{model_id}: stored as {paths[model_id]}")
@@ -151,7 +153,7 @@ def train(
 @app.command()
 def models() -> None:
     """List the models: id, name in the papers, data set, whether it is stored."""
-    from paperlib.reproduction.recipes import RECIPES, model_path
+    from paperlib.experiments.recipes import RECIPES, model_path
 
     for model_id, chosen in RECIPES.items():
         stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
@@ -175,8 +177,8 @@ def reproduce(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the first chapter that is not executed yet, or not as it, its parameters, the library, the published "
-            "numbers and the models are now.",
+            help="Leave out chapters that are executed already, as they, their parameters, the library, the published numbers, "
+            "the models and the chapters whose records they read are now.",
         ),
     ] = False,
     cluster: ClusterOption = None,
@@ -193,8 +195,8 @@ def reproduce(
     Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
     data/cache/shards as they proceed, and found again with or without --resume.
     """
-    from paperlib.reproduction.profiles import get_profile
-    from paperlib.reproduction.runner import chapters, execute_chapters
+    from paperlib.experiments.profiles import get_profile
+    from paperlib.publishing.runner import chapters, execute_chapters
 
     get_profile(profile)
     selected, parameters = chapters(only or ()), _parameters(set_ or [])
@@ -214,7 +216,7 @@ def reproduce(
 @app.command()
 def refresh(only: OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
-    from paperlib.reproduction.runner import chapters, refresh_stored_outputs
+    from paperlib.publishing.runner import chapters, refresh_stored_outputs
 
     for chapter in refresh_stored_outputs(chapters(only or ())):
         typer.echo(f"{chapter.stem}: stored outputs changed")
@@ -223,8 +225,8 @@ def refresh(only: OnlyOption = None) -> None:
 @app.command()
 def book(profile: ProfileOption = "digits") -> None:
     """Build the HTML book from executed chapters and check its pages."""
-    from paperlib.reproduction.book import build_book
-    from paperlib.reproduction.profiles import get_profile
+    from paperlib.experiments.profiles import get_profile
+    from paperlib.publishing.book import build_book
 
     get_profile(profile)
     typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
@@ -240,12 +242,15 @@ def _client(address: str | None) -> AbstractContextManager[Client | None]:
 
 @contextmanager
 def _output(name: str, path: Path) -> Iterator[Path]:
-    """`atomic_path` for a file that the user asked for: a full disk or a folder without permission is told in a sentence."""
+    """`atomic_path` for a file that the user asked for.
+
+    A full disk or a folder without permission becomes an `InputError`, and so a sentence.
+    """
     try:
         with storage.atomic_path(path) as temporary:
             yield temporary
     except OSError as error:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected to be able to write {path}: {error.strerror}"
         ) from error
 
@@ -256,7 +261,7 @@ def _parameters(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.isidentifier():
-            raise ValueError(f"set: expected NAME=VALUE, got {setting!r}")
+            raise InputError(f"set: expected NAME=VALUE, got {setting!r}")
         try:
             parameters[name] = ast.literal_eval(value)
         except (SyntaxError, ValueError):
@@ -265,10 +270,15 @@ def _parameters(settings: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the command; what the user can mend is told in a sentence, with exit code 2."""
+    """Run the command.
+
+    An input that cannot be used ends it with a sentence and exit code 2, a chapter or a book that
+    failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
+    it is a bug.
+    """
     try:
         app()
-    except ValueError as error:
+    except InputError as error:
         typer.echo(f"paperlib: {error}", err=True)
         sys.exit(2)
     except ReproductionError as error:
@@ -277,3 +287,9 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("paperlib: interrupted", err=True)
         sys.exit(130)
+    except Exception as error:
+        error.add_note(
+            f"This is probably a bug in paperlib {__version__}. "
+            "Please report it with the lines above."
+        )
+        raise

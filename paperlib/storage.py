@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import site
 import sysconfig
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from paperlib.errors import InputError
+
+
+def is_checkout(folder: Path) -> bool:
+    """Whether this folder is a clone of the companion's repository."""
+    return (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file()
 
 
 def repository_root() -> Path:
@@ -19,25 +28,37 @@ def repository_root() -> Path:
 
     Raises
     ------
-    ValueError
+    InputError
         If neither lies in a checkout.
+
+    Examples
+    --------
+    >>> (repository_root() / "data" / "published.yaml").is_file()
+    True
     """
     for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
-        if (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file():
+        if is_checkout(folder):
             return folder
-    raise ValueError(
+    raise InputError(
         "expected to run inside a clone of the companion's repository (with _toc.yml and "
         f"data/published.yaml), found none above {Path(__file__).parent} or {Path.cwd()}"
     )
 
 
 def companion_folder() -> Path:
-    """What the chapters read, `data/` and `figures/`: in the checkout, else the copy that an installed wheel carries.
+    """Where `data/` and `figures/` are, which the chapters read.
+
+    In the checkout, or else in the part of it that an installed wheel carries.
 
     Raises
     ------
-    ValueError
+    InputError
         If there is neither.
+
+    Examples
+    --------
+    >>> (companion_folder() / "data" / "published.yaml").is_file()
+    True
     """
     try:
         return repository_root()
@@ -46,14 +67,23 @@ def companion_folder() -> Path:
             folder = Path(prefix) / "share" / "paperlib"
             if (folder / "data" / "published.yaml").is_file():
                 return folder
-        raise ValueError(f"{error}; nor does the installation carry a copy of its data") from error
+        raise InputError(f"{error}; nor does the installation carry a copy of its data") from error
 
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside `path` that takes its name when the block ends without an exception.
 
-    An exception, Ctrl-C included, removes the temporary file and leaves what was at `path` untouched.
+    An exception, Ctrl-C included, removes the temporary file and leaves what was at `path`
+    untouched.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(Path(folder) / "text.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('text.txt', 'whole')]
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,12 +106,43 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def read_bytes(path: Path) -> bytes:
+    """The contents of a file, decompressed if its name ends with `.gz`.
+
+    Raises
+    ------
+    InputError
+        If a compressed file is damaged.
+    """
+    data = path.read_bytes()
+    if path.suffix != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"expected a whole gzip file at {path}, it is damaged ({error})"
+        ) from error
+
+
 def sha256(data: bytes) -> str:
-    """SHA-256 of `data` as a hexadecimal string."""
+    """SHA-256 of `data` as a hexadecimal string.
+
+    Examples
+    --------
+    >>> sha256(b"abc")[:8]
+    'ba7816bf'
+    """
     return hashlib.sha256(data).hexdigest()
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's contents as a hexadecimal string."""
+    """SHA-256 of a file's contents as a hexadecimal string.
+
+    Examples
+    --------
+    >>> len(file_sha256(__file__))
+    64
+    """
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

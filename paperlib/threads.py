@@ -1,9 +1,11 @@
-"""Independent tasks side by side on the processor's cores."""
+"""Independent tasks, and walks of many steps, side by side on the processor's cores."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -45,3 +47,40 @@ def run_in_threads(
         finally:
             # What a worker sets would otherwise become the default of all threads to come.
             torch.set_num_threads(threads)
+
+
+class _StoppedError(Exception):
+    """Another walk has failed, or the user has had enough."""
+
+
+def walk_side_by_side(
+    walks: Sequence[Callable[[Callable[[int], object]], Result]], on_step: Callable[[int], object]
+) -> list[Result]:
+    """`run_in_threads` for tasks of many steps, each of which is told to `on_step` by one thread at a time.
+
+    An exception in one of them, or Ctrl-C, ends the others at their next step.
+
+    Parameters
+    ----------
+    walks : sequence of callables
+        Each is given a function to be called after each of its steps, with a count.
+    on_step : callable
+        Called with these counts.
+    """
+    stop, lock = threading.Event(), threading.Lock()
+    failures: list[BaseException] = []
+
+    def on_step_of_any(count: int) -> None:
+        with lock:
+            if failures or stop.is_set():
+                raise _StoppedError
+            try:
+                on_step(count)
+            except BaseException as failure:
+                failures.append(failure)
+                raise
+
+    try:
+        return run_in_threads([partial(walk, on_step_of_any) for walk in walks], stop=stop.set)
+    except _StoppedError:  # a walk that was stopped may end before the one that failed
+        raise failures[0] from None

@@ -1,36 +1,143 @@
-"""Checks of arguments, all with the same message: which argument, what was expected, what came."""
+"""Checks and conversions of arguments.
+
+All messages say which argument, what was expected, and what came.
+
+Users have states of units in many forms: `binarize` gives bytes, files give numpy arrays, a
+comparison gives booleans. Three functions turn them into tensors, and nothing else in the library
+does:
+
+- `as_states`: for arithmetic with a model's parameters, in their type and on their device;
+- `as_binary`: for data sets, which are checked as a whole and keep their type, often bytes;
+- `as_tensor`: for any other numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
+
+# What every public function takes where its documentation says "array or Tensor".
+ArrayLike: TypeAlias = Tensor | npt.ArrayLike
+
 # Numbers looked at together: 16 MiB in float32, whatever the size of the whole.
 _BLOCK_NUMBERS = 2**22
+
+
+def as_tensor(name: str, value: object) -> Tensor:
+    """A tensor of real numbers from a tensor, an array or nested sequences, in their own type.
+
+    A tensor is returned as it is, and an array shares its memory with the result where torch can do
+    that. Unsigned integers of two bytes and more become int64, since torch has hardly any
+    operations for them.
+
+    Raises
+    ------
+    InputError
+        If `value` holds anything but real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_tensor("v", np.array([[True, False]])).dtype
+    torch.bool
+    """
+    if isinstance(value, Tensor):
+        tensor = value
+    else:
+        try:
+            array = np.asarray(value)
+            if not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
+            # torch takes neither arrays that must not be written to nor those that run backwards.
+            tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{name}: expected an array of numbers, got {type(value).__name__}"
+            ) from error
+    if tensor.is_complex():
+        raise InputError(f"{name}: expected real numbers, got {tensor.dtype}")
+    if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        return tensor.to(torch.int64)
+    return tensor
 
 
 def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) -> Tensor:
     """A floating-point tensor from a tensor, an array or nested sequences of numbers.
 
     Integers and booleans become float64; float16 becomes float32, since no estimator works in half precision.
+    An array is copied, a tensor only if its type changes.
+
+    Raises
+    ------
+    InputError
+        If `value` holds anything but real numbers.
+
+    Examples
+    --------
+    >>> as_float_tensor("betas", [0, 0.5, 1])
+    tensor([0.0000, 0.5000, 1.0000], dtype=torch.float64)
     """
-    try:
-        tensor = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name}: expected an array of numbers, got {type(value).__name__}"
-        ) from error
-    if tensor.is_complex():
-        raise ValueError(f"{name}: expected real numbers, got {tensor.dtype}")
+    tensor = as_tensor(name, value)
+    if isinstance(value, np.ndarray):
+        tensor = tensor.clone()
     if dtype is None:
         if not tensor.is_floating_point():
             dtype = torch.float64
         elif tensor.dtype in (torch.float16, torch.bfloat16):
             dtype = torch.float32
     return tensor if dtype is None else tensor.to(dtype)
+
+
+def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
+    """States of units as a tensor [..., width], in the type and on the device of `like`.
+
+    A tensor of that type on that device is returned untouched, so that this costs nothing where
+    chains walk. Values need not be binary: most formulas hold for means in [0, 1], too.
+
+    Raises
+    ------
+    InputError
+        If `value` holds anything but real numbers, or its last dimension is not `width`.
+
+    Examples
+    --------
+    >>> as_states("v", [[True, False, True]], like=torch.zeros(3), width=3)
+    tensor([[1., 0., 1.]])
+    """
+    if (
+        not isinstance(value, Tensor)
+        or value.dtype is not like.dtype
+        or value.device != like.device
+    ):
+        value = as_tensor(name, value).to(like.device, like.dtype)
+    require_width(name, value, width)
+    return value
+
+
+def as_binary(name: str, value: object, width: int | None = None) -> Tensor:
+    """Binary vectors as a tensor [N, width] in their own type; `None` stands for any width.
+
+    Raises
+    ------
+    InputError
+        If the shape does not fit, there is no vector, or a value is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> as_binary("train", [[0, 1], [1, 1]], width=2).shape
+    torch.Size([2, 2])
+    """
+    tensor = as_tensor(name, value)
+    require_shape(name, tensor, [None, width])
+    require_binary(name, tensor)
+    return tensor
 
 
 def blocks(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -48,7 +155,7 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
         for have, want in zip(tensor.shape, shape, strict=True)
     )
     if not matches:
-        raise ValueError(f"{name}: expected shape {expected}, got {list(tensor.shape)}")
+        raise InputError(f"{name}: expected shape {expected}, got {list(tensor.shape)}")
 
 
 def parameter(
@@ -65,7 +172,7 @@ def parameter(
 def require_width(name: str, tensor: Tensor, width: int) -> None:
     """Raise unless the last dimension of `tensor` is `width`."""
     if tensor.ndim == 0 or tensor.shape[-1] != width:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected {width} values in the last dimension, got shape {list(tensor.shape)}"
         )
 
@@ -74,7 +181,7 @@ def require_finite(name: str, tensor: Tensor) -> None:
     """Raise if `tensor` holds NaN or infinite values."""
     bad = sum(int((~torch.isfinite(block)).sum()) for block in blocks(tensor))
     if bad:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected finite numbers, got {bad} NaN or infinite of {tensor.numel()}"
         )
 
@@ -82,7 +189,7 @@ def require_finite(name: str, tensor: Tensor) -> None:
 def require_binary(name: str, tensor: Tensor) -> None:
     """Raise if `tensor` is empty or holds anything but 0 and 1."""
     if tensor.numel() == 0:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected at least one binary vector, got shape {list(tensor.shape)}"
         )
     count, example = 0, 0.0
@@ -92,7 +199,7 @@ def require_binary(name: str, tensor: Tensor) -> None:
             example = wrong[0].item()
         count += len(wrong)
     if count:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected only 0 and 1, got {count} other values of {tensor.numel()}, "
             f"for example {example:g} (paperlib.datasets.binarize turns intensities into binary data)"
         )
@@ -101,7 +208,7 @@ def require_binary(name: str, tensor: Tensor) -> None:
 def require_count(name: str, value: object, minimum: int = 1) -> int:
     """`value` as an int; raise unless it is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ValueError(f"{name}: expected a whole number of at least {minimum}, got {value!r}")
+        raise InputError(f"{name}: expected a whole number of at least {minimum}, got {value!r}")
     return int(value)
 
 
@@ -110,12 +217,12 @@ def require_device(name: str, device: torch.device | str, present: bool = True) 
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"{name}: expected cpu or cuda, got {device!r}") from error
+        raise InputError(f"{name}: expected cpu or cuda, got {device!r}") from error
     if found.type not in ("cpu", "cuda"):
-        raise ValueError(f"{name}: expected cpu or cuda, got {str(found)!r}")
+        raise InputError(f"{name}: expected cpu or cuda, got {str(found)!r}")
     # without an index it is the current GPU
     if present and found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise ValueError(
+        raise InputError(
             f"{name}: expected a device that torch finds on this machine, got {str(found)!r} and found "
             f"{torch.cuda.device_count()} GPUs"
         )
@@ -125,6 +232,6 @@ def require_device(name: str, device: torch.device | str, present: bool = True) 
 def require_enumerable(num_hidden: int, most: int) -> None:
     """Raise unless the states of so many hidden units are few enough to be enumerated."""
     if num_hidden > most:
-        raise ValueError(
+        raise InputError(
             f"model: expected at most {most} hidden units to enumerate, got {num_hidden}"
         )

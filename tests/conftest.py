@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from backends import backend  # noqa: F401
 from enumeration import random_rbm
 
 

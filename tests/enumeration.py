@@ -1,5 +1,7 @@
 """Ground truth by brute force, written down directly from the definitions and sharing no code with paperlib."""
 
+import itertools
+
 import torch
 
 from paperlib.models import RBM
@@ -50,6 +52,19 @@ def log_f_pair_table(rbm_a, rbm_b, beta):
     )
 
 
+def state_numbers(states):
+    """The place of each binary vector [n, width] in `all_states(width)`: [n]."""
+    return (states.double() @ 2.0 ** torch.arange(states.shape[1] - 1, -1, -1).double()).long()
+
+
+def frequencies(states):
+    """How often each binary vector occurs among the `states` [..., n, width]: [..., 2^width], in all 1."""
+    count, width = states.shape[-2:]
+    numbers = state_numbers(states.reshape(-1, width)).view(-1, count)
+    found = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
+    return found.view(*states.shape[:-2], 2**width) / count
+
+
 def bernoulli_table(probabilities, states):
     """Probability of each state under each row of independent probabilities: [rows, states]."""
     p, s = probabilities[:, None, :], states[None, :, :]
@@ -74,6 +89,36 @@ def transition_matrix(rbm_a, rbm_b, beta):
             row = bernoulli_table(torch.sigmoid(inputs)[None], v)
             matrix += (p_a[:, i] * p_b[:, j])[:, None] * row
     return matrix
+
+
+def annealing_model(start, rbm, betas):
+    """p_ann(v) of every v (RAISE paper, eq. 10 and 11): the distribution of a start without weights times T_1 ... T_K."""
+    probs = torch.softmax(all_states(rbm.num_visible) @ start.visible_bias, 0)
+    for beta in betas[1:]:
+        probs = probs @ transition_matrix(start, rbm, beta)
+    return probs
+
+
+def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):
+    """E[w^power] of AIS as a product of transition matrices, no sampling anywhere.
+
+    `log_start` is ln p of the chains' start, a table over all states; `log_f(beta)` and `kernel(beta)` belong to what is walked;
+    `corrections` are what is counted in at both ends, subtracted at the start.
+    """
+    mass = (log_start - power * corrections[0]).exp()
+    for low, high in itertools.pairwise(betas):
+        log_ratio = log_f(high) - log_f(low)
+        if high == betas[-1]:
+            log_ratio = log_ratio + corrections[1]
+        mass = (mass * (power * log_ratio).exp()) @ kernel(high)
+    return mass.sum()
+
+
+def directed_table(layer):
+    """p(below | above) of a directed layer for every pair: [2^above, 2^below]."""
+    states = all_states(layer.num_hidden)
+    weights, bias = layer.weights.double(), layer.visible_bias.double()
+    return bernoulli_table(torch.sigmoid(states @ weights.T + bias), all_states(layer.num_visible))
 
 
 class WeightlessRBM:

@@ -2,17 +2,23 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
+from backends import BACKENDS, walked_models
 from enumeration import (
-    WeightlessRBM,
+    all_states,
+    annealing_model,
+    expected_weights,
+    frequencies,
     log_f_pair_table,
     log_f_table,
     log_z,
     random_rbm,
     transition_matrix,
 )
+from every_draw import EveryDraw
 
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.estimators import (
@@ -21,71 +27,106 @@ from paperlib.estimators import (
     exact_hidden_samples,
     exact_log_z,
     importance_sampling,
-    log_z_lower_bound,
 )
-from paperlib.estimators.estimate import find_warnings
-from paperlib.models import RBM
+from paperlib.estimators.estimate import _log_runs_needed, find_warnings
+from paperlib.models import RBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 
 BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
+FLOAT64 = BACKENDS[0]
 
 
-def weight_moments(log_f, kernel, betas):
-    """E[w] and E[w^2] of AIS as products of transition matrices: no sampling anywhere."""
-    p = log_f(0.0).softmax(0)
-    moments = []
-    for power in (1, 2):
-        mass = p.clone()
-        for low, high in itertools.pairwise(betas):
-            ratio = (log_f(high) - log_f(low)).exp()
-            mass = (mass * ratio**power) @ kernel(high)
-        moments.append(mass.sum())
-    return moments
+def base_rate_problem(backend=FLOAT64, num_visible=4, num_hidden=3):
+    """A path, ln p of its start for every v, and the ln Z that AIS has to find: that of the model itself."""
+    rbm = random_rbm(num_visible, num_hidden, seed=21)
+    path = BaseRatePath(backend.place(rbm), BIAS[:num_visible]).to(backend.device)
+    log_start = (all_states(num_visible) @ BIAS[:num_visible]).log_softmax(0)
+    return path, log_start, log_z(rbm)
 
 
-def base_rate_problem():
-    rbm = random_rbm(4, 3, seed=21)
-    return (
-        BaseRatePath(rbm, BIAS),
-        lambda beta: log_f_table(rbm, BIAS, beta),
-        lambda beta: transition_matrix(WeightlessRBM(BIAS), rbm, beta),
-        log_z(rbm),
-    )
-
-
-def pair_problem():
-    rbm_a, rbm_b = random_rbm(4, 2, seed=22), random_rbm(4, 3, seed=23)
+def pair_problem(backend=FLOAT64, num_visible=4, num_hidden=3, draws=None):
+    """The same from one model to another, with exact draws from the first."""
+    rbm_a = random_rbm(num_visible, num_hidden - 1, seed=22)
+    rbm_b = random_rbm(num_visible, num_hidden, seed=23)
+    log_start = rbm_a.log_unnormalized(all_states(num_visible)).log_softmax(0)
 
     def sample_a(num_chains, generator):
-        return exact_hidden_samples(rbm_a, num_chains, generator)[0]
+        if draws is not None:
+            return draws.take_state(log_start)
+        probs = log_start.exp().to(generator.device)
+        index = torch.multinomial(probs, num_chains, replacement=True, generator=generator)
+        return all_states(num_visible)[index.cpu()]
 
-    return (
-        RBMPairPath(rbm_a, rbm_b, sample_a=sample_a),
-        lambda beta: log_f_pair_table(rbm_a, rbm_b, beta),
-        lambda beta: transition_matrix(rbm_a, rbm_b, beta),
-        log_z(rbm_b) - log_z(rbm_a),
-    )
+    path = RBMPairPath(backend.place(rbm_a), backend.place(rbm_b), sample_a)
+    return path.to(backend.device), log_start, log_z(rbm_b) - log_z(rbm_a)
 
 
-PROBLEMS = pytest.mark.parametrize("problem", [base_rate_problem, pair_problem])
+PROBLEMS = pytest.mark.parametrize(
+    "make_problem", [base_rate_problem, pair_problem], ids=["RBM", "pair"]
+)
+
+
+def moments(path, log_start, betas):
+    """E[w] and E[w^2] of what AIS multiplies up, `log_z_start` apart."""
+    start, target = walked_models(path)
+
+    def log_f(beta):
+        if start.num_hidden:
+            return log_f_pair_table(start, target, beta)
+        return log_f_table(target, start.visible_bias, beta)
+
+    state = path.state_at(all_states(path.num_visible).to(path.device))
+    corrections = [torch.as_tensor(path.end_correction(state, end)).cpu() for end in (0, 1)]
+    kernel = partial(transition_matrix, start, target)
+    return [
+        expected_weights(log_start, log_f, kernel, betas, corrections, power) for power in (1, 2)
+    ]
+
+
+def check_moments(make_problem, num_steps, backend):
+    path, log_start, truth = make_problem(backend)
+    betas = uniform_betas(num_steps).tolist()
+    mean, square = moments(path, log_start, betas)
+    log_mean = mean.log().item() + (path.log_z_start or 0.0)
+    assert log_mean == pytest.approx(truth, abs=backend.tolerance)  # unbiased for every K
+
+    count = 20_000
+    estimate = ais(path, betas, count, backend.generator(num_steps))
+    ratio = (estimate.log_weights.cpu() - truth).exp()
+    relative_std = (square / mean**2 - 1).sqrt() / math.sqrt(count)
+    # 38 cases: beyond 4 standard errors with probability 2e-3 in all, and the seeds are fixed
+    assert abs(ratio.mean() - 1) < 4 * relative_std
+    # The sample variance of skewed weights is itself noisy: 20 % is 4 of its own standard errors here.
+    assert estimate.relative_std == pytest.approx(relative_std.item(), rel=0.2)
 
 
 @PROBLEMS
 @pytest.mark.parametrize("num_steps", [1, 2, 5, 20])
-def test_mean_and_variance_of_weights_equal_the_enumerated_ones(problem, num_steps):
-    path, log_f, kernel, truth = problem()
-    betas = uniform_betas(num_steps).tolist()
-    mean, square = weight_moments(log_f, kernel, betas)
-    log_mean = mean.log().item() + path.log_z_start
-    assert log_mean == pytest.approx(truth, abs=1e-12)  # unbiased for every K
+def test_mean_and_variance_of_weights_equal_the_enumerated_ones(make_problem, num_steps):
+    check_moments(make_problem, num_steps, FLOAT64)
 
-    count = 20_000
-    estimate = ais(path, betas, count, seeded_generator(num_steps))
-    ratio = (estimate.log_weights - truth).exp()
-    relative_std = (square / mean**2 - 1).sqrt() / math.sqrt(count)
-    assert abs(ratio.mean() - 1) < 4 * relative_std
-    # The sample variance of skewed weights is itself noisy: 20 % is 4 of its own standard errors here.
-    assert estimate.relative_std == pytest.approx(relative_std.item(), rel=0.2)
+
+@PROBLEMS
+def test_mean_and_variance_of_weights_on_every_backend(make_problem, backend):
+    check_moments(make_problem, 5, backend)
+
+
+@PROBLEMS
+def test_every_draw_of_a_run_makes_up_the_models_own_partition_function(
+    make_problem, backend, monkeypatch
+):
+    """Two steps, all that can be drawn in them: E[w] of the code as it stands, exactly."""
+    pair = make_problem is pair_problem
+    hidden = (1 + 2) if pair else 2
+    draws = EveryDraw(bits=3 + 2 * (hidden + 3))
+    draws.replace_draws(monkeypatch)
+    path, _, truth = make_problem(backend, 3, 2, **({"draws": draws} if pair else {}))
+    estimate = ais(path, [0, 0.4, 1], draws.outcomes, backend.generator(0), check=False)
+    log_weights = estimate.log_weights.cpu()
+    log_mean = torch.logsumexp(log_weights + draws.log_probs[0], 0).item()
+    assert log_mean == pytest.approx(truth, abs=backend.tolerance)
+    # the weights do differ
+    assert log_weights.std() > 0.1
 
 
 def test_importance_sampling_is_ais_in_one_step():
@@ -106,16 +147,11 @@ def test_zero_weights_make_every_weight_exact():
 
 
 def test_final_states_follow_the_annealed_distribution():
-    path, log_f, kernel, _ = base_rate_problem()
-    betas = uniform_betas(3).tolist()
-    p = log_f(0.0).softmax(0)
-    for beta in betas[1:]:
-        p = p @ kernel(beta)
-    count = 50_000
-    final = ais(path, betas, count, seeded_generator(4)).final_visible
-    index = (final * 2.0 ** torch.arange(3, -1, -1)).sum(1).long()
-    frequencies = torch.bincount(index, minlength=16) / count
-    assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / count).sqrt()).all()
+    path, *_ = base_rate_problem()
+    betas, count = uniform_betas(3).tolist(), 50_000
+    p = annealing_model(*walked_models(path), betas)
+    found = frequencies(ais(path, betas, count, seeded_generator(4)).final_states)
+    assert ((found - p).abs() < 4.5 * (p * (1 - p) / count).sqrt()).all()
 
 
 def test_three_sigma_interval_covers_as_often_as_it_says():
@@ -215,3 +251,27 @@ def test_wild_weights_and_single_chains_are_warned_about():
     assert any("vary too much" in warning for warning in wild.warnings)
     single = ais(BaseRatePath(rbm), uniform_betas(5), 1, seeded_generator(0))
     assert any("One chain" in warning for warning in single.warnings)
+
+
+def test_the_number_of_chains_that_would_be_needed():
+    """exp(s^2 / 2) for log-normal weights; here at the quantiles of a normal distribution of s = 2."""
+    places = (torch.arange(1_000, dtype=torch.float64) + 0.5) / 1_000
+    log_weights = 2 * torch.distributions.Normal(0.0, 1.0).icdf(places)
+    assert _log_runs_needed(log_weights) == pytest.approx(2**2 / 2, rel=0.02)
+    # chains that went astray do not count
+    log_weights[:300] -= 1_000
+    assert _log_runs_needed(log_weights) == pytest.approx(2**2 / 2, rel=0.02)
+
+
+@pytest.mark.parametrize(("spread", "shown"), [(4.2, None), (4.5, "1e+02"), (8.0, "6e+06")])
+def test_log_weights_that_spread_widely_are_warned_about(spread, shown):
+    """49 of 100 chains a few nats above the others: exp(0.49 spread^2 / 2) chains would be needed, 100 from 4.34 nats on."""
+    log_weights = torch.zeros(100, dtype=torch.float64)
+    log_weights[:49] = spread
+    warnings = find_warnings(PartitionEstimate(log_weights, torch.zeros(100, 1)), False)
+    if shown is None:
+        assert warnings == ()
+    else:
+        (warning,) = warnings
+        assert f"spread so widely that about {shown} chains would be needed" in warning
+        assert "there are 100" in warning

@@ -4,15 +4,18 @@ import math
 
 import pytest
 import torch
+from backends import walked_models
 from enumeration import (
-    WeightlessRBM,
     all_states,
+    frequencies,
     log_f_pair_table,
     log_f_table,
     log_z,
     random_rbm,
+    state_numbers,
     transition_matrix,
 )
+from every_draw import EveryDraw
 
 from paperlib.annealing import (
     BaseRatePath,
@@ -24,94 +27,144 @@ from paperlib.annealing import (
 from paperlib.numerics import seeded_generator
 
 BETAS = [0.0, 0.3, 0.8, 1.0]
+BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
+V = all_states(4)
 
 
-def base_rate_case():
+def base_rate_path(backend=None):
     rbm = random_rbm(4, 3, seed=11)
-    bias = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
-    start = WeightlessRBM(bias)
-    return BaseRatePath(rbm, bias), start, rbm, lambda beta: log_f_table(rbm, bias, beta)
+    if backend is None:
+        return BaseRatePath(rbm, BIAS)
+    return BaseRatePath(backend.place(rbm), BIAS).to(backend.device)
 
 
-def pair_case():
-    rbm_a, rbm_b = random_rbm(4, 2, seed=12), random_rbm(4, 3, seed=13)
-    return (
-        RBMPairPath(rbm_a, rbm_b),
-        rbm_a,
-        rbm_b,
-        lambda beta: log_f_pair_table(rbm_a, rbm_b, beta),
-    )
+def pair_path(backend=None):
+    models = random_rbm(4, 2, seed=12), random_rbm(4, 3, seed=13)
+    if backend is None:
+        return RBMPairPath(*models)
+    return RBMPairPath(*map(backend.place, models)).to(backend.device)
 
 
-CASES = pytest.mark.parametrize("case", [base_rate_case, pair_case])
+PATHS = pytest.mark.parametrize("make_path", [base_rate_path, pair_path], ids=["RBM", "pair"])
 
 
-@CASES
-def test_log_ratio_equals_the_difference_of_enumerated_densities(case):
-    path, _, _, log_f = case()
-    state = path.state_at(all_states(4))
+def log_f_of(start, target):
+    """ln f_beta of every v, by beta."""
+    if start.num_hidden:
+        return lambda beta: log_f_pair_table(start, target, beta)
+    return lambda beta: log_f_table(target, start.visible_bias, beta)
+
+
+@PATHS
+def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make_path, backend):
+    path = make_path(backend)
+    log_f = log_f_of(*walked_models(path))
+    state = path.state_at(V.to(backend.device))
+    close = {"rtol": 0, "atol": backend.tolerance}
     for low in BETAS:
+        torch.testing.assert_close(path.log_f(state, low).cpu(), log_f(low), **close)
         for high in BETAS:
-            expected = log_f(high) - log_f(low)
-            torch.testing.assert_close(
-                path.log_ratio(state, low, high), expected, rtol=0, atol=1e-12
-            )
+            ratio = path.log_ratio(state, low, high).cpu()
+            torch.testing.assert_close(ratio, log_f(high) - log_f(low), **close)
 
 
-@CASES
+@PATHS
+def test_end_corrections_lead_from_the_rounded_models_to_the_models_themselves(make_path, backend):
+    path, exact = make_path(backend), make_path()
+    log_f, own = (log_f_of(*walked_models(one)) for one in (path, exact))
+    state = path.state_at(V.to(backend.device))
+    # hidden units that have no weights at an end contribute a factor of 2 each to f, but not to the model's Z
+    twos = -math.log(2) if make_path is pair_path else 0.0
+    for end in (0, 1):
+        correction = path.end_correction(state, end).cpu() - (twos if end == 0 else 0.0)
+        difference = own(float(end)) - log_f(float(end))
+        torch.testing.assert_close(correction, difference, rtol=0, atol=backend.tolerance)
+        # what is called coarse must be visibly so, wherever there are weights
+        has_weights = end == 1 or make_path is pair_path
+        assert (difference.abs().max() > 0.05) == (backend.coarse and has_weights)
+
+
+@PATHS
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
+    make_path, beta, backend, monkeypatch
+):
+    path = make_path(backend)
+    start, target = walked_models(path)
+    expected = transition_matrix(start, target, beta)
+    bits = start.num_hidden + target.num_hidden + 4
+    v = V.repeat_interleave(2**bits, 0).to(backend.device)
+    state = path.state_at(v)
+    for _ in range(2):
+        draws = EveryDraw(bits, copies=16)
+        draws.replace_draws(monkeypatch)
+        moved = path.transition(state, beta, backend.generator(0))
+        numbers = state_numbers(path.units(moved).cpu()).view(16, -1)
+        kernel = torch.zeros(16, 16).double().scatter_add_(1, numbers, draws.log_probs.exp())
+        torch.testing.assert_close(kernel, expected, rtol=0, atol=backend.tolerance)
+        # once more, with the memory of what has been multiplied
+        state = path.state_at(v, moved)
+
+
+@PATHS
 @pytest.mark.parametrize("beta", BETAS)
-def test_enumerated_kernel_leaves_p_beta_invariant_and_balances_in_detail(case, beta):
-    _, start, rbm, log_f = case()
-    kernel = transition_matrix(start, rbm, beta)
-    p = log_f(beta).softmax(0)
+def test_enumerated_kernel_leaves_p_beta_invariant_and_balances_in_detail(make_path, beta):
+    start, target = walked_models(make_path())
+    kernel = transition_matrix(start, target, beta)
+    p = log_f_of(start, target)(beta).softmax(0)
     torch.testing.assert_close(kernel.sum(1), torch.ones(16).double(), rtol=0, atol=1e-12)
     torch.testing.assert_close(p @ kernel, p, rtol=0, atol=1e-12)
     flow = p[:, None] * kernel
     torch.testing.assert_close(flow, flow.T, rtol=0, atol=1e-12)
 
 
-@CASES
-@pytest.mark.parametrize("direction", ["transition", "reverse_transition"])
-@pytest.mark.parametrize("beta", [0.3, 1.0])
-def test_sampled_transitions_follow_the_enumerated_kernel(case, direction, beta):
-    path, start, rbm, _ = case()
-    count = 20_000
-    v = all_states(4).repeat_interleave(count, 0)
-    moved = getattr(path, direction)(path.state_at(v), beta, seeded_generator(5))
-    index = (path.visible(moved) * 2.0 ** torch.arange(3, -1, -1)).sum(1).long().view(16, count)
-    frequencies = torch.stack([torch.bincount(row, minlength=16) for row in index]) / count
-    kernel = transition_matrix(start, rbm, beta)
-    # 5 standard errors: 256 comparisons; plus 1/count where the normal approximation is poor
+@PATHS
+def test_sampled_transitions_follow_the_enumerated_kernel(make_path, backend):
+    path, beta, count = make_path(backend), 0.7, 10_000
+    start, target = walked_models(path)
+    v = V.repeat_interleave(count, 0).to(backend.device)
+    moved = path.reverse_transition(path.state_at(v), beta, backend.generator(5))
+    found = frequencies(path.units(moved).cpu().view(16, count, 4))
+    kernel = transition_matrix(start, target, beta)
+    # 256 comparisons at 5 standard errors, plus 1/count where the normal approximation is poor: one failure in 5,000, and the
+    # seeds are fixed
     error = 5 * (kernel * (1 - kernel) / count).sqrt() + 1 / count
-    assert ((frequencies - kernel).abs() < error).all()
+    assert ((found - kernel).abs() < error).all()
 
 
 def test_base_rate_start_has_its_closed_form_partition_function_and_samples():
-    path, _, rbm, log_f = base_rate_case()
+    path = base_rate_path()
+    log_f, rbm = log_f_of(*walked_models(path)), walked_models(path)[1]
     assert path.log_z_start == pytest.approx(log_f(0.0).logsumexp(0).item(), abs=1e-12)
     assert log_f(1.0).logsumexp(0).item() == pytest.approx(log_z(rbm), abs=1e-12)
     state = path.sample_start(50_000, seeded_generator(2))
-    expected = torch.sigmoid(torch.tensor([-1.0, 0.5, 2.0, 0.0]).double())
+    expected = torch.sigmoid(BIAS)
     error = 4.5 * (expected * (1 - expected) / 50_000).sqrt()
-    assert ((path.visible(state).mean(0) - expected).abs() < error).all()
+    assert ((path.units(state).mean(0) - expected).abs() < error).all()
 
 
 def test_pair_path_corrects_for_different_numbers_of_hidden_units():
-    path, rbm_a, rbm_b, log_f = pair_case()
+    path = pair_path()
+    rbm_a, rbm_b = walked_models(path)
+    log_f = log_f_of(rbm_a, rbm_b)
     raw = (log_f(1.0).logsumexp(0) - log_f(0.0).logsumexp(0)).item()
     truth = log_z(rbm_b) - log_z(rbm_a)
     # What the weights estimate is off by 2^{M_A - M_B}, the slip of section 3.2.
     assert raw - truth == pytest.approx((2 - 3) * math.log(2), abs=1e-12)
-    assert raw + path.log_z_start == pytest.approx(truth, abs=1e-12)
+    state = path.state_at(all_states(4))
+    corrected = raw - path.end_correction(state, 0) + path.end_correction(state, 1)
+    torch.testing.assert_close(
+        corrected, torch.full((16,), truth, dtype=torch.float64), rtol=0, atol=1e-12
+    )
 
 
 def test_pair_path_default_start_draws_from_model_a():
-    path, rbm_a, _, _ = pair_case()
+    path = pair_path()
+    rbm_a, _ = walked_models(path)
     state = path.sample_start(20_000, seeded_generator(3))
     p = rbm_a.log_unnormalized(all_states(4)).softmax(0)
-    index = (path.visible(state) * 2.0 ** torch.arange(3, -1, -1)).sum(1).long()
-    frequencies = torch.bincount(index, minlength=16) / 20_000
-    assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
+    found = frequencies(path.units(state))
+    assert ((found - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
 
 
 def test_schedules_have_the_published_steps():

@@ -14,12 +14,12 @@ from paperlib.annealing import (
     salakhutdinov_murray_betas,
     uniform_betas,
 )
-from paperlib.datasets import base_rate_bias, binarize, load_digits
+from paperlib.datasets import base_rate_bias, binarize, binary_images, load_digits
 from paperlib.estimators import ais, exact_hidden_samples, exact_log_z, importance_sampling
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.recipes import load_model, recipe
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
-from paperlib.reproduction.profiles import get_profile
-from paperlib.reproduction.recipes import binary_images, load_model, recipe
 
 RBM_5_4 = random_rbm(5, 4, seed=1)
 PATH = BaseRatePath(RBM_5_4)
@@ -151,6 +151,21 @@ CASES = {
         "finite log-weights",
     ),
     "enumeration too large": (lambda: exact_log_z(WIDE), "rbm", r"2\^30 = 1.1e\+09 states"),
+    "enumeration of more states than a float counts": (
+        lambda: exact_log_z(RBM(torch.zeros(1500, 1100), torch.zeros(1500), torch.zeros(1100))),
+        "rbm",
+        r"1500 visible and 1100 hidden: 2\^1100 states",
+    ),
+    "half precision": (
+        lambda: RBM_5_4.to(dtype=torch.float16),
+        "dtype",
+        "torch.float32 or .*float16",
+    ),
+    "whole numbers as a model's type": (
+        lambda: RBM_5_4.to(dtype=torch.int32),
+        "dtype",
+        "torch.float32 or .*int32",
+    ),
     "exact samples too large": (lambda: exact_hidden_samples(WIDE, 10), "rbm", r"at most 25 units"),
     "exact samples of a wide model": (
         lambda: exact_hidden_samples(RBM_5_4.transposed(), 10),
@@ -304,6 +319,31 @@ def test_parameters_that_overflow_the_storage_type_are_not_written(tmp_path):
     with pytest.raises(ValueError, match=r"stored as torch.float16"):
         huge.save(tmp_path / "model.safetensors", dtype=torch.float16)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("model.npz", torch.bfloat16),
+        ("model.npz", torch.int32),
+        ("model.mat", torch.float16),
+        ("model.mat", torch.bfloat16),
+        ("model.safetensors", torch.int32),
+        ("model.safetensors", torch.float8_e4m3fn),
+    ],
+)
+def test_types_that_a_file_cannot_hold_are_named(tmp_path, name, dtype):
+    with pytest.raises(ValueError, match=f"^dtype: expected one of torch.float.*got {dtype}"):
+        RBM_5_4.save(tmp_path / name, dtype=dtype)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_half_precision_is_not_loaded_as_such(tmp_path):
+    path = tmp_path / "model.npz"
+    RBM_5_4.save(path, dtype=torch.float16)
+    assert RBM.load(path).dtype == torch.float32
+    with pytest.raises(ValueError, match=r"^dtype: expected torch\.float32 or"):
+        RBM.load(path, dtype=torch.float16)
 
 
 def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,18 +1,25 @@
 """Blocks of chains: the same results on any number of cores, and nothing runs on after a failure."""
 
 import threading
+import time
 
 import pytest
 import torch
 from enumeration import random_rbm
 
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
+from paperlib.annealing import walk as threading_of_walks
 from paperlib.estimators import ais, exact_hidden_samples, exact_log_z, raise_log_prob
-from paperlib.estimators.blocks import count_blocks, walk_in_blocks
-from paperlib.numerics import draw_bits, seeded_generator
+from paperlib.estimators.blocks import walk_in_blocks
+from paperlib.kernels import chains_per_block, draw_bits
+from paperlib.models import DBM
+from paperlib.numerics import seeded_generator
 from paperlib.threads import run_in_threads
 
 BETAS = uniform_betas(20)
+WIDE = BaseRatePath(random_rbm(130, 2, 1))
+# Seconds after which a thread gives up waiting for another: only a defect takes so long.
+PATIENCE = 600
 
 
 @pytest.fixture
@@ -32,13 +39,70 @@ def test_results_do_not_depend_on_the_number_of_threads(threads, dtype):
         threads(count)
         forward = ais(path, BETAS, 430, seeded_generator(1))
         backward = raise_log_prob(path, v, BETAS, 61, seeded_generator(2))
-        results.append((forward.log_weights, forward.final_visible, backward.log_weights))
+        results.append((forward.log_weights, forward.final_states, backward.log_weights))
         assert torch.get_num_threads() == count
     assert results[0][0].shape == (430,)
     assert results[0][2].shape == (7, 61)
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("chains", [100, 76, 99])
+@pytest.mark.parametrize("kind", ["base rates", "pair", "DBM"])
+def test_parts_of_a_block_walk_side_by_side_to_the_same_bits(threads, monkeypatch, chains, kind):
+    monkeypatch.setattr("paperlib.annealing.rbm_paths._FEWEST_CHAINS", 10)
+    # where products use no threads of their own
+    monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
+    rbm = random_rbm(150, 140, 1, scale=0.2, dtype=torch.float32)
+    if kind == "pair":
+        path = RBMPairPath(random_rbm(150, 130, 2, 0.2, torch.float32), rbm, burn_in=2)
+    elif kind == "DBM":
+        upper = random_rbm(140, 20, 3, 0.2, torch.float32)
+        biases = (rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias)
+        path = DBMPath(DBM(rbm.weights, upper.weights, *biases))
+    else:
+        path = BaseRatePath(rbm, torch.linspace(-1, 1, 150))
+    v, results, side_by_side = torch.ones(chains // 9, 150), [], []
+    together = threading_of_walks.walk_side_by_side
+
+    def note(walks, on_step):
+        side_by_side.append(len(walks))
+        return together(walks, on_step)
+
+    monkeypatch.setattr(threading_of_walks, "walk_side_by_side", note)
+    for count in (1, 2, 3):
+        threads(count)
+        told, generator = [], seeded_generator(1)
+        forward = ais(path, BETAS, chains, generator, on_step=told.append)
+        assert sum(told) == 20 * chains
+        results.append([forward.log_weights, forward.final_states, generator.get_state()])
+        if kind != "pair":
+            results[-1].append(raise_log_prob(path, v, BETAS, 9, seeded_generator(2)).log_weights)
+        assert torch.get_num_threads() == count
+    if chains % 4 == 0:
+        assert set(side_by_side) == {2, 3}
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert torch.equal(one, two)
+
+
+def test_a_failure_in_a_part_of_a_block_ends_the_others(threads, monkeypatch):
+    monkeypatch.setattr("paperlib.annealing.rbm_paths._FEWEST_CHAINS", 10)
+    monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
+    threads(2)
+    told = []
+
+    def tell(chains):
+        told.append(chains)
+        if len(told) == 7:
+            raise ZeroDivisionError
+
+    rbm = random_rbm(150, 140, 1, scale=0.2, dtype=torch.float32)
+    with pytest.raises(ZeroDivisionError):
+        ais(BaseRatePath(rbm), uniform_betas(10_000), 40, seeded_generator(1), on_step=tell)
+    assert len(told) == 7
+    assert torch.get_num_threads() == 2
 
 
 def test_exact_values_do_not_depend_on_the_number_of_threads(threads):
@@ -59,7 +123,7 @@ def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
     first_may_end, done, stopped = threading.Event(), [], []
 
     def first():
-        assert first_may_end.wait(20)
+        assert first_may_end.wait(PATIENCE)
         return "first"
 
     def second():
@@ -79,34 +143,30 @@ def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
         released.set()
 
     with pytest.raises(ZeroDivisionError):
-        run_in_threads([lambda: released.wait(20), fail], stop=stop)
+        run_in_threads([lambda: released.wait(PATIENCE), fail], stop=stop)
     assert stopped == [1]
     assert torch.get_num_threads() == 2
 
 
 def test_blocks_walk_side_by_side_and_differ(threads):
     threads(3)
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=PATIENCE)
 
     def walk(chains, generator, on_step):
         together.wait()  # breaks unless three blocks are under way
-        on_step()
+        on_step(chains.stop - chains.start)
         assert torch.get_num_threads() == 1
         return chains, torch.rand((), generator=generator).item()
 
     steps = []
-    results = walk_in_blocks(walk, 250, 784, seeded_generator(0), lambda: steps.append(1))
+    results = walk_in_blocks(walk, 250, WIDE, seeded_generator(0), steps.append)
     assert [chains for chains, _ in results] == [slice(0, 100), slice(100, 200), slice(200, 250)]
-    assert (
-        len({number for _, number in results})
-        == len(steps)
-        == count_blocks(250, 784, torch.device("cpu"))
-        == 3
-    )
+    assert len({number for _, number in results}) == 3
+    assert sorted(steps) == [50, 100, 100]
 
 
 def test_a_gpu_walks_the_papers_chains_together():
-    assert count_blocks(5_000, 784, torch.device("cuda")) == 1
+    assert chains_per_block(784, torch.device("cuda")) >= 5_000
 
 
 @pytest.mark.parametrize("failure", [ValueError("overflow"), KeyboardInterrupt()])
@@ -119,9 +179,10 @@ def test_a_failure_ends_the_other_blocks(threads, failure):
             if chains.start == 0 and step == 50:
                 raise failure
             reached.append(chains.start)
-            on_step()
+            on_step(1)
+            time.sleep(0.001)  # 1,000 s in all: the other thread fails before, on any machine
 
     with pytest.raises(type(failure)):
-        walk_in_blocks(walk, 1_000, 784, seeded_generator(0), lambda: None)
+        walk_in_blocks(walk, 1_000, WIDE, seeded_generator(0), lambda _: None)
     assert len(reached) < 10**6
     assert torch.get_num_threads() == 2

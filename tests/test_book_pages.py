@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import inspect
 import itertools
+import json
 import math
 import re
 from pathlib import Path
@@ -25,8 +26,8 @@ import paperlib.learning
 import paperlib.mcmc
 import paperlib.models
 import paperlib.variational
+from paperlib.experiments.published import load_published
 from paperlib.models import RBM
-from paperlib.reproduction.published import load_published
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -218,7 +219,8 @@ def test_notebook_has_one_parameters_cell_with_a_profile(path):
 @EACH_NOTEBOOK
 def test_notebook_carries_no_traces_of_its_execution(path):
     notebook = nbformat.read(path, as_version=4)
-    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    assert set(notebook.metadata) <= {"kernelspec", "language_info", "paperlib"}
+    assert set(notebook.metadata.get("paperlib", {})) <= {"reads"}
     for cell in notebook.cells:
         assert not {"papermill", "execution", "ExecuteTime"} & set(cell.metadata)
         assert "injected-parameters" not in cell.metadata.get("tags", [])
@@ -241,6 +243,32 @@ def test_no_two_figures_share_a_name():
     settings = [cell.metadata.get("mystnb", {}).get("figure") for cell in cells]
     names = [figure["name"] for figure in settings if figure]
     assert sorted(set(names)) == sorted(names)
+
+
+def records_and_their_chapters():
+    records = (json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json"))
+    return {record["name"]: record["provenance"].get("chapter") for record in records}
+
+
+@EACH_NOTEBOOK
+def test_notebook_names_the_chapters_whose_records_it_reads(path):
+    written_by = records_and_their_chapters()
+    notebook = nbformat.read(path, as_version=4)
+    nodes = [
+        node
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for node in ast.walk(ast.parse(cell.source))
+    ]
+    # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a cell.
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    if any(isinstance(node, ast.Name) and node.id == "report_rows" for node in nodes):
+        # The report reads whatever answers a published number.
+        answers = (entry.reproduced_by for entry in load_published())
+        texts |= {answer.record for answer in answers if answer is not None}
+    read = {written_by[text] for text in texts & set(written_by)}
+    declared = notebook.metadata.get("paperlib", {}).get("reads", [])
+    assert declared == sorted(read - {path.stem})
 
 
 # ---- the front page

@@ -1,5 +1,7 @@
 """AIS above, RAISE below: the truth between them, and a word for where they part."""
 
+import math
+
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
@@ -76,6 +78,38 @@ def test_verdict(shift, word):
     assert result.gap == pytest.approx(shift, abs=1e-12)
     assert result.gap_std_error == pytest.approx(0, abs=1e-9)
     assert result.verdict() == word
+
+
+def test_error_of_the_gap_has_no_upper_limit():
+    """One chain of 100 holds nearly all of the weight: nothing is known of the error, nor of what it excuses."""
+    x = torch.arange(5.0, dtype=torch.float64)
+    chosen = torch.tensor([4, 1, 2])
+    log_weights = torch.zeros(100, dtype=torch.float64)
+    log_weights[0] = 20
+    above = PartitionEstimate(log_weights, torch.zeros(100, 1))
+    assert above.effective_sample_size == pytest.approx(1, abs=1e-3)
+    below = ReverseEstimate((x[chosen] - above.log_z - 5.0)[:, None])
+    result = bracket(x, chosen, above, below)
+    assert result.gap_std_error == result.upper_std_error == math.inf
+    assert result.upper_slack == 0
+    assert result.gap == pytest.approx(5.0)
+    assert result.verdict() == "open"
+    lower = "-18.39 +- 0.00 nats"
+    assert repr(result) == f"Bracket(upper -13.39 nats, error unknown; lower {lower})"
+
+
+def test_error_of_the_gap_by_hand():
+    """Weights 1, 1, 1, 5: their mean is 2, its standard deviation 1, so that ln Z has an error of 1/2."""
+    x = torch.arange(5.0, dtype=torch.float64)
+    chosen, shifts = torch.tensor([4, 1, 2]), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    above = PartitionEstimate(torch.tensor([1.0, 1, 1, 5]).double().log(), torch.zeros(4, 1))
+    result = bracket(x, chosen, above, ReverseEstimate((x[chosen] - shifts)[:, None]))
+    assert above.std_error == pytest.approx(0.5, abs=1e-12)
+    assert result.upper_std_error == pytest.approx(0.5, abs=1e-12)
+    # three of these errors in the weights' mean: from 2 to 5
+    assert result.upper_slack == pytest.approx(math.log(5 / 2), abs=1e-12)
+    # differences 1, 2, 3 have variance 1; 3 of 5 vectors leave (1 / 3) (1 - 3 / 5)
+    assert result.gap_std_error == pytest.approx(math.sqrt(0.25 + 2 / 15), abs=1e-12)
 
 
 @pytest.mark.parametrize(

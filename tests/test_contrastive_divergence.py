@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 import torch
-from enumeration import all_states
+from enumeration import all_states, random_rbm
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -34,19 +34,28 @@ def test_defaults_are_the_published_recipe():
     assert (cd25.batch_size, cd25.weight_cost, cd25.initial_weight_std) == (100, 0.0002, 0.01)
 
 
+@pytest.mark.parametrize("strong", [False, True], ids=["small weights", "strong weights"])
 @pytest.mark.parametrize("chains", [0, 5])
-def test_updates_are_data_minus_chain_statistics(chains):
-    """The first two updates, written down again from eq. 7 with the same stream of random numbers."""
+def test_updates_are_data_minus_chain_statistics(chains, strong):
+    """The first two updates, written down again from eq. 7 with the same stream of random numbers.
+
+    With small weights all units are on in half of the draws, wherever a chain comes from. Only with
+    strong ones does it matter that persistent chains go on from one update to the next.
+    """
     chosen = recipe(epochs=1, batch_size=5, cd_steps=2, weight_cost=0.01, persistent_chains=chains)
-    result, _ = train(chosen, seed=3)
+    initial = random_rbm(6, 3, 8, scale=3) if strong else None
+    result, _ = train(chosen, seed=3, initial=initial)
 
     generator = seeded_generator(3)
 
     def uniform_below(p):
         return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
 
-    w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
-    b, a = torch.zeros(6).double(), torch.zeros(3).double()
+    if strong:
+        w, b, a = (tensor.clone() for tensor in initial.tensors().values())
+    else:
+        w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
+        b, a = torch.zeros(6).double(), torch.zeros(3).double()
     start = torch.randint(10, (5,), generator=generator) if chains else None
     chain = DATA[start].double() if chains else None
     velocity = [torch.zeros_like(t) for t in (w, b, a)]
@@ -163,6 +172,19 @@ def test_checkpoint_of_another_training_is_refused(tmp_path, change):
     }[change]
     with pytest.raises(ValueError, match="checkpoint: expected"):
         train_rbm(*arguments, dtype=torch.float64, checkpoint=path, progress=False)
+
+
+@pytest.mark.parametrize("name", ["initial", "layers_below"])
+def test_checkpoint_that_knows_of_more_is_refused(tmp_path, name):
+    """An argument that is dropped makes another training, just as one that is added."""
+    path, below = tmp_path / "checkpoint.safetensors", random_rbm(6, 6, 1)
+    options = {"initial": random_rbm(6, 3, 2)} if name == "initial" else {"layers_below": [below]}
+    chosen = recipe(epochs=1)
+    for first, second in ((options, {}), ({}, options)):
+        train(chosen, checkpoint=path, **first)
+        with pytest.raises(ValueError, match=f"checkpoint: expected {name}"):
+            train(chosen, checkpoint=path, **second)
+        path.unlink()
 
 
 def test_damaged_checkpoint_is_refused(tmp_path):

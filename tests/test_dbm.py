@@ -1,17 +1,25 @@
 """DBMs, and RAISE on paths to DBMs and DBNs, against sums over every state and products of transition matrices."""
 
 import math
+from functools import partial
+from itertools import pairwise
 
 import pytest
 import torch
+from backends import BACKENDS, walked_models
 from enumeration import (
-    WeightlessRBM,
     all_states,
+    annealing_model,
     bernoulli_table,
+    directed_table,
+    expected_weights,
+    log_f_table,
     log_z,
     random_rbm,
+    state_numbers,
     transition_matrix,
 )
+from every_draw import EveryDraw
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
 from paperlib.datasets import base_rate_bias
@@ -114,59 +122,139 @@ def test_importance_sampling_of_the_posterior():
     assert ((singles.mean(1) - expected).abs() < 4 * error).all()
 
 
-def annealing_model(rbm, bias, betas):
-    """p_ann over the visible units of an RBM: the start's distribution times T_1 ... T_K."""
-    probs = torch.softmax(all_states(rbm.num_visible) @ bias, 0)
-    for beta in betas.tolist()[1:]:
-        probs = probs @ transition_matrix(WeightlessRBM(bias), rbm, beta)
+def test_mean_field_of_other_vectors_is_refused():
+    field = DBM_.mean_field(V[:5])
+    for call in (DBM_.log_unnormalized_bound, DBM_.log_unnormalized):
+        with pytest.raises(ValueError, match=r"mean_field.logits_2: expected shape \[8, 2\]"):
+            call(V, mean_field=field)
+
+
+def visible_probs_of_dbm(path, betas, width):
+    """p_ann(v) of a DBM's path, h2 summed out, by enumeration of what the path really walks."""
+    return annealing_model(*walked_models(path), betas).view(2**width, -1).sum(1)
+
+
+def visible_probs_of_dbn(path, dbn, betas):
+    """p_ann of the top RBM, as the path really walks it, passed down through the directed layers."""
+    probs = annealing_model(*walked_models(path), betas)
+    for layer in reversed(dbn.directed):
+        probs = probs @ directed_table(layer)
     return probs
 
 
-def check_mean_weights(path, v, truth, betas, chains, seed):
-    weights = raise_log_prob(path, v, betas, chains, seeded_generator(seed)).log_weights.exp()
+def check_mean_weights(path, truth, betas, chains, backend, seed):
+    estimate = raise_log_prob(path, V, betas, chains, backend.generator(seed))
+    weights = estimate.log_weights.cpu().exp()
     error = weights.std(1) / math.sqrt(chains)
-    # eight vectors: beyond 4 standard errors with probability 5e-4
+    # eight vectors: beyond 4 standard errors with probability 5e-4; 0.025 for all cases of this file, and the seeds are fixed
     assert ((weights.mean(1) - truth).abs() < 4 * error).all()
     assert abs(weights.mean(1).sum() - 1) < 4 * error.square().sum().sqrt()
     assert (weights.log().mean(1) < truth.log()).all()
 
 
-@pytest.mark.parametrize("hidden_bias", [None, [-1.2, 0.7]], ids=["h2 uniform", "h2 base rates"])
+def check_every_draw(path, truth, bits, vectors, backend, monkeypatch):
+    """Two steps, all that can be drawn in them: E[w] of the code as it stands is p_ann, a distribution, exactly."""
+    draws = EveryDraw(bits, copies=len(vectors))
+    draws.replace_draws(monkeypatch)
+    estimate = raise_log_prob(path, vectors, UNEVEN, draws.outcomes, backend.generator(0))
+    log_weights = estimate.log_weights.cpu()
+    means = torch.logsumexp(log_weights + draws.log_probs, 1).exp()
+    torch.testing.assert_close(means, truth, rtol=backend.tolerance, atol=0)
+    assert means.sum().item() == pytest.approx(1, abs=backend.tolerance)
+    assert (log_weights.std(1) > 0.05).all()
+
+
+UNEVEN = [0.0, 0.4, 1.0]
+FLOAT64 = BACKENDS[0]
+HIDDEN_BIAS = torch.tensor([-1.2, 0.7], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("hidden_bias", [None, HIDDEN_BIAS], ids=["h2 uniform", "h2 base rates"])
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["uniform", "base rates"])
 @pytest.mark.parametrize("steps", [1, 2, 6])
 def test_raise_for_dbms(hidden_bias, bias, steps):
     """Algorithm 3: the mean weight is p_ann(v), h2 summed out of the joint annealing model."""
-    betas = uniform_betas(steps)
-    start = torch.zeros(5).double()
-    if bias is not None:
-        start[:3] = bias
-    if hidden_bias is not None:
-        start[3:] = torch.tensor(hidden_bias)
-    truth = annealing_model(DBM_.joint_rbm, start, betas).view(8, 4).sum(1)
-    check_mean_weights(DBMPath(DBM_, bias, hidden_bias), V, truth, betas, 20_000, steps)
+    path, betas = DBMPath(DBM_, bias, hidden_bias), uniform_betas(steps).tolist()
+    truth = visible_probs_of_dbm(path, betas, 3)
+    check_mean_weights(path, truth, betas, 10_000, FLOAT64, steps)
+
+
+def test_raise_for_dbms_on_every_backend(backend):
+    path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
+    betas = uniform_betas(3).tolist()
+    truth = visible_probs_of_dbm(path, betas, 3)
+    check_mean_weights(path, truth, betas, 5_000, backend, 21)
+
+
+def test_every_draw_of_raise_for_dbms(backend, monkeypatch):
+    dbm = backend.place(random_dbm(2, 2, 1, 4))
+    path = DBMPath(dbm, [0.5, -1.0], [0.7]).to(backend.device)
+    truth = visible_probs_of_dbm(path, UNEVEN, 2)
+    heating, back = 1 + 2 * (2 + 1), 2 * (2 + 3)
+    check_every_draw(path, truth, heating + back, all_states(2), backend, monkeypatch)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
+def test_every_draw_of_a_heating_step_makes_up_its_kernel(beta, backend, monkeypatch):
+    """h1 given v and h2, then h2 given h1, v held fixed: T[h2, h2'] for each v, written down from the conditionals."""
+    path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
+    start, joint = walked_models(path)
+    states = all_states(5)
+    first = bernoulli_table(torch.sigmoid(beta * (states @ joint.weights + joint.hidden_bias)), H1)
+    inputs = H1 @ joint.weights[3:].T + joint.visible_bias[3:]
+    second = torch.sigmoid(beta * inputs + (1 - beta) * start.visible_bias[3:])
+    expected = (first @ bernoulli_table(second, H2)).view(8, 4, 4)
+
+    draws = EveryDraw(bits=3 + 2, copies=32)
+    v = states.repeat_interleave(draws.outcomes, 0).to(backend.device)
+    state = path.state_at(v)
+    draws.replace_draws(monkeypatch)
+    moved = path._clamped_transition(state, beta, backend.generator(0))
+    units = path.units(moved).cpu()
+    assert torch.equal(units[:, :3].double(), v.cpu()[:, :3])
+    numbers = state_numbers(units[:, 3:]).view(32, -1)
+    kernel = torch.zeros(32, 4).double().scatter_add_(1, numbers, draws.log_probs.exp())
+    torch.testing.assert_close(kernel.view(8, 4, 4), expected, rtol=0, atol=backend.tolerance)
+    again = path.state_at(path.units(moved))
+    torch.testing.assert_close(moved.hidden_input, again.hidden_input, rtol=0, atol=1e-6)
 
 
 DBNS = [
     DBN([random_rbm(3, 4, 5), random_rbm(4, 3, 6)]),
     DBN([random_rbm(3, 2, 7), random_rbm(2, 4, 8), random_rbm(4, 2, 9)]),
 ]
+LAYERS = pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
 
 
-@pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
+@LAYERS
 @pytest.mark.parametrize("steps", [1, 4])
 def test_raise_for_dbns(dbn, steps):
     """Section 3.3: p_ann of the top RBM, passed down through the directed layers."""
-    betas = uniform_betas(steps)
-    probs = annealing_model(dbn.top, torch.zeros(dbn.top.num_visible).double(), betas)
-    for layer in reversed(dbn.directed):
-        conditional = torch.sigmoid(
-            all_states(layer.num_hidden) @ layer.weights.T + layer.visible_bias
-        )
-        probs = probs @ bernoulli_table(conditional, all_states(layer.num_visible))
-    check_mean_weights(DBNPath(dbn), V, probs, betas, 20_000, 10 + steps)
+    path, betas = DBNPath(dbn), uniform_betas(steps).tolist()
+    truth = visible_probs_of_dbn(path, dbn, betas)
+    check_mean_weights(path, truth, betas, 10_000, FLOAT64, 10 + steps)
 
 
-@pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
+def test_raise_for_dbns_on_every_backend(backend):
+    dbn = backend.place(DBNS[1])
+    path, betas = DBNPath(dbn, BIAS.repeat(2)[:4]).to(backend.device), uniform_betas(3).tolist()
+    truth = visible_probs_of_dbn(path, dbn, betas)
+    check_mean_weights(path, truth, betas, 5_000, backend, 22)
+
+
+@pytest.mark.parametrize("widths", [(2, 2, 2), (2, 2, 3, 2)], ids=["two layers", "three layers"])
+def test_every_draw_of_raise_for_dbns(widths, backend, monkeypatch):
+    """The rounded top RBM is that of the first weight as well: otherwise the weights would be those of no distribution."""
+    layers = [random_rbm(*pair, 30 + n) for n, pair in enumerate(pairwise(widths))]
+    dbn = backend.place(DBN(layers))
+    top = dbn.top.num_visible
+    path = DBNPath(dbn, torch.linspace(-1, 0.5, top)).to(backend.device)
+    truth = visible_probs_of_dbn(path, dbn, UNEVEN)
+    bits = sum(widths[1:-1]) + 2 * (widths[-1] + top)
+    check_every_draw(path, truth, bits, all_states(2), backend, monkeypatch)
+
+
+@LAYERS
 def test_importance_sampling_for_dbns(dbn):
     widths = [layer.num_hidden for layer in dbn.directed]
     hidden = all_states(sum(widths)).split(widths, dim=-1)
@@ -175,19 +263,45 @@ def test_importance_sampling_for_dbns(dbn):
         V[:, None].expand(-1, len(hidden[0]), -1), [h.expand(8, -1, -1) for h in hidden]
     )
     torch.testing.assert_close(log_q.exp().sum(1), torch.ones(8).double(), rtol=0, atol=1e-12)
-    draws = 100_000
+    draws = 30_000
     parts = torch.stack([dbn.log_unnormalized(V, draws, seeded_generator(s)) for s in range(10)])
     error = parts.exp().std(0) / math.sqrt(10)
     # ten repetitions: Student's t with 9 degrees of freedom exceeds 6.5 with probability 1e-4
     assert ((parts.exp().mean(0) - truth.exp()).abs() < 6.5 * error).all()
 
 
-def test_ais_for_deep_paths():
-    estimate = ais(DBMPath(DBM_), uniform_betas(30), 5_000, seeded_generator(2))
-    truth = negative_energies(DBM_).flatten().logsumexp(0).item()
-    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
-    top = ais(DBNPath(DBNS[0]), uniform_betas(30), 5_000, seeded_generator(3))
-    assert abs(math.expm1(top.log_z - log_z(DBNS[0].top))) < 4 * top.relative_std
+def check_ais(path, exact, seed, backend):
+    """The mean weight is Z of the model itself, as sums over states and as sampled."""
+    start, target = walked_models(path)
+    betas, count = uniform_betas(5).tolist(), 20_000
+    states = all_states(target.num_visible)
+    log_start = (states @ start.visible_bias).log_softmax(0)
+    state = path.state_at(states.to(path.device))
+    corrections = [torch.as_tensor(path.end_correction(state, end)).cpu() for end in (0, 1)]
+    log_f, kernel = (
+        partial(log_f_table, target, start.visible_bias),
+        partial(transition_matrix, start, target),
+    )
+    mean, square = (
+        expected_weights(log_start, log_f, kernel, betas, corrections, power) for power in (1, 2)
+    )
+    truth = log_z(exact)
+    assert mean.log().item() + path.log_z_start == pytest.approx(truth, abs=backend.tolerance)
+    estimate = ais(path, betas, count, backend.generator(seed))
+    # 30 cases: beyond 4 standard errors with probability 2e-3 in all, and the seeds are fixed
+    relative_std = (square / mean**2 - 1).sqrt().item() / math.sqrt(count)
+    assert abs(math.expm1(estimate.log_z - truth)) < 4 * relative_std
+
+
+def test_ais_for_dbms(backend):
+    dbm = random_dbm(3, 3, 1, 5)
+    path = DBMPath(backend.place(dbm), BIAS, HIDDEN_BIAS[:1]).to(backend.device)
+    check_ais(path, dbm.joint_rbm, 2, backend)
+
+
+def test_ais_for_dbns(backend):
+    path = DBNPath(backend.place(DBNS[0]), [0.5, -1.0, 0.0, 1.0]).to(backend.device)
+    check_ais(path, DBNS[0].top, 3, backend)
 
 
 def test_base_rate_paths():

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from enumeration import all_states, bernoulli_table, log_z, random_rbm
+from enumeration import all_states, bernoulli_table, directed_table, log_z, random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, dbn_lower_bound
@@ -16,12 +16,6 @@ from paperlib.numerics import bernoulli_entropy, bernoulli_log_prob, seeded_gene
 TWO_LAYERS = DBN([random_rbm(4, 3, 0), random_rbm(3, 5, 1)])
 THREE_LAYERS = DBN([random_rbm(4, 3, 2), random_rbm(3, 4, 3), random_rbm(4, 3, 4)])
 RANDOM_DBNS = pytest.mark.parametrize("dbn", [TWO_LAYERS, THREE_LAYERS], ids=["two", "three"])
-
-
-def conditional(layer):
-    """p(below | above) of eq. 6 for every pair: [2^above, 2^below]."""
-    probs = torch.sigmoid(all_states(layer.num_hidden) @ layer.weights.T + layer.visible_bias)
-    return bernoulli_table(probs, all_states(layer.num_visible))
 
 
 def recognition(layer):
@@ -45,7 +39,7 @@ def exact_probs(dbn):
     """p(v) of every visible vector, layer by layer from the top."""
     probs = top_marginal(dbn.top)
     for layer in reversed(dbn.directed):
-        probs = probs @ conditional(layer)
+        probs = probs @ directed_table(layer)
     return probs
 
 
@@ -55,7 +49,7 @@ def exact_bound(dbn):
     log_ratio = log_model  # ln p(h^{l}, ...) - ln Q(...| h^{l}), averaged over what lies above
     for layer in reversed(dbn.directed):
         q = recognition(layer)
-        log_ratio = (q * (log_ratio[None] + conditional(layer).T.log() - q.log())).sum(1)
+        log_ratio = (q * (log_ratio[None] + directed_table(layer).T.log() - q.log())).sum(1)
     return log_ratio
 
 
@@ -189,6 +183,22 @@ def test_files(tmp_path, dtype):
     assert DBN.load(path).checksum() == DBN.load(path).checksum() != THREE_LAYERS.checksum()
 
 
+def test_parameters_by_name_make_the_same_dbn():
+    tensors = THREE_LAYERS.tensors()
+    assert DBN.from_tensors(tensors).checksum() == THREE_LAYERS.checksum()
+    single = THREE_LAYERS.to(dtype=torch.float32)
+    assert (single.dtype, [layer.dtype for layer in single.layers]) == (
+        torch.float32,
+        [torch.float32] * 3,
+    )
+    for missing in ("layers.0.weights", "layers.1.hidden_bias"):
+        rest = {name: tensor for name, tensor in tensors.items() if name != missing}
+        with pytest.raises(ValueError, match=f"expected {missing}"):
+            DBN.from_tensors(rest)
+    with pytest.raises(ValueError, match=r"expected layers\.3\.weights"):
+        DBN.from_tensors({**tensors, "other": torch.zeros(2)})
+
+
 TRAIN = all_states(4)[torch.tensor([0, 3, 3, 12, 15, 15, 12, 5])].to(torch.uint8)
 RECIPE = ContrastiveDivergence(3, epochs=1, batch_size=8, weight_cost=0.0)
 
@@ -305,7 +315,9 @@ def test_bad_input(call, message):
 def test_files_that_are_not_a_dbn(tmp_path):
     path = tmp_path / "rbm.safetensors"
     RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(path)
-    with pytest.raises(ValueError, match=r"path: expected layers\.0\.weights"):
+    with pytest.raises(
+        ValueError, match=r"path: expected a DBN in .*: expected layers\.0\.weights"
+    ):
         DBN.load(path)
     path.write_bytes(b"no tensors")
     with pytest.raises(ValueError, match="path: expected an undamaged"):

@@ -148,7 +148,7 @@ def test_centred_gradient_is_that_of_the_model_with_offsets():
 
 def test_resumed_training_ends_with_the_identical_result(tmp_path):
     whole = train()
-    path = tmp_path / "checkpoint.safetensors"
+    path, other = tmp_path / "checkpoint.safetensors", tmp_path / "other.safetensors"
 
     class StopError(Exception):
         pass
@@ -163,7 +163,12 @@ def test_resumed_training_ends_with_the_identical_result(tmp_path):
     assert train(checkpoint=path).checksum() == whole.checksum()
     with pytest.raises(ValueError, match="checkpoint: expected seed 1"):
         train(seed=1, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-9])
+    # one of a DBM and one of an RBM are never taken for each other
+    stored = path.read_bytes()
+    train_rbm(DATA, LAYER, 0, dtype=torch.float64, progress=False, checkpoint=other)
+    with pytest.raises(ValueError, match="checkpoint: expected recipe"):
+        train(checkpoint=other)
+    path.write_bytes(stored[:-9])
     with pytest.raises(ValueError, match="checkpoint: expected an undamaged file"):
         train(checkpoint=path)
 

@@ -1,11 +1,16 @@
-"""One set of pins: pyproject.toml, constraints.txt and environment.yml say the same."""
+"""Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
 
+import ast
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -20,12 +25,89 @@ def pins():
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
-def test_every_requirement_is_pinned_to_one_version():
-    requirements = chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
-    # without the platforms for which they are
-    wanted = [requirement.split(";")[0] for requirement in requirements]
-    pinned = {normalized(name) for name in pins()}
-    assert [name for name in wanted if normalized(name) not in pinned] == []
+EXTRAS = PROJECT["optional-dependencies"]
+REQUIREMENTS = [Requirement(text) for text in chain(PROJECT["dependencies"], *EXTRAS.values())]
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.name)
+def test_every_requirement_is_pinned_to_one_version_that_it_allows(requirement):
+    pinned = {normalized(name): version for name, version in pins().items()}
+    assert requirement.specifier.contains(pinned[normalized(requirement.name)])
+
+
+@pytest.mark.parametrize("text", PROJECT["dependencies"])
+def test_the_library_gives_lower_bounds_and_no_upper_ones(text):
+    assert {bound.operator for bound in Requirement(text).specifier} == {">="}
+
+
+# ---- imports
+
+
+def imports(path):
+    """(top-level name, whether importing the file imports it) of every import outside the standard library."""
+    tree = ast.parse(path.read_text())
+    at_once = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for inner in node.body:  # only a type checker reads these
+                inner.names = []
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name.split(".")[0], id(node) in at_once
+        elif isinstance(node, ast.ImportFrom) and node.names:
+            yield node.module.split(".")[0], id(node) in at_once
+
+
+def foreign_imports(folder):
+    own = {"paperlib", "benchmarks", *sys.stdlib_module_names}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for name, at_once in imports(path):
+            if name not in own:
+                yield path.relative_to(ROOT), name, at_once
+
+
+DISTRIBUTIONS = packages_distributions()
+
+
+def declared(requirements):
+    return {normalized(Requirement(text).name) for text in requirements}
+
+
+def undeclared(found, requirements):
+    known = declared(requirements)
+    return sorted(
+        {
+            f"{path}: {name}"
+            for path, name, _ in found
+            if not known & {normalized(package) for package in DISTRIBUTIONS.get(name, [name])}
+        }
+    )
+
+
+@pytest.mark.parametrize("folder", ["paperlib", "benchmarks"])
+def test_every_import_is_declared(folder):
+    found = list(foreign_imports(folder))
+    assert len({name for _, name, _ in found}) >= 4
+    assert undeclared(found, chain(PROJECT["dependencies"], *EXTRAS.values())) == []
+
+
+def test_the_library_imports_without_extras():
+    # `publishing` draws and runs notebooks: that is what the extra `book` is for. triton comes with torch on a GPU.
+    elsewhere = (Path("paperlib/publishing"), Path("paperlib/kernels/gpu.py"))
+    found = [
+        (path, name, at_once)
+        for path, name, at_once in foreign_imports("paperlib")
+        if at_once and not any(path.is_relative_to(place) for place in elsewhere)
+    ]
+    assert undeclared(found, PROJECT["dependencies"]) == []
+
+
+def test_an_undeclared_import_is_noticed():
+    found = [(Path("x.py"), "yaml", True), (Path("x.py"), "jax", True)]
+    assert undeclared(found, ["PyYAML>=6"]) == ["x.py: jax"]
+
+
+# ---- the same in each file
 
 
 def test_pins_carry_no_local_versions_and_the_measured_ones():
@@ -39,25 +121,38 @@ def test_conda_environment_uses_the_same_pins_and_extras():
     assert "python=3.11" in environment["dependencies"]
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
     assert "--constraint constraints.txt" in pip
-    extras = ",".join(PROJECT["optional-dependencies"])
-    assert f"--editable .[{extras}]" in pip
-    assert PROJECT["requires-python"] == ">=3.11,<3.12"
+    assert f"--editable .[{','.join(EXTRAS)}]" in pip
+
+
+def test_makefile_makes_the_environment_with_the_python_of_the_pins():
+    assert "sys.version_info[:2] != (3, 11)" in (ROOT / "Makefile").read_text()
 
 
 def test_makefile_installs_the_same_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
-    extras = ",".join(PROJECT["optional-dependencies"])
-    assert f"-c constraints.txt --editable '.[{extras}]'" in makefile
+    assert f"-c constraints.txt --editable '.[{','.join(EXTRAS)}]'" in makefile
 
 
-# ---- the workflow
-
-WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text())
-STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+# ---- the workflows
 
 
-def test_workflow_pins_its_actions_by_commit():
-    used = [step["uses"] for step in STEPS if "uses" in step]
+def workflow(name):
+    return yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())
+
+
+def steps(content):
+    return [step for job in content["jobs"].values() for step in job["steps"]]
+
+
+WORKFLOW, LIBRARY = workflow("book"), workflow("library")
+
+
+def test_there_are_no_other_workflows():
+    assert len(list((ROOT / ".github" / "workflows").iterdir())) == 2
+
+
+def test_workflows_pin_their_actions_by_commit():
+    used = [step["uses"] for step in [*steps(WORKFLOW), *steps(LIBRARY)] if "uses" in step]
     assert used
     assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name)] == []
 
@@ -72,7 +167,22 @@ def test_workflow_may_write_only_where_it_publishes():
 
 
 def test_workflow_runs_what_everyone_runs():
-    assert [step["run"] for step in STEPS if "run" in step] == [".ci/run"]
+    assert [step["run"] for step in steps(WORKFLOW) if "run" in step] == [".ci/run"]
     commands = (ROOT / ".ci" / "run").read_text()
     for target in re.findall(r"^make (\w+)", commands, re.MULTILINE):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
+    declared = [
+        found[1]
+        for text in PROJECT["classifiers"]
+        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
+    ]
+    assert LIBRARY["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
+    assert PROJECT["requires-python"] == f">={declared[0]}"
+    assert "schedule" in LIBRARY[True]
+    assert LIBRARY["permissions"] == {"contents": "read"}
+    commands = [step["run"] for step in steps(LIBRARY) if "run" in step]
+    assert f"'.[{','.join(EXTRAS)}]'" in commands[0]
+    assert not any("constraints" in command for command in commands)

@@ -23,11 +23,17 @@ from paperlib import cli, storage
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, bracket
 from paperlib.evaluation import evaluate, read_images, read_rbm
-from paperlib.evaluation.evaluation import Climb, Reached, Rung, base_rates, find_reasons
-from paperlib.evaluation.modes import Probe, compare
-from paperlib.evaluation.report import as_dict, describe, draw
+from paperlib.evaluation.evaluation import (
+    AnnealingRun,
+    AnnealingRuns,
+    FinishedRuns,
+    base_rates,
+    find_reasons,
+)
+from paperlib.evaluation.modes import ModeCheck, check_mode
+from paperlib.evaluation.report import as_dict, describe, plot
+from paperlib.experiments.study import Case, Mode, study_images
 from paperlib.numerics import seeded_generator
-from paperlib.reproduction.study import Case, Mode, study_images
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
 
@@ -51,27 +57,39 @@ def test_exact_for_small_models():
     assert result.trustworthy
     assert "exact" in describe(result)
     with pytest.raises(ValueError, match="plot: expected an estimate"):
-        draw(result)
+        plot(result)
 
 
-def estimated(monkeypatch, rbm, test, **options):
+def estimated(monkeypatch, rbm, test, steps=None, **options):
+    """An estimate with so many steps; without them by the clock, so that the numbers depend on the machine."""
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    if steps:
+        monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: steps)
     return evaluate(rbm, test, generator=seeded_generator(5), progress=False, **options)
 
 
 def test_bracket_holds_the_truth(monkeypatch):
     test = draws(SMALL, 300, 3)
-    result = estimated(monkeypatch, SMALL, test, minutes=0.03)
+    result = estimated(monkeypatch, SMALL, test, steps=200)
     truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
-    best = result.rungs[-1].bracket
+    best = result.runs[-1].bracket
     assert best.upper_interval[0] <= truth <= best.upper_interval[1]
     assert abs(best.lower.mean - truth) < 4 * best.lower.test_set_std_error + 0.02
-    assert [rung.num_steps for rung in result.rungs] == sorted(r.num_steps for r in result.rungs)
+    assert [run.num_steps for run in result.runs] == sorted(r.num_steps for r in result.runs)
     assert result.trustworthy, result.findings
     assert "trustworthy" in describe(result)
     stored = json.loads(json.dumps(as_dict(result), allow_nan=False))
     assert stored["estimates"][-1]["ais"] == best.upper
-    assert len(draw(result).axes) == 2
+    assert len(plot(result).axes) == 2
+
+
+def test_steps_fill_the_time(monkeypatch):
+    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    # runs of K, K / 4 and K / 16 steps, and a third of K for the modes
+    seconds = 0.1005 * (1 + 1 / 4 + 1 / 16 + 1 / 3)
+    for seconds_per_step, steps in [(1e-3, 100), (1.0, 32), (1e-9, 100_000)]:
+        monkeypatch.setattr(runs, "_seconds_per_step", lambda value=seconds_per_step: value)
+        assert runs.affordable_steps(seconds) == steps
 
 
 def test_too_little_time_is_said(monkeypatch):
@@ -81,7 +99,7 @@ def test_too_little_time_is_said(monkeypatch):
     for _ in range(200):
         state = rbm.gibbs_step(state, generator)
     result = estimated(monkeypatch, rbm, state, minutes=1e-6)
-    assert result.rungs[-1].num_steps == 32
+    assert result.runs[-1].num_steps == 32
     assert not result.trustworthy
     assert "do not rely" in describe(result)
     assert any("open by" in finding or "vary too much" in finding for finding in result.findings)
@@ -96,14 +114,41 @@ def test_an_open_bracket_names_its_reason(short, advice):
     log_p, gaps = torch.zeros(10).double(), torch.tensor(short).double()
     above = PartitionEstimate(torch.zeros(50).double(), torch.zeros(50, 8))
     found = bracket(log_p, torch.arange(10), above, ReverseEstimate(-gaps[:, None]))
-    reached = Reached((Rung(100, above, found, 1.0),), (), interrupted=False)
-    (reason,) = [text for text in find_reasons(reached) if "open by" in text]
+    finished = FinishedRuns((AnnealingRun(100, above, found, 1.0),), (), interrupted=False)
+    (reason,) = [text for text in find_reasons(finished) if "open by" in text]
     assert advice in reason
+
+
+def run_with(log_weights, num_steps=100):
+    """A run whose AIS chains have these log-weights, and whose RAISE agrees with it."""
+    above = PartitionEstimate(torch.tensor(log_weights, dtype=torch.float64), torch.zeros(50, 8))
+    below = torch.full((10, 1), -above.log_z, dtype=torch.float64)
+    found = bracket(torch.zeros(10), torch.arange(10), above, ReverseEstimate(below))
+    return AnnealingRun(num_steps, above, found, 1.0)
+
+
+@pytest.mark.parametrize(("heavy", "said"), [(2, True), (25, False)])
+def test_an_error_of_ais_above_half_a_nat_is_said(heavy, said):
+    """Two of 50 chains that hold nearly everything: an error of ln Z of 0.7 nats."""
+    run = run_with([7.0] * heavy + [0.0] * (50 - heavy))
+    assert (run.ais.std_error > 0.5) == said
+    finished = FinishedRuns((run,), (), interrupted=False)
+    assert any("known to 0.7 nats only" in text for text in find_reasons(finished)) == said
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_an_error_that_is_not_known_excuses_no_movement(unknown):
+    """AIS moves by 0.9 nats, from chains of which one holds everything, or three share it."""
+    first = [10.0] + [0.0] * 49 if unknown else [10.0 - math.log(3)] * 3 + [0.0] * 47
+    runs = (run_with(first, 25), run_with([7.0] * 50))
+    assert math.isinf(runs[0].ais.std_error) == unknown
+    finished = FinishedRuns(runs, (), interrupted=False)
+    assert any("still moves: by -0.9" in text for text in find_reasons(finished)) == unknown
 
 
 def test_training_images_of_something_else_are_noticed(monkeypatch):
     test = draws(SMALL, 300, 3)
-    result = estimated(monkeypatch, SMALL, test, train=1 - test, minutes=0.01)
+    result = estimated(monkeypatch, SMALL, test, train=1 - test, steps=100)
     assert any("base rates are far" in finding for finding in result.findings)
 
 
@@ -117,7 +162,7 @@ def test_mass_of_a_region_is_that_of_the_model():
     assert 0.01 < mass < 0.99
     for path in paths:
         run = ais(path, uniform_betas(5), 20_000, seeded_generator(7))
-        ended = paths[1].log_start(run.final_visible) > paths[0].log_start(run.final_visible)
+        ended = paths[1].log_start(run.final_states) > paths[0].log_start(run.final_states)
         weights = (run.log_weights - log_z(SMALL)).exp() * ended
         assert abs(weights.mean().item() - mass) < 4 * weights.std().item() / 20_000**0.5
     torch.testing.assert_close(paths[1].log_start(v).exp().sum().item(), 1.0, rtol=0, atol=1e-12)
@@ -129,13 +174,15 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
     rbm, exact = case.make()
     train, test = study_images(case.data)
-    reached = Climb(rbm, test, base_rates(train), seeded_generator(5)).up_to(128, progress=False)
-    best, missed = reached.rungs[-1], math.log1p(math.exp(log_odds))
+    finished = AnnealingRuns(rbm, test, base_rates(train), seeded_generator(5)).run_up_to(
+        128, progress=False
+    )
+    best, missed = finished.runs[-1], math.log1p(math.exp(log_odds))
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)
-    found = [text for text in find_reasons(reached) if "starts at a mode" in text]
+    found = [text for text in find_reasons(finished) if "starts at a mode" in text]
     assert len(found) == (missed > 1)
-    largest = max(probe.missed for probe in reached.probes if probe.significant or missed < 1)
+    largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
 
 
@@ -143,30 +190,30 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
 def test_what_a_mode_adds_is_in_nats_however_large(nats):
     path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
     base = PartitionEstimate(torch.zeros(50).double(), torch.zeros(50, 8))
-    probe = PartitionEstimate(torch.full((50,), nats).double(), torch.ones(50, 8))
-    result = compare(base, path, probe, other)
+    check = PartitionEstimate(torch.full((50,), nats).double(), torch.ones(50, 8))
+    result = check_mode(base, path, check, other)
     assert result.missed == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
     # chains that ended elsewhere say nothing of the mode
     stray = PartitionEstimate(torch.full((50,), nats).double(), torch.zeros(50, 8))
-    assert compare(base, path, stray, other) == Probe(0.0, significant=False)
+    assert check_mode(base, path, stray, other) == ModeCheck(0.0, significant=False)
 
 
 def test_interruption_keeps_what_was_finished(monkeypatch):
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
     # the module: in the package its name belongs to the function
     module = sys.modules["paperlib.evaluation.evaluation"]
-    original, calls = module.Climb._rung, []
+    original, calls = module.AnnealingRuns._run, []
 
-    def rung(self, num_steps, on_step):
+    def interrupted_run(self, num_steps, on_step):
         calls.append(num_steps)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return original(self, num_steps, on_step)
 
-    monkeypatch.setattr(module.Climb, "_rung", rung)
+    monkeypatch.setattr(module.AnnealingRuns, "_run", interrupted_run)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)
     assert result.interrupted
-    assert [r.num_steps for r in result.rungs] == calls[:2]
+    assert [r.num_steps for r in result.runs] == calls[:2]
     assert any("Interrupted" in finding for finding in result.findings)
 
 
@@ -190,6 +237,12 @@ def test_formats(tmp_path):
     (tmp_path / "i-ubyte.gz").write_bytes(gzip.compress(idx))
     for name in ("i.npy", "i.npz", "i.mat", "i.csv", "i-ubyte", "i-ubyte.gz"):
         np.testing.assert_array_equal(read_images("data", tmp_path / name, 8).numpy(), images)
+
+    for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4"):
+        np.save(tmp_path / "kind.npy", images.astype(kind))
+        read = read_images("data", tmp_path / "kind.npy", 8)
+        assert read.dtype == torch.uint8, kind
+        np.testing.assert_array_equal(read.numpy(), images)
 
     np.save(tmp_path / "grey.npy", np.full((4_000, 8), 51, dtype=np.uint8))
     drawn = read_images("data", tmp_path / "grey.npy", 8, binarize_seed=0)

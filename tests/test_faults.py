@@ -12,48 +12,46 @@ import nbformat
 import pytest
 import torch
 from enumeration import random_rbm
+from faults import MOMENT, VICTIM
 from safetensors.torch import save_file
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib.experiments.recipes import store_model, train_recipe
 from paperlib.models import RBM
 from paperlib.models.files import read_arrays
 from paperlib.numerics import seeded_generator
-from paperlib.reproduction.recipes import store_model, train_recipe
 
 # Ten kills in all: three of training, three of AIS, two of RAISE, two of the pipeline.
 MOMENTS = random.Random(7)
-PATIENCE = 120
+# Only what never ends at all takes longer, on however busy a machine.
+PATIENCE = 1_200
+PATH = [os.path.dirname(__file__)]
 
 
-def kill_in_the_middle(command, folder, largest, env=None):
-    """Start a process, and kill it a random moment after a random number of files was written or replaced in `folder`."""
-
-    def written():
-        files = folder.glob("[!.]*") if folder.is_dir() else ()
-        found = set()
-        for file in files:
-            try:
-                found.add((file.name, file.stat().st_mtime_ns))
-            except FileNotFoundError:
-                continue
-        return found
-
-    wanted, delay = MOMENTS.randint(1, largest), MOMENTS.uniform(0, 0.02)
-    before, new = written(), set()
-    process = subprocess.Popen(
-        command, env=os.environ | (env or {}), stdout=subprocess.DEVNULL, start_new_session=True
+def kill_in_the_middle(command, folder, largest, env=None, ends_by=signal.SIGPROF):
+    """Run a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
+    files, seconds = MOMENTS.randint(1, largest), MOMENTS.uniform(1e-4, 0.02)
+    moment = {MOMENT: os.pathsep.join([str(folder), str(files), str(seconds)])}
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
+    done = subprocess.run(
+        command, env=os.environ | (env or {}) | moment, stdout=subprocess.DEVNULL, timeout=PATIENCE
     )
-    deadline = time.monotonic() + PATIENCE
-    while len(new) < wanted and process.poll() is None and time.monotonic() < deadline:
-        new |= written() - before
-        time.sleep(0.001)
-    time.sleep(delay)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert len(new) >= wanted
+    assert done.returncode == -ends_by
+    after = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
+    assert after != before
     for file in folder.glob("[!.]*.safetensors"):
         read_arrays(file)
+
+
+TRAIN = """
+import sys
+sys.path[:0] = {path!r}
+import faults
+faults.arm()
+from paperlib.cli import main
+main()
+"""
 
 
 def test_killed_training_ends_with_the_undisturbed_model(tmp_path):
@@ -64,7 +62,8 @@ def test_killed_training_ends_with_the_undisturbed_model(tmp_path):
         "none",
     )
     output, cache = tmp_path / "model.safetensors", {"PAPERLIB_CACHE": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "paperlib", "train", "digits-pcd-16", "--output", str(output)]
+    script = TRAIN.format(path=PATH)
+    command = [sys.executable, "-c", script, "train", "digits-pcd-16", "--output", str(output)]
     for _ in range(3):
         kill_in_the_middle(command, tmp_path / "cache" / "checkpoints", 25, cache)
         assert not output.exists()
@@ -75,8 +74,10 @@ def test_killed_training_ends_with_the_undisturbed_model(tmp_path):
 SHARDS = """
 import sys, torch
 sys.path[:0] = {path!r}
+import faults
 from test_faults import anneal
 torch.set_num_threads(1)
+faults.arm()
 anneal({name!r}, sys.argv[1])
 """
 
@@ -93,7 +94,7 @@ def anneal(name, folder):
 
 @pytest.mark.parametrize(("name", "kills"), [("AIS", 3), ("RAISE", 2)])
 def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kills):
-    script = SHARDS.format(path=[os.path.dirname(__file__)], name=name)
+    script = SHARDS.format(path=PATH, name=name)
     command = [sys.executable, "-c", script, str(tmp_path / "parts")]
     for _ in range(kills):
         kill_in_the_middle(command, tmp_path / "parts", 9)
@@ -107,11 +108,12 @@ def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kill
 
 
 REPRODUCE = """
-import sys
+import os, sys
 from pathlib import Path
 from paperlib import storage
 root = Path(sys.argv.pop(1))
 storage.repository_root = lambda: root
+os.environ[{victim!r}] = str(os.getpid())
 from paperlib.cli import main
 main()
 """
@@ -120,13 +122,15 @@ import os, sys
 from pathlib import Path
 import torch
 sys.path[:0] = {path!r}
+import faults
 from test_faults import anneal
 from paperlib.datasets import cache_folder
-from paperlib.reproduction.profiles import get_profile
-from paperlib.reproduction.records import Column, Run
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.records import Column, Run
 torch.set_num_threads(1)
 run = Run("01-one", get_profile(profile), 1)
 Path("{pid}").write_text(str(os.getpid()))
+faults.arm()
 estimate = anneal("AIS", cache_folder() / "shards")
 run.save("table", {{"log_z": Column("ln Z", "nats")}}, [{{"log_z": estimate.log_z}}])
 print(repr(estimate.log_z))
@@ -138,7 +142,7 @@ def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path):
     pid = tmp_path / "kernel"
     cells = [
         nbformat.v4.new_code_cell('profile = "digits"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(CHAPTER.format(path=[os.path.dirname(__file__)], pid=pid)),
+        nbformat.v4.new_code_cell(CHAPTER.format(path=PATH, pid=pid)),
     ]
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
@@ -147,9 +151,12 @@ def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path):
         "PAPERLIB_CACHE": str(tmp_path / "cache"),
         "PAPERLIB_FIGURES": str(tmp_path / "figures"),
     }
-    command = [sys.executable, "-c", REPRODUCE, str(tmp_path), "reproduce", "--resume"]
+    script = REPRODUCE.format(victim=VICTIM)
+    command = [sys.executable, "-c", script, str(tmp_path), "reproduce", "--resume"]
     for _ in range(2):
-        kill_in_the_middle(command, tmp_path / "cache" / "shards", 9, folders)
+        kill_in_the_middle(
+            command, tmp_path / "cache" / "shards", 9, folders, ends_by=signal.SIGKILL
+        )
         # The chapter does not go on without the command that started it.
         deadline = time.monotonic() + PATIENCE
         while os.path.exists(f"/proc/{pid.read_text()}") and time.monotonic() < deadline:

@@ -6,14 +6,16 @@ import torch
 from numba import njit
 from philox import philox
 
-from paperlib import fused
-from paperlib.numerics import (
+from paperlib.kernels import (
     bernoulli,
     draw_bits_of_logits,
-    seeded_generator,
+    draw_units,
+    reference,
     softplus_increment,
     sum_where,
 )
+from paperlib.kernels import cpu as fused
+from paperlib.numerics import seeded_generator
 
 
 @njit
@@ -43,7 +45,7 @@ def test_draws_compare_philox_with_the_sigmoid(size):
     logits = torch.linspace(-6, 6, size)
     low, high = 123_456_789, 987_654_321
     out = np.zeros(size, dtype=np.bool_)
-    fused.draw_bits(logits.numpy(), np.float32(0.7), np.uint32(low), np.uint32(high), out)
+    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (low, high, 0)), out)
     quarter = size // 4
     expected = np.zeros(size, dtype=np.bool_)
     probabilities = torch.sigmoid(0.7 * logits.double()).numpy()
@@ -73,18 +75,44 @@ def test_frequencies_over_calls_are_the_probabilities():
     assert torch.corrcoef(draws.T).fill_diagonal_(0).abs().max() < 6 / 1_000**0.5
 
 
-@pytest.mark.parametrize("size", [1, 5, 623, 624, 625, 5_000])
-@pytest.mark.parametrize("drawn_before", [0, 1, 600, 624])
-def test_bernoulli_draws_are_those_of_torch_rand(size, drawn_before):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bernoulli_draws_are_those_of_torch_rand(dtype):
     ours, torchs = seeded_generator(3), seeded_generator(3)
-    for generator in (ours, torchs):
-        torch.rand(drawn_before, generator=generator)
-        torch.randn(1, generator=generator)  # leaves a normal number behind, for the next call
-    probabilities = torch.rand(size, generator=seeded_generator(4))
+    probabilities = torch.rand(5_000, dtype=dtype, generator=seeded_generator(4))
     drawn = bernoulli(probabilities, ours)
-    assert drawn.dtype == torch.float32
-    assert torch.equal(drawn, (torch.rand(size, generator=torchs) < probabilities).float())
+    assert drawn.dtype == dtype
+    uniform = torch.rand(5_000, dtype=dtype, generator=torchs)
+    assert torch.equal(drawn, (uniform < probabilities).to(dtype))
     assert torch.equal(ours.get_state(), torchs.get_state())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
+def test_draws_of_learning_compare_philox_with_the_probability(size):
+    probabilities = torch.linspace(0, 1, size)
+    low, high = 123_456_789, 987_654_321
+    out = np.zeros(size, dtype=np.float32)
+    fused.draw_below(probabilities.numpy(), np.uint32(low), np.uint32(high), out)
+    expected = reference.draw_below(probabilities, low, high)
+    assert torch.equal(torch.from_numpy(out), expected)
+    quarter = size // 4
+    for i in range(size):
+        inside = quarter and i < 4 * quarter
+        part, block = divmod(i, quarter) if inside else (i - 4 * quarter, quarter)
+        uniform = philox((block, 0, 0, 0), low, high)[part] / 2**32
+        # a number that float32 rounds onto the probability may go either way
+        distance = probabilities[i].item() - uniform
+        assert out[i] == (distance > 0) or abs(distance) < 1e-7
+
+
+def test_draws_of_learning_are_of_the_probabilities_and_their_type():
+    generator = seeded_generator(0)
+    for dtype in (torch.float32, torch.float64):
+        probabilities = torch.tensor([0.0, 0.1, 0.5, 0.9, 1.0], dtype=dtype).expand(40_000, 5)
+        drawn = draw_units(probabilities, generator)
+        assert drawn.dtype == dtype
+        error = (probabilities[0] * (1 - probabilities[0]) / 40_000).sqrt()
+        assert ((drawn.mean(0) - probabilities[0]).abs() <= 4.5 * error).all()
+    assert not torch.equal(draw_units(probabilities, generator), drawn)
 
 
 def test_bernoulli_draws_of_no_unit_leave_the_generator_where_it_was():

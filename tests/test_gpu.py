@@ -9,16 +9,16 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 
-import pretend_gpu
 import pytest
 import torch
+from backends import on_a_gpu_of_paper, use_tensor_cores
 from enumeration import log_z, random_rbm
 from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from paperlib.annealing import BaseRatePath, RBMPairPath, base_rate_path, uniform_betas
-from paperlib.annealing.walk import RecordedStep, walk
-from paperlib.binary_products import BinaryProduct
+from paperlib.annealing.walk import walk
+from paperlib.errors import InputError
 from paperlib.estimators import (
     ais,
     ais_in_shards,
@@ -27,15 +27,17 @@ from paperlib.estimators import (
     dbn_lower_bound,
     exact_hidden_samples,
     exact_log_z,
-    log_z_lower_bound,
     raise_in_shards,
     raise_log_prob,
     shards,
 )
 from paperlib.evaluation import evaluate
+from paperlib.kernels import draw_bits
+from paperlib.kernels.products import binary_product
+from paperlib.kernels.replay import RecordedStep
 from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
-from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import draw_bits, seeded_generator
+from paperlib.models import DBM, DBN, RBM, log_z_lower_bound
+from paperlib.numerics import resolve_generator, seeded_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 # it comes with torch for CUDA, and with the packages of the tests on Linux
@@ -51,21 +53,30 @@ class LooksAtResults(TorchDispatchMode):
         return function(*arguments, **(keywords or {}))
 
 
-def path_of_kind(kind):
-    rbm = random_rbm(12, 5, 1)
+def path_of_kind(kind, dtype=torch.float64):
+    rbm = random_rbm(12, 5, 1, dtype=dtype)
     if kind == "pair":
-        return RBMPairPath(random_rbm(12, 3, 2), rbm, burn_in=5)
+        return RBMPairPath(random_rbm(12, 3, 2, dtype=dtype), rbm, burn_in=5)
     return BaseRatePath(rbm, torch.linspace(-1, 1, 12).double())
 
 
-@pytest.mark.parametrize("kind", ["base rates", "pair"])
-@pytest.mark.parametrize("direction", [1, -1])
-def test_a_recorded_step_does_what_the_loop_does(kind, direction):
-    path, betas = path_of_kind(kind), BETAS[::direction]
+@pytest.fixture
+def device(monkeypatch):
+    """The device of a GPU of paper, see `pretend_gpu`."""
+    with on_a_gpu_of_paper(monkeypatch) as device:
+        yield device
+
+
+KINDS = pytest.mark.parametrize("kind", ["base rates", "pair"])
+DIRECTIONS = pytest.mark.parametrize("direction", [1, -1])
+
+
+def check_recorded_step(path, betas, tolerance):
     results = []
     for recorded in (False, True):
-        generator = seeded_generator(3)
-        state, log_weights = path.sample_start(50, generator), torch.zeros(50).double()
+        generator = seeded_generator(3, path.device)
+        state = path.sample_start(50, generator)
+        log_weights = torch.zeros(50, dtype=torch.float64, device=path.device)
 
         def step(state, log_weights, beta_from, beta_to, generator=generator):
             log_weights += path.log_ratio(state, beta_from, beta_to)
@@ -78,11 +89,26 @@ def test_a_recorded_step_does_what_the_loop_does(kind, direction):
                     one_step()
             state = one_step.state
         else:
-            state = walk(step, state, log_weights, betas, generator, lambda: None)
-        results.append((state.v, state.hidden_input, log_weights))
+            state = walk(path, step, state, log_weights, betas, generator, lambda _: None)
+        results.append((state.v.cpu(), state.hidden_input.cpu(), log_weights.cpu()))
     for one, two in zip(*results, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(one, two, rtol=0, atol=tolerance)
     assert results[0][2].abs().max() > 0.1
+
+
+@KINDS
+@DIRECTIONS
+def test_a_recorded_step_does_what_the_loop_does(kind, direction):
+    check_recorded_step(path_of_kind(kind), BETAS[::direction], 1e-12)
+
+
+@KINDS
+@DIRECTIONS
+def test_a_recorded_step_in_float32_does_what_the_loop_does(kind, direction, device, bfloat16):
+    """On the GPU of paper, and with the products of tensor cores: float32 on a CPU takes other functions, and is never recorded."""
+    path = path_of_kind(kind, torch.float32).to(device)
+    assert path._sampler._to_hidden.rounded
+    check_recorded_step(path, BETAS[::direction], 1e-4)
 
 
 def test_looking_at_results_would_be_noticed():
@@ -92,23 +118,18 @@ def test_looking_at_results_would_be_noticed():
 
 @pytest.fixture
 def bfloat16(monkeypatch):
-    """The products of tensor cores, on this processor: factors of eight bits, sums in float32."""
-    monkeypatch.setattr("paperlib.binary_products._multiplies_bfloat16", lambda device: True)
-    monkeypatch.setattr(
-        "paperlib.binary_products._sum_bfloat16",
-        lambda states, halves: states.float() @ halves.float(),
-    )
+    use_tensor_cores(monkeypatch)
 
 
 def test_products_in_two_halves_of_eight_bits(bfloat16):
     matrix = torch.randn(784, 300, generator=seeded_generator(1)) * torch.logspace(-6, 0, 300)
     states = draw_bits(torch.full((40, 784), 0.3), seeded_generator(2))
     offset = torch.randn(300, generator=seeded_generator(3))
-    product = BinaryProduct(matrix, matrix.abs().max())
+    product = binary_product(matrix, matrix.abs().max())
     assert product.rounded
     # each element to 16 significant bits, and alike in both directions
     assert ((product.matrix - matrix).abs() <= matrix.abs() * 2.0**-16).all()
-    transposed = BinaryProduct(matrix.T.contiguous(), matrix.abs().max())
+    transposed = binary_product(matrix.T.contiguous(), matrix.abs().max())
     assert torch.equal(product.matrix, transposed.matrix.T)
     expected = offset.double() + 0.7 * (states.double() @ product.matrix.double())
     for factor in (0.7, torch.tensor(0.7).double()):
@@ -116,26 +137,20 @@ def test_products_in_two_halves_of_eight_bits(bfloat16):
         assert got.dtype == torch.float32
         torch.testing.assert_close(got.double(), expected, rtol=0, atol=1e-4)
     # float64 stays as it is
-    assert not BinaryProduct(matrix.double(), matrix.abs().max()).rounded
-
-
-def test_ais_in_halves_is_unbiased_for_the_model_itself(bfloat16):
-    rbm = random_rbm(4, 3, 31, dtype=torch.float32)
-    estimate = ais(BaseRatePath(rbm), uniform_betas(20), 40_000, seeded_generator(3))
-    assert abs(math.expm1(estimate.log_z - log_z(rbm))) < 4 * estimate.relative_std
+    assert not binary_product(matrix.double(), matrix.abs().max()).rounded
 
 
 DRAWS = """
 import sys
 import torch
-from paperlib import fused_gpu
+from paperlib.kernels import gpu as fused_gpu
 calls = torch.load(sys.argv[1])
 torch.save([fused_gpu.draw_bits(**call) for call in calls], sys.argv[2])
 """
 
 
 def draw_interpreted(calls, folder):
-    """What `paperlib.fused_gpu.draw_bits` gives for these arguments, by triton's interpreter, which runs on any processor."""
+    """What `paperlib.kernels.gpu.draw_bits` gives for these arguments, by triton's interpreter, which runs on any processor."""
     torch.save(calls, folder / "calls.pt")
     interpret(DRAWS, folder / "calls.pt", folder / "bits.pt")
     return torch.load(folder / "bits.pt")
@@ -182,7 +197,9 @@ def test_frequencies_of_draws_of_a_gpu_are_the_probabilities(tmp_path):
 
 SEEDED_DRAWS = """
 import torch
-from paperlib.numerics import _draw_bits_on_gpu, seeded_generator
+from paperlib.kernels.draws import _draw_bits_on_gpu
+from paperlib.errors import InputError
+from paperlib.numerics import resolve_generator, seeded_generator
 
 logits = torch.linspace(-3, 3, 800).view(4, 200)
 generator = seeded_generator(1)
@@ -204,7 +221,7 @@ def test_draws_compile_for_a_gpu_without_one():
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
-    from paperlib import fused_gpu
+    from paperlib.kernels import gpu as fused_gpu
 
     signature = {"logits": "*fp32", "row_stride": "i32", "columns": "i32", "factor": "*fp32"}
     signature |= {"key": "*i64", "out": "*i1", "BLOCK": "constexpr"}
@@ -217,7 +234,7 @@ def test_draws_compile_for_a_gpu_without_one():
 def test_draws_on_a_gpu_are_those_of_the_interpreter(tmp_path):
     logits = torch.randn(300, 1_030, generator=seeded_generator(1))
     (expected,) = draw_interpreted([call(logits)], tmp_path)
-    from paperlib import fused_gpu
+    from paperlib.kernels import gpu as fused_gpu
 
     got = fused_gpu.draw_bits(**{name: value.cuda() for name, value in call(logits).items()})
     # but for numbers within the rounding of a probability
@@ -257,7 +274,8 @@ def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
     path = BaseRatePath(RBM(rbm.weights, rbm.visible_bias, rbm.hidden_bias))
     replayed = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
 
-    def loop(step, state, log_weights, betas, generator, on_step):
+    def loop(path, step, state, log_weights, betas, generator, on_step):
+        step = partial(step, generator=generator)
         recorded = RecordedStep(step, state, log_weights, betas)
         for _ in betas[1:]:
             recorded()
@@ -266,16 +284,7 @@ def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
     monkeypatch.setattr("paperlib.estimators.ais.walk", loop)
     looped = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
     assert torch.equal(replayed.log_weights, looped.log_weights)
-    assert torch.equal(replayed.final_visible, looped.final_visible)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """The device of a GPU of paper, see `pretend_gpu`. Steps are replayed, without a CUDA graph."""
-    monkeypatch.setattr(torch, "Generator", pretend_gpu.PretendGenerator)
-    monkeypatch.setattr("paperlib.annealing.walk._record", lambda recorded, generator: recorded)
-    with pretend_gpu.gpu() as device:
-        yield device
+    assert torch.equal(replayed.final_states, looped.final_states)
 
 
 def test_a_gpu_of_paper_keeps_devices_apart(device):
@@ -289,6 +298,46 @@ def test_a_gpu_of_paper_keeps_devices_apart(device):
     ):
         with pytest.raises(RuntimeError, match=r"two devices|with a generator on|numpy"):
             mistake()
+
+
+class Elsewhere(torch.Generator):
+    """A generator that says that it is on a GPU of this number."""
+
+    def __new__(cls, number):
+        generator = super().__new__(cls)
+        generator.named = torch.device("cuda", number)
+        return generator
+
+    @property
+    def device(self):
+        return self.named
+
+
+def test_a_generator_of_another_gpu_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    generator = Elsewhere(1)
+    for same in ("cuda:1", "cuda"):
+        assert resolve_generator(generator, same) is generator
+    for other in ("cuda:0", "cpu", "cuda:2"):
+        with pytest.raises(
+            InputError, match=f"generator: expected one on device {other}.*got cuda:1"
+        ):
+            resolve_generator(generator, other)
+    with pytest.raises(
+        InputError, match="expected one on device cuda, where the model is, got cuda:0"
+    ):
+        resolve_generator(Elsewhere(0), "cuda")
+    # of a processor there is but one, whatever its number
+    here = seeded_generator(1)
+    assert resolve_generator(here, "cpu") is resolve_generator(here, "cpu:0") is here
+
+
+@needs_gpu
+def test_a_generator_without_a_number_is_the_current_gpus():
+    generator = torch.Generator("cuda")
+    assert (
+        resolve_generator(generator, "cuda") is resolve_generator(generator, "cuda:0") is generator
+    )
 
 
 VECTORS = draw_bits(torch.full((40, 12), 0.4), seeded_generator(1))
@@ -346,7 +395,7 @@ def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
     assert small.exact.log_z == pytest.approx(log_z(models("cpu")[0]), abs=1e-4)
     images = draw_bits(torch.full((40, 30), 0.4), seeded_generator(1))
     result = evaluate(random_rbm(30, 28, 3).to(device), images, images, 0.01, progress=False)
-    assert math.isfinite(result.rungs[-1].bracket.gap)
+    assert math.isfinite(result.runs[-1].bracket.gap)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,6 @@ import pytest
 import torch
 from enumeration import all_states
 
-from paperlib.models.sigmoid_belief_net import SigmoidBeliefNet
-from paperlib.models.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
-from paperlib.models.vae import VAE, train_vae
 from paperlib.numerics import log_mean_exp, seeded_generator
 from paperlib.variational import (
     Network,
@@ -21,6 +18,9 @@ from paperlib.variational import (
     wake_sleep,
     wake_step,
 )
+from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
+from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
+from paperlib.variational.vae import VAE, train_vae
 
 V, H = all_states(4), all_states(3)
 

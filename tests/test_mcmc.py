@@ -1,14 +1,11 @@
-"""Finite Markov chains, Metropolis-Hastings, Gibbs updates, diagnostics, belief propagation and the player of chains."""
+"""Finite Markov chains, Metropolis-Hastings, Gibbs updates, diagnostics and belief propagation."""
 
 import itertools
 import math
-import re
-import shutil
 
 import pytest
 import torch
 from enumeration import all_states, bernoulli_table, joint_log_table
-from playwright.sync_api import sync_playwright
 
 from paperlib.mcmc import (
     MarkovChain,
@@ -24,7 +21,6 @@ from paperlib.mcmc import (
     total_variation,
 )
 from paperlib.numerics import seeded_generator
-from paperlib.reproduction.chain_player import chain_player
 
 
 def normal(*shape, seed=0):
@@ -427,110 +423,3 @@ def test_belief_propagation_says_when_it_has_not_converged():
 def test_bad_pairwise_models_are_refused(couplings, biases, message):
     with pytest.raises(ValueError, match=message):
         loopy_belief_propagation(couplings, biases)
-
-
-# ---- the player
-
-
-LABELS = ["0", "1", "<2>", "3", "4"]
-
-
-def player():
-    chains = {"lazy": ring(5, stay=0.2), "turning & <fast>": ring(5, forward=0.9)}
-    return chain_player(chains, LABELS, torch.full((5,), 0.2, dtype=torch.float64), 12, "Two walks")
-
-
-def test_player_asks_no_other_host_and_its_text_is_the_same_each_time():
-    text = player()._repr_html_()
-    assert text == player()._repr_html_()
-    assert not re.search(r"https?:|url\(|@import|fetch|<(link|img)", text)
-    assert text.count("</script>") == 1
-    assert "<2>" not in text
-    assert repr(player()) == "Two walks (lazy, turning & <fast>; 12 steps)"
-
-
-def test_bad_players_are_refused():
-    with pytest.raises(ValueError, match="chains: expected at least one"):
-        chain_player({}, [], torch.zeros(0), 1, "")
-    with pytest.raises(ValueError, match=r"chains: expected shape \[2, 2\]"):
-        chain_player({"a": ring(3)}, ["0", "1"], torch.ones(2) / 2, 1, "")
-    with pytest.raises(ValueError, match=r"target: expected shape \[3\]"):
-        chain_player({"a": ring(3)}, ["0", "1", "2"], torch.ones(2) / 2, 1, "")
-
-
-@pytest.fixture
-def tab():
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not executable:
-        pytest.skip("needs Chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 400, "height": 900})
-        page.set_default_timeout(5_000)
-        page.problems = []
-        page.on("console", lambda m: m.type == "error" and page.problems.append(m.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.on("request", lambda r: r.url[:5] in ("data:", "about") or page.problems.append(r.url))
-        yield page
-        assert page.problems == []
-        browser.close()
-
-
-def drawn(tab):
-    """The caption, the probabilities that the bars stand for, and where the marker is."""
-    heights = tab.eval_on_selector_all(
-        ".bars rect", "all => all.map(r => r.getAttribute('height'))"
-    )
-    marker = tab.eval_on_selector(".now", "c => [c.getAttribute('cx'), c.getAttribute('cy')]")
-    probabilities = torch.tensor([float(height) / 180 for height in heights])
-    return tab.locator("p").inner_text(), probabilities, [float(value) for value in marker]
-
-
-def test_the_page_computes_the_same_distributions_as_the_library(tab):
-    shown = player()
-    tab.set_content(f'<!doctype html><html lang="en"><body>{shown._repr_html_()}</body></html>')
-    before = drawn(tab)
-    tab.locator("input").press("ArrowLeft")
-    tab.locator("input").press("ArrowRight")
-    after = drawn(tab)
-    # what Python drew is what the script draws, but for the rounding of places to a tenth
-    assert before[0] == after[0]
-    close(before[1], after[1], atol=1e-3)
-    assert all(abs(a - b) < 0.1 for a, b in zip(before[2], after[2], strict=True))
-    tab.locator(".chain").select_option("turning & <fast>")
-    tab.locator(".start").select_option("3")
-    tab.locator("input").press("Home")
-    assert (
-        drawn(tab)[0] == "turning & <fast>, started in 3, step 0: distance from the target 0.8000"
-    )
-    for _ in range(7):
-        tab.locator("input").press("ArrowRight")
-    chain = shown.chains["turning & <fast>"]
-    expected = chain.distributions(torch.eye(5, dtype=torch.float64)[3], 7)[7]
-    caption, probabilities, _ = drawn(tab)
-    close(probabilities, expected, atol=1e-6)
-    distance = total_variation(expected, shown.target).item()
-    assert caption.endswith(f"step 7: distance from the target {distance:.4f}")
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-
-
-def test_nothing_moves_before_play_which_runs_once_to_the_end(tab):
-    tab.clock.install()
-    tab.set_content(f"<!doctype html><html><body>{player()._repr_html_()}</body></html>")
-    tab.clock.run_for(5_000)
-    assert ", step 12:" in drawn(tab)[0]
-    button = tab.get_by_role("button")
-    button.press("Enter")
-    assert ", step 0:" in drawn(tab)[0]
-    tab.clock.run_for(1_100)
-    assert ", step 2:" in drawn(tab)[0]
-    assert button.inner_text() == "Pause"
-    tab.clock.run_for(60_000)
-    assert ", step 12:" in drawn(tab)[0]
-    assert button.inner_text() == "Play"
-
-
-def test_without_scripts_the_first_chain_stands_after_its_last_step(tab):
-    tab.set_content(player()._repr_html_().replace("<script>", '<script type="text/plain">'))
-    assert drawn(tab)[0].startswith("lazy, started in 0, step 12: distance from the target 0.0")
-    assert not tab.get_by_role("button").is_visible()

@@ -6,10 +6,11 @@ import pytest
 import torch
 from enumeration import all_states
 
+from paperlib.kernels import bernoulli
 from paperlib.learning import MixtureEM, choose_smoothing, train_mixture
 from paperlib.learning.mixture_em import _em_step
 from paperlib.models import BernoulliMixture
-from paperlib.numerics import bernoulli, seeded_generator
+from paperlib.numerics import seeded_generator
 
 
 def random_mixture(components, width, seed, scale=1.5):
@@ -153,6 +154,27 @@ def test_files(tmp_path):
     assert loaded.checksum() == BernoulliMixture.load(path, dtype=torch.float64).checksum()
     with pytest.raises(ValueError, match=r"path: expected a \.safetensors file"):
         MIXTURE.save(tmp_path / "mixture.npz")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("components", [1, 2, 10, 300])
+def test_a_file_gives_the_same_model_back_to_the_last_bit(tmp_path, components, dtype):
+    """Weights that are normalised already are not normalised again, which would move their last bits."""
+    path = tmp_path / "mixture.safetensors"
+    for seed in range(50):
+        mixture = random_mixture(components, 2, seed).to(dtype=dtype)
+        again = mixture.to(dtype=dtype)
+        assert again.checksum() == mixture.checksum()
+        assert abs(mixture.log_mixing_weights.double().logsumexp(0).item()) < 1e-5
+    mixture.save(path)
+    assert BernoulliMixture.load(path).checksum() == mixture.checksum()
+
+
+def test_weights_of_half_precision_are_normalised(tmp_path):
+    path = tmp_path / "mixture.safetensors"
+    MIXTURE.save(path, dtype=torch.float16)
+    loaded = BernoulliMixture.load(path, torch.float64)
+    assert loaded.log_mixing_weights.logsumexp(0).item() == pytest.approx(0, abs=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,26 @@
 """The wheel in a clean environment, far from the checkout: the command gives a verdict, and a downloaded chapter runs as it is."""
 
+import hashlib
 import json
 import os
 import shutil
 import site
 import subprocess
 import sys
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from enumeration import all_states, log_z, random_rbm
+
+from paperlib import storage
+from paperlib.experiments import model_store
+from paperlib.experiments.recipes import RECIPES, load_model
 
 ROOT = Path(__file__).parents[1]
 # What reads all that a wheel must bring along: published numbers, models and records. It takes seconds.
@@ -55,6 +65,136 @@ def clean_python(wheel, tmp_path_factory):
     return python
 
 
+# ---- contents
+
+
+def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
+    assert wheel.stat().st_size < 3_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    share = {name.partition("/share/paperlib/")[2] for name in names if "/share/paperlib/" in name}
+    stored = [path.name for path in (ROOT / "data" / "models").glob("digits-*")]
+    models = {*stored, "mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20"}
+    pictures = (ROOT / "figures" / "paper").iterdir()
+    assert share == {
+        "data/published.yaml",
+        "data/models/SHA256SUMS",
+        *(f"data/models/{Path(name).stem}.safetensors" for name in models),
+        *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
+    }
+    # Nothing of the package itself is forgotten, whatever its kind.
+    package = [path for path in (ROOT / "paperlib").rglob("*") if path.is_file()]
+    expected = {str(p.relative_to(ROOT)) for p in package if "__pycache__" not in p.parts}
+    assert {name for name in names if name.startswith("paperlib/")} == expected
+
+
+def test_every_stored_model_has_its_checksum():
+    folder = ROOT / "data" / "models"
+    found = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.glob("*.s*")}
+    # After training: cd data/models && sha256sum *.safetensors > SHA256SUMS
+    assert model_store.stored_checksums() == found
+
+
+# ---- models that did not come along
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder, and the address at which it is served."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """An installation without any model: their checksums only. Gives the cache."""
+    models = tmp_path / "share" / "data" / "models"
+    models.mkdir(parents=True)
+    shutil.copy(ROOT / "data" / "models" / "SHA256SUMS", models)
+    monkeypatch.setattr(storage, "companion_folder", lambda: tmp_path / "share")
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("PAPERLIB_MODELS", raising=False)
+    return tmp_path / "cache"
+
+
+STORED = ROOT / "data" / "models" / "mnist-mixture-10.safetensors"
+
+
+def test_model_is_downloaded_once_and_checked(installed, served, monkeypatch):
+    folder, address = served
+    shutil.copy(STORED, folder)
+    monkeypatch.setenv("PAPERLIB_MODELS", address)
+    first = load_model("mnist-mixture-10", torch.float32)
+    assert (installed / "models" / STORED.name).read_bytes() == STORED.read_bytes()
+    monkeypatch.delenv("PAPERLIB_MODELS")
+    assert load_model("mnist-mixture-10", torch.float32).checksum() == first.checksum()
+
+
+@pytest.mark.parametrize(
+    "contents", [None, b"", STORED.read_bytes()[:-1]], ids=["missing", "empty", "truncated"]
+)
+def test_missing_or_damaged_download_is_refused(installed, served, monkeypatch, contents):
+    folder, address = served
+    if contents is not None:
+        (folder / STORED.name).write_bytes(contents)
+    monkeypatch.setenv("PAPERLIB_MODELS", address)
+    with pytest.raises(
+        ValueError, match=f"or a download from {address}/{STORED.name}, which failed"
+    ):
+        load_model("mnist-mixture-10", torch.float32)
+    assert [path for path in installed.rglob("*") if path.is_file()] == []
+
+
+def test_without_an_address_it_says_where_to_put_the_file(installed, monkeypatch):
+    monkeypatch.setattr(model_store, "metadata", lambda name: Metadata())
+    with pytest.raises(ValueError, match="put the file mnist-mixture-10") as raised:
+        load_model("mnist-mixture-10", torch.float32)
+    place = installed / "models" / STORED.name
+    assert str(place) in str(raised.value)
+    assert "PAPERLIB_MODELS" in str(raised.value)
+    place.parent.mkdir(parents=True)
+    shutil.copy(STORED, place)
+    assert load_model("mnist-mixture-10", torch.float32).num_components == 10
+
+
+class Metadata:
+    """Of a package, with these addresses."""
+
+    def __init__(self, *addresses):
+        self.addresses = addresses
+
+    def get_all(self, key):
+        return list(self.addresses) or None
+
+
+def test_the_repository_of_the_metadata_is_the_address(monkeypatch):
+    monkeypatch.delenv("PAPERLIB_MODELS", raising=False)
+    declared = Metadata("Issues, https://example.org/i", "Repository, https://example.org/a/b")
+    monkeypatch.setattr(model_store, "metadata", lambda name: declared)
+    assert model_store._models_address() == "https://example.org/a/b/raw/HEAD/data/models"
+
+
+def test_model_that_was_never_stored_wants_training(installed, monkeypatch):
+    monkeypatch.setitem(RECIPES, "mnist-new", RECIPES["mnist-cd1-20"])
+    with pytest.raises(ValueError, match="`paperlib train mnist-new` makes it"):
+        load_model("mnist-new", torch.float32)
+
+
+# ---- the wheel at work
+
+
 def test_the_installed_library_is_the_wheel(clean_python, tmp_path):
     where = run(clean_python, "-c", "import paperlib; print(paperlib.__file__)", folder=tmp_path)
     assert Path(where.strip()).is_relative_to(clean_python.parents[1])
@@ -76,7 +216,7 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
     execute = (
         "import nbclient, nbformat\n"
         f"notebook = nbformat.read('{CHAPTER}.ipynb', 4)\n"
-        "nbclient.NotebookClient(notebook, kernel_name='python3', timeout=300).execute()\n"
+        "nbclient.NotebookClient(notebook, kernel_name='python3', timeout=None).execute()\n"
         f"nbformat.write(notebook, '{CHAPTER}.ipynb')"
     )
     # No kernel that someone registered by hand may take the place of this environment's own.
@@ -87,6 +227,16 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
     assert [path.name for path in (tmp_path / "figures" / "digits").iterdir()] == [
         "reproduction-report.json"
     ]
+
+
+def test_players_find_their_style_and_script(clean_python, tmp_path):
+    show = (
+        "from paperlib.publishing.widgets.page import Slider, card\n"
+        "print(card('frames', '', '', '', Slider('', 1), {}, milliseconds=1))"
+    )
+    shown = run(clean_python, "-c", show, folder=tmp_path)
+    assert ".paperlib-player {" in shown
+    assert "const startPlayers" in shown
 
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):

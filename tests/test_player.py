@@ -1,29 +1,80 @@
-"""The player of frames: its pictures, its text, and how it behaves in a browser."""
+"""The text of the three players; tests/browser/test_players.py sees how they behave in a browser."""
 
 import base64
 import io
+import json
 import re
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from players import KINDS, NASTY, SHAPE, ring, some_chains, some_frames, some_runs, some_traces
 
-from paperlib.reproduction.player import frame_player
+from paperlib.publishing.widgets import page
+from paperlib.publishing.widgets.chains import chain_player
+from paperlib.publishing.widgets.frames import frame_player
 
-SHAPE = (8, 8)
-
-
-def frames_of(count, images=5):
-    """Frames that all differ: in frame k pixel k of every image is black."""
-    return [torch.eye(64, dtype=torch.float64)[k].repeat(images, 1) for k in range(count)]
+EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
 
-def player(count=3, description="Five images"):
-    captions = [f"beta = {k / 10}" for k in range(count)]
-    return frame_player(frames_of(count), captions, description, SHAPE, columns=3)
+def data_of(shown):
+    (text,) = re.findall(
+        r'<script type="application/json">(.*?)</script>', shown._repr_html_(), re.DOTALL
+    )
+    return json.loads(text)
+
+
+# ---- what holds for all of them
+
+
+@EACH_KIND
+def test_same_contents_give_the_same_text_and_others_another_key(make):
+    assert make()._repr_html_() == make()._repr_html_()
+
+    def key(shown):
+        (in_page,) = set(re.findall(r'(?:data-player=|startPlayers\()"(\w+)"', shown._repr_html_()))
+        return in_page
+
+    assert len({key(make()), key(make(5)), key(make(description="Others"))}) == 3
+
+
+@EACH_KIND
+def test_nothing_is_asked_of_another_host(make):
+    elsewhere = r'https?:|url\(|@import|fetch|(src|href)="(?!data:)|<link'
+    assert not re.search(elsewhere, make()._repr_html_())
+
+
+@EACH_KIND
+def test_words_cannot_break_out_of_the_page(make):
+    text = make()._repr_html_()
+    assert text.count("</script>") == text.count("<script") == 2
+    assert "<b " not in text
+    assert "<2>" not in text
+    assert "<0.5>" not in text
+
+
+@EACH_KIND
+def test_text_without_a_browser(make):
+    ends = {
+        "frames": "(13 frames, from beta </script> = 0.0 to beta </script> = 1.2)",
+        "chains": "(lazy, turning & </script>; 12 steps)",
+        "traces": "(2 runs, 12 updates)",
+    }
+    assert repr(make()) in [f"{NASTY} {end}" for end in ends.values()]
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_script_is_valid():
+    # tests/browser runs it; this names the line that is wrong
+    script = page.Path(page.__file__).with_name("player.js")
+    done = subprocess.run(["node", "--check", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# ---- frames
 
 
 def grey_values(picture):
@@ -36,10 +87,8 @@ def test_pictures_are_the_images_in_a_grid():
     frame = torch.rand(5, 64, generator=torch.Generator().manual_seed(1))
     (picture,) = frame_player([frame], ["one"], "Noise", SHAPE, columns=3).pictures
     grey = grey_values(picture)
-    assert grey.shape == (
-        2 * 65 + 1,
-        3 * 65 + 1,
-    )  # 8 screen pixels for a pixel, a line around every image
+    # 8 screen pixels for a pixel, and a line around every image
+    assert grey.shape == (2 * 65 + 1, 3 * 65 + 1)
     expected = (255 * (1 - frame)).round().view(5, 8, 8)
     for index in range(5):
         top, left = index // 3 * 65 + 1, index % 3 * 65 + 1
@@ -50,136 +99,75 @@ def test_pictures_are_the_images_in_a_grid():
     assert grey[66:130, 131:195].unique().tolist() == [255]  # there is no sixth image
 
 
-def test_every_frame_is_in_the_page_once_in_order_and_nothing_is_asked_of_another_host():
-    shown = player(4)
-    text = shown._repr_html_()
-    (sources,) = re.findall(r"const sources = (\[.*?\]), captions", text)
-    decoded = [base64.b64decode(source) for source in re.findall(r'"([^"]+)"', sources)]
+def test_every_frame_is_in_the_page_in_order():
+    shown = some_frames(4)
+    data = data_of(shown)
+    decoded = [base64.b64decode(source) for source in data["sources"]]
     assert decoded == list(shown.pictures)
     assert len({bytes(picture) for picture in decoded}) == 4
-    assert not re.search(r'https?:|url\(|@import|fetch|(src|href)="(?!data:)', text)
-
-
-def test_same_frames_give_the_same_text_and_others_another_key():
-    assert player()._repr_html_() == player()._repr_html_()
-
-    def key(shown):
-        return re.search(r'data-frames="(\w+)"', shown._repr_html_()).group(1)
-
-    assert len({key(player()), key(player(4)), key(player(description="Others"))}) == 3
-
-
-def test_text_of_the_player_without_a_browser():
-    assert repr(player()) == "Five images (3 frames, from beta = 0.0 to beta = 0.2)"
-
-
-def test_captions_cannot_break_out_of_the_page():
-    nasty = '</script><b title="x">&'
-    text = frame_player(frames_of(1), [nasty], nasty, SHAPE)._repr_html_()
-    assert text.count("</script>") == 1
-    assert "<b " not in text
+    assert data["captions"] == shown.captions
 
 
 @pytest.mark.parametrize(
     ("frames", "captions", "message"),
     [
         ([], [], "captions: expected one for each of at least one frame"),
-        (frames_of(2), ["one"], "captions: .* got 1 for 2 frames"),
+        ([torch.zeros(2, 64)] * 2, ["one"], "captions: .* got 1 for 2 frames"),
         ([torch.zeros(2, 63)], ["one"], r"frames: expected shape \[2, 64\]"),
         ([torch.zeros(2, 64), torch.zeros(3, 64)], ["one", "two"], r"frames: expected shape"),
         ([torch.full((1, 64), 1.5)], ["one"], r"frames: expected values in \[0, 1\]"),
         ([torch.full((1, 64), float("nan"))], ["one"], r"frames: expected values in \[0, 1\]"),
     ],
 )
-def test_bad_input_is_refused(frames, captions, message):
+def test_bad_frames_are_refused(frames, captions, message):
     with pytest.raises(ValueError, match=message):
         frame_player(frames, captions, "Nothing", SHAPE)
 
 
-# ---- in a browser
+# ---- chains
 
 
-@pytest.fixture
-def tab():
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
-    if not executable:
-        pytest.skip("needs Chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 400, "height": 900})
-        page.set_default_timeout(5_000)
-        page.problems = []
-        page.on("console", lambda m: m.type == "error" and page.problems.append(m.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.on("request", lambda r: r.url[:5] in ("data:", "about") or page.problems.append(r.url))
-        yield page
-        assert page.problems == []
-        browser.close()
+def test_page_holds_the_chains():
+    shown = some_chains()
+    data = data_of(shown)
+    assert data["names"] == list(shown.chains)
+    for matrix, chain in zip(data["matrices"], shown.chains.values(), strict=True):
+        assert matrix == chain.transition.tolist()
+    assert data["target"] == shown.target.tolist()
 
 
-def open_page(tab, *players):
-    """The players in one page, each in a box of its own."""
-    body = "".join(f"<section>{shown._repr_html_()}</section>" for shown in players)
-    tab.set_content(f'<!doctype html><html lang="en"><body>{body}</body></html>')
-    return [tab.locator("section").nth(number) for number in range(len(players))]
+def test_bad_chains_are_refused():
+    with pytest.raises(ValueError, match="chains: expected at least one"):
+        chain_player({}, [], torch.zeros(0), 1, "")
+    with pytest.raises(ValueError, match=r"chains: expected shape \[2, 2\]"):
+        chain_player({"a": ring(3)}, ["0", "1"], torch.ones(2) / 2, 1, "")
+    with pytest.raises(ValueError, match=r"target: expected shape \[3\]"):
+        chain_player({"a": ring(3)}, ["0", "1", "2"], torch.ones(2) / 2, 1, "")
 
 
-def state(box):
-    return box.locator("p").inner_text(), box.locator("img").get_attribute("src")
+# ---- traces
 
 
-def source(shown, frame):
-    return "data:image/png;base64," + base64.b64encode(shown.pictures[frame]).decode()
+def test_page_holds_the_traces():
+    shown = some_traces()
+    for held, (label, (means, bounds)) in zip(
+        data_of(shown)["runs"], some_runs().items(), strict=True
+    ):
+        assert held["label"] == label
+        assert np.allclose(held["means"], means, rtol=0, atol=1e-4)
+        assert np.allclose(held["bounds"], bounds, rtol=0, atol=1e-4)
+    assert shown._repr_html_().count("<rect") == 4
 
 
-def test_keys_step_through_the_frames_of_one_player_only(tab):
-    first, second = player(3), player(4, "Others")
-    here, there, twin = open_page(tab, first, second, first)
-    assert state(here) == ("beta = 0.2", source(first, 2))
-    here.locator("input").focus()
-    tab.keyboard.press("ArrowLeft")
-    assert state(here) == ("beta = 0.1", source(first, 1))
-    tab.keyboard.press("Home")
-    assert state(here) == ("beta = 0.0", source(first, 0))
-    assert here.locator("img").get_attribute("alt") == "Five images: beta = 0.0"
-    assert state(there) == ("beta = 0.3", source(second, 3))
-    assert state(twin) == ("beta = 0.2", source(first, 2))
-
-
-def test_nothing_moves_before_play_which_runs_once_to_the_end(tab):
-    tab.clock.install()
-    shown = player(3)
-    (box,) = open_page(tab, shown)
-    tab.clock.run_for(5_000)
-    assert state(box) == ("beta = 0.2", source(shown, 2))
-    button, caption = box.get_by_role("button"), box.locator("p")
-    button.press("Enter")
-    assert button.inner_text() == "Pause"
-    assert caption.get_attribute("aria-live") == "off"
-    assert caption.inner_text() == "beta = 0.0"
-    tab.clock.run_for(450)
-    assert caption.inner_text() == "beta = 0.1"
-    button.press("Enter")
-    tab.clock.run_for(5_000)
-    assert caption.inner_text() == "beta = 0.1"
-    button.press("Enter")
-    tab.clock.run_for(5_000)
-    assert caption.inner_text() == "beta = 0.2"
-    assert button.inner_text() == "Play"
-    assert caption.get_attribute("aria-live") == "polite"
-
-
-def test_fits_a_narrow_page_and_is_named_for_screen_readers(tab):
-    wide = frame_player([torch.zeros(16, 64)] * 2, ["a", "b"], "Sixteen images", SHAPE, columns=16)
-    (box,) = open_page(tab, wide)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-    assert box.get_by_role("group", name="Sixteen images").count() == 1
-    assert box.get_by_role("slider", name="Frame of: Sixteen images").count() == 1
-    assert box.locator("img").get_attribute("alt") == "Sixteen images: b"
-
-
-def test_without_scripts_the_last_frame_stands_alone(tab):
-    shown = player(2)
-    tab.set_content(shown._repr_html_().replace("<script>", '<script type="text/plain">'))
-    assert tab.locator("img").get_attribute("src") == source(shown, 1)
-    assert not tab.get_by_role("button").is_visible()
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"runs": {}}, "runs: expected at least one"),
+        ({"runs": some_runs(0)}, "runs: expected at least one update"),
+        ({"limits": (0.0, -1.0)}, "limits: expected two increasing numbers"),
+        ({"exact": torch.zeros(3)}, "means of step <0.5>: expected shape"),
+    ],
+)
+def test_bad_traces_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        some_traces(**changes)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paperlib.reproduction.published import Criterion, Published, find, load_published
+from paperlib.experiments.published import Criterion, Published, find, load_published
 
 SLACK = 0.011
 PATH = Path(__file__).parents[1] / "data" / "published.yaml"

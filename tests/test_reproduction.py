@@ -1,12 +1,15 @@
 """Records, tables, the runner and the command: what is written, when, and what is said when something fails."""
 
+import itertools
 import json
 import math
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,19 +17,16 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import torch
+from safetensors import safe_open
 
-from paperlib.reproduction import (
-    DEVICE,
-    SETTINGS,
-    ReproductionError,
-    profiles,
-    records,
-    runner,
-    tables,
-)
-from paperlib.reproduction.profiles import get_profile
-from paperlib.reproduction.published import Criterion, Published, ReproducedBy
-from paperlib.reproduction.records import Column, Run, differences, read_record
+from paperlib import cli
+from paperlib.errors import InputError, ReproductionError
+from paperlib.experiments import DEVICE, SETTINGS, profiles, records
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.published import Criterion, Published, ReproducedBy
+from paperlib.experiments.recipes import RECIPES
+from paperlib.experiments.records import Column, Run, differences, read_record
+from paperlib.publishing import runner, tables
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "paperlib"]
@@ -105,7 +105,7 @@ def test_processor_bound_record_is_kept_by_other_processors(
 def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
     import matplotlib.pyplot as plt
 
-    from paperlib.reproduction.plots import use_style
+    from paperlib.publishing.plots import use_style
 
     use_style()
 
@@ -280,30 +280,25 @@ def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
     assert not (checkout / "_build").exists()
 
 
-def test_results_of_other_settings_do_not_replace_those_of_the_book(checkout, monkeypatch):
+def test_results_of_other_settings_lie_elsewhere_and_name_them(checkout, monkeypatch):
     monkeypatch.delenv("PAPERLIB_FIGURES", raising=False)
     chapter = checkout / "book" / "01-one.ipynb"
-    nbformat.write(notebook("import os", "print(os.environ.get('PAPERLIB_FIGURES'))"), chapter)
-    printed = []
-    for parameters in ({}, {"seed": 2}):
-        (done,) = runner.execute_chapters([chapter], "digits", parameters, report=lambda line: None)
-        printed.append(nbformat.read(done, as_version=4).cells[-1].outputs[0].text.strip())
-    assert printed == ["None", str(checkout / "_build" / "figures")]
-
-
-def test_record_names_the_settings_that_made_it(checkout, tmp_path, monkeypatch):
-    chapter = checkout / "book" / "01-one.ipynb"
-    monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))
     save = """
-from paperlib.reproduction.profiles import get_profile
-from paperlib.reproduction.records import Column, Run
+import os
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.records import Column, Run
 record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")}, [{"a": 1}])
-print(record["provenance"]["command"])"""
+print(os.environ.get("PAPERLIB_FIGURES"), record["provenance"]["command"], sep="\\n")"""
     nbformat.write(notebook(save), chapter)
-    for settings, expected in (({}, ""), ({"seed": 2}, " --set seed=2")):
-        (path,) = runner.execute_chapters([chapter], "digits", settings, report=lambda line: None)
-        printed = nbformat.read(path, as_version=4).cells[-1].outputs[0].text.strip()
-        assert printed == f"paperlib reproduce --profile digits --only 01-one{expected}"
+    command = "paperlib reproduce --profile digits --only 01-one"
+    elsewhere = str(checkout / "_build" / "figures")
+    for settings, expected in (
+        ({}, [str(checkout / "figures"), command]),
+        ({"seed": 2}, [elsewhere, f"{command} --set seed=2"]),
+    ):
+        (done,) = runner.execute_chapters([chapter], "digits", settings, report=lambda line: None)
+        printed = nbformat.read(done, as_version=4).cells[-1].outputs[0].text
+        assert printed.splitlines() == expected
     assert SETTINGS not in os.environ
 
 
@@ -329,6 +324,141 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
     assert get_profile("paper").device == "cpu"
 
 
+# ---- the order of chapters that read each other's records
+
+
+class Shelf:
+    """Chapters without content, `name: names of those that it reads`, and a runner that only notes what it starts."""
+
+    def __init__(self, folder, monkeypatch, books):
+        self.log, self.running, self.failing, self.meet = [], set(), set(), None
+        self._lock, self._runs = threading.Lock(), itertools.count()
+        (folder / "book").mkdir()
+        monkeypatch.setattr(runner.storage, "repository_root", lambda: folder)
+        monkeypatch.setattr(runner, "_start", lambda arguments, environment: arguments)
+        monkeypatch.setattr(runner, "_finish", self._run)
+        self.chapters = [folder / "book" / f"{name}.ipynb" for name in books]
+        for chapter, others in zip(self.chapters, books.values(), strict=True):
+            content = notebook()
+            content.metadata["paperlib"] = {"reads": others}
+            nbformat.write(content, chapter)
+
+    def _run(self, arguments):
+        chapter, profile, *_ = arguments
+        chapter = Path(chapter)
+        with self._lock:
+            assert not self.running & {other.stem for other in runner.reads(chapter)}
+            self.running.add(chapter.stem)
+            self.log.append(chapter.stem)
+        if self.meet is not None:
+            self.meet.wait(60)
+        if chapter.stem not in self.failing:
+            copy = nbformat.read(chapter, as_version=4)
+            copy.metadata["paperlib"]["inputs"] = runner._inputs(chapter, profile, {})
+            copy.metadata["run"] = next(self._runs)  # no two executed copies are alike
+            target = runner.executed_path(chapter, profile)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(copy, target)
+        with self._lock:
+            self.running.remove(chapter.stem)
+        return "it failed" if chapter.stem in self.failing else None
+
+    def execute(self, *names, **options):
+        """Names in the order in which they were started."""
+        self.log.clear()
+        chosen = [chapter for chapter in self.chapters if not names or chapter.stem in names]
+        runner.execute_chapters(chosen, "digits", report=lambda line: None, **options)
+        return list(self.log)
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    return partial(Shelf, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_chapter_starts_when_all_that_it_reads_is_done(shelf, jobs):
+    books = {"1": ["5"], "2": [], "3": ["2", "4"], "4": ["5"], "5": [], "6": []}
+    order = shelf(books).execute(jobs=jobs)
+    assert sorted(order) == sorted(books)
+    for name, others in books.items():
+        assert all(order.index(other) < order.index(name) for other in others)
+    if jobs == 1:
+        assert order == ["2", "5", "1", "4", "3", "6"]
+
+
+def test_chapters_that_do_not_read_each_other_run_at_the_same_time(shelf):
+    filled = shelf({"1": [], "2": [], "3": ["1"], "4": ["2"]})
+    filled.meet = threading.Barrier(2)  # nobody gets on alone
+    assert sorted(filled.execute(jobs=2)) == ["1", "2", "3", "4"]
+
+
+def test_what_is_read_need_not_be_selected(shelf):
+    assert shelf({"1": ["2"], "2": []}).execute("1", jobs=1) == ["1"]
+
+
+def test_resumed_run_leaves_out_what_is_done(shelf):
+    filled = shelf({"1": [], "2": ["1"], "3": [], "4": ["2"]})
+    filled.execute("1", "2", "4", jobs=1)
+    assert filled.execute(jobs=1, resume=True) == ["3"]
+    assert filled.execute(jobs=1, resume=True) == []
+    assert filled.execute(jobs=1) == ["1", "2", "3", "4"]
+
+
+def test_resumed_run_executes_what_reads_a_chapter_that_was_executed_since(shelf):
+    filled = shelf({"1": [], "2": ["1"], "3": [], "4": ["2"]})
+    filled.execute(jobs=1)
+    filled.execute("1", jobs=1)
+    assert filled.execute(jobs=1, resume=True) == ["2", "4"]
+    assert filled.execute(jobs=1, resume=True) == []
+
+
+def test_resumed_run_executes_what_reads_a_chapter_that_it_executes(shelf):
+    filled = shelf({"1": ["4"], "2": [], "3": ["1"], "4": []})
+    filled.execute(jobs=1)
+    changed = nbformat.read(filled.chapters[3], as_version=4)
+    changed.cells.append(nbformat.v4.new_markdown_cell("More."))
+    nbformat.write(changed, filled.chapters[3])
+    assert filled.execute(jobs=1, resume=True) == ["4", "1", "3"]
+
+
+def test_nothing_starts_after_a_failure(shelf):
+    filled = shelf({"1": [], "2": [], "3": ["1"]})
+    filled.failing = {"1"}
+    with pytest.raises(ReproductionError, match="it failed"):
+        filled.execute(jobs=1)
+    assert filled.log == ["1"]
+    # with two at a time, the other one is completed
+    filled.meet = threading.Barrier(2)
+    with pytest.raises(ReproductionError, match="it failed"):
+        filled.execute(jobs=2)
+    assert sorted(filled.log) == ["1", "2"]
+
+
+def test_circle_of_chapters_is_named_before_anything_runs(shelf):
+    filled = shelf({"1": ["3"], "2": ["1"], "3": ["2"]})
+    with pytest.raises(InputError, match=r"reads: expected no circle .*1 -> .* -> "):
+        filled.execute(jobs=1)
+    assert filled.log == []
+
+
+def test_chapter_that_is_read_but_not_there_is_named(shelf):
+    with pytest.raises(InputError, match=r"reads: expected names of chapters in .*, got '7'"):
+        shelf({"1": ["7"]}).execute(jobs=1)
+
+
+def test_refresh_keeps_what_a_chapter_reads(checkout):
+    chapter = checkout / "book" / "02-two.ipynb"
+    content = notebook("print(seed)")
+    content.metadata["paperlib"] = {"reads": ["01-one"]}
+    nbformat.write(content, chapter)
+    copy = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
+    assert set(copy.metadata["paperlib"]) == {"reads", "inputs"}
+    runner.refresh_stored_outputs([chapter])
+    stored = nbformat.read(chapter, as_version=4)
+    assert stored.metadata["paperlib"] == {"reads": ["01-one"]}
+
+
 def test_failing_cell_is_named_and_earlier_output_kept(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     target = runner.execute_chapter(chapter, "digits")
@@ -346,10 +476,18 @@ def test_failing_cell_is_named_and_earlier_output_kept(checkout):
     ]
 
 
-def run_command(*arguments, **options):
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, cwd=ROOT, **options
-    )
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command in this process: its exit code, and what it wrote."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer's own stays behind
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["paperlib", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -368,34 +506,38 @@ def run_command(*arguments, **options):
         (["book", "--profile", "x"], "profile: expected"),
     ],
 )
-def test_wrong_arguments_end_with_a_sentence_and_code_2(arguments, message):
-    done = run_command(*arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+def test_wrong_arguments_end_with_a_sentence_and_code_2(command, arguments, message):
+    code, out, err = command(*arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
 
 
-def test_help_lists_the_commands_and_every_command_has_help():
-    overview = run_command("--help")
-    for command in ("train", "models", "reproduce", "refresh", "book"):
-        assert command in overview.stdout
-        assert run_command(command, "--help").returncode == 0
-    assert "mnist-cd1-20" in run_command("models").stdout
+def test_command_as_a_process():
+    options = {"capture_output": True, "text": True, "cwd": ROOT}
+    wrong = subprocess.run([*COMMAND, "train", "mnist-x"], **options)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "model_id: expected one of" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
 
 
-def test_training_command_stores_a_model_with_its_recipe(tmp_path):
-    from safetensors import safe_open
+def test_help_lists_the_commands_and_every_command_has_help(command):
+    code, overview, _ = command("--help")
+    assert code == 0
+    for name in ("train", "models", "reproduce", "refresh", "book"):
+        assert name in overview
+        assert command(name, "--help")[0] == 0
+    assert "mnist-cd1-20" in command("models")[1]
 
+
+def test_training_command_stores_a_model_with_its_recipe(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    short = replace(RECIPES["digits-cd1-12"].training, epochs=10)
+    monkeypatch.setitem(RECIPES, "digits-cd1-12", replace(RECIPES["digits-cd1-12"], training=short))
     path = tmp_path / "model.safetensors"
-    done = run_command(
-        "train",
-        "digits-cd1-12",
-        "--output",
-        str(path),
-        env=os.environ | {"PAPERLIB_CACHE": str(tmp_path / "cache")},
-    )
-    assert done.returncode == 0, done.stderr
+    code, _, err = command("train", "digits-cd1-12", "--output", str(path))
+    assert code == 0, err
     with safe_open(path, "pt") as stored:
         metadata = stored.metadata()
         assert stored.get_tensor("weights").dtype == torch.float16
@@ -406,9 +548,11 @@ def test_training_command_stores_a_model_with_its_recipe(tmp_path):
 
 def test_interrupted_execution_leaves_no_half_written_file(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
-    nbformat.write(notebook("open('started', 'w').close()", "import time; time.sleep(60)"), chapter)
+    nbformat.write(
+        notebook("open('started', 'w').close()", "import time; time.sleep(3600)"), chapter
+    )
     script = (
-        "import sys; from pathlib import Path; from paperlib.reproduction import runner; "
+        "import sys; from pathlib import Path; from paperlib.publishing import runner; "
         "root = Path(sys.argv[1]); runner.storage.repository_root = lambda: root; "
         "runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
     )
@@ -419,10 +563,10 @@ def test_interrupted_execution_leaves_no_half_written_file(checkout):
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     started = checkout / "book" / "started"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 1_200  # only a defect takes so long
     while not started.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert started.exists()
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) != 0
+    assert process.wait(1_200) != 0
     assert list((checkout / "_build" / "executed" / "digits").iterdir()) == []

@@ -1,6 +1,8 @@
 """Sharded AIS: the same numbers in one run or many, nothing computed twice, nothing half-written, the right expectation."""
 
 import math
+import tarfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from enumeration import all_states, log_z, random_rbm
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
+from paperlib.experiments.recipes import load_model
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
@@ -21,7 +24,9 @@ def run(folder, path=None, chains=250, seed=1, betas=BETAS, device=None):
     )
 
 
-@pytest.mark.parametrize("path", [BaseRatePath(RBM), RBMPairPath(random_rbm(4, 2, 5), RBM)])
+@pytest.mark.parametrize(
+    "path", [BaseRatePath(RBM), RBMPairPath(random_rbm(4, 2, 5), RBM, burn_in=50)]
+)
 def test_mean_weight_is_the_partition_function(tmp_path, path):
     estimate = run(tmp_path, path, chains=20_000)
     truth = log_z(RBM) - (0 if isinstance(path, BaseRatePath) else log_z(random_rbm(4, 2, 5)))
@@ -49,7 +54,7 @@ def test_interrupted_and_extended_runs_give_the_same_numbers(tmp_path, monkeypat
     resumed = run(tmp_path / "parts")
     assert len(calls) == 4  # one finished, one interrupted, two after resuming
     assert torch.equal(resumed.log_weights, whole.log_weights)
-    assert torch.equal(resumed.final_visible, whole.final_visible)
+    assert torch.equal(resumed.final_states, whole.final_states)
     assert (resumed.warnings, resumed.lower_bound) == (whole.warnings, whole.lower_bound)
     assert torch.equal(run(tmp_path / "parts", chains=120).log_weights, whole.log_weights[:120])
     assert len(calls) == 4
@@ -73,6 +78,38 @@ def test_every_ingredient_makes_other_shards(tmp_path):
         run(tmp_path, betas=uniform_betas(11), chains=100),
     ]
     assert len(list(tmp_path.iterdir())) == len(results) == len({r.log_z for r in results})
+
+
+STORED = Path(__file__).parents[1] / "data" / "shards"
+
+
+# Runs of chapters 8 and 10 from a uniform start, which needs no data: the archive, and the seed of the run.
+@pytest.mark.parametrize(
+    ("archive", "kind", "model_id", "seed"),
+    [
+        ("chapter-08", BaseRatePath, "mnist-cd1-20", 3_014),
+        ("chapter-10", DBMPath, "mnist-dbm", 3_014),
+        ("chapter-10", DBNPath, "mnist-dbn-cd25", 3_214),
+    ],
+)
+def test_stored_shards_are_found(tmp_path, monkeypatch, archive, kind, model_id, seed):
+    """A name that moves throws hours of computing away: change `DRAWS` only when the draws have changed."""
+    with tarfile.open(STORED / f"{archive}.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    monkeypatch.setattr(shards, "_compute_here", lambda *given: pytest.fail("a shard is missing"))
+    path = kind(load_model(model_id, torch.float32))
+    found = run(tmp_path / "shards", path, chains=5_000, seed=seed, betas=uniform_betas(10_000))
+    assert len(found.log_weights) == 5_000
+
+
+def test_names_hang_on_the_version_of_the_draws_and_on_no_other(tmp_path, monkeypatch):
+    run(tmp_path, chains=100)
+    monkeypatch.setattr(shards, "__version__", "99")
+    run(tmp_path, chains=100)
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(shards, "DRAWS", "99")
+    run(tmp_path, chains=100)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_path_that_was_moved_is_the_same_path():

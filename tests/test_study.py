@@ -5,8 +5,7 @@ import math
 import pytest
 
 from paperlib.estimators import exact_log_z
-from paperlib.learning import ContrastiveDivergence
-from paperlib.reproduction.study import (
+from paperlib.experiments.study import (
     CASES,
     COLUMNS,
     OUTCOMES,
@@ -17,6 +16,7 @@ from paperlib.reproduction.study import (
     study,
     study_images,
 )
+from paperlib.learning import ContrastiveDivergence
 
 LITTLE = ContrastiveDivergence(4, epochs=2, batch_size=100)
 

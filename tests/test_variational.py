@@ -1,16 +1,12 @@
 """Variational inference: bounds, fixed points and learning against enumeration, autograd and quadrature."""
 
-import json
 import math
-import re
 
 import pytest
 import torch
 from enumeration import all_states
 
-from paperlib.models.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
 from paperlib.numerics import seeded_generator
-from paperlib.reproduction.trace_player import trace_player
 from paperlib.variational import (
     block_mean_field,
     evidence_lower_bound,
@@ -26,6 +22,7 @@ from paperlib.variational import (
     maximize_parameters,
     mean_field,
 )
+from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
 
 H = all_states(4)
 
@@ -337,34 +334,7 @@ def test_energy_is_equation_19_16_for_its_constants():
     assert (map_codes(model, X) - map_codes(LAPLACE, X)).abs().max() > 0.1
 
 
-# ---- the player of traces
-
-
-def player(**changes):
-    trace = block_mean_field(MODEL, V[:1], 0.5, max_updates=5, tolerance=0)
-    arguments = {
-        "runs": {"step <0.5>": (trace.iterates[:, 0], trace.bounds[:, 0])},
-        "exact": MODEL.log_joint_table(V[0]).softmax(0) @ H,
-        "goal": -3.0,
-        "limits": (-8.0, -2.0),
-        "description": 'Means & "bounds"',
-    }
-    return trace, trace_player(**(arguments | changes))
-
-
-def test_player_holds_the_trace_and_asks_for_nothing():
-    trace, made = player()
-    page = made._repr_html_()
-    assert page == player()[1]._repr_html_()
-    (runs,) = re.findall(r"const runs = (.*?), low = ", page)
-    assert "<" not in runs
-    (run,) = json.loads(runs)
-    assert run["label"] == "step <0.5>"
-    assert run["bounds"] == pytest.approx(trace.bounds[:, 0].tolist(), abs=1e-4)
-    assert run["means"][3] == pytest.approx(trace.iterates[3, 0].tolist(), abs=1e-4)
-    assert page.count("<rect") == 4
-    assert "http" not in page
-    assert "Means &amp; &quot;bounds&quot;" in page
+# ---- bad input
 
 
 @pytest.mark.parametrize(
@@ -403,9 +373,6 @@ def test_player_holds_the_trace_and_asks_for_nothing():
             lambda: learn_dictionary(torch.ones(9, 2).double(), 3, 1.0, 1.0, 1, 0),
             "v: expected at least 3 vectors",
         ),
-        (lambda: player(runs={}), "runs: expected at least one"),
-        (lambda: player(limits=(0.0, -1.0)), "limits: expected two increasing numbers"),
-        (lambda: player(exact=torch.zeros(3)), "means of step <0.5>: expected shape"),
     ],
 )
 def test_bad_input(call, message):

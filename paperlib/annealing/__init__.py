@@ -4,11 +4,11 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 (`visible_bias=None`) needs no data and is the classic way to a wrong answer.
 """
 
-from paperlib.annealing.base_rates import base_rate_path
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
-from paperlib.annealing.path import AnnealingPath, ReversiblePath
+from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
+from paperlib.annealing.starts import base_rate_path
 
 __all__ = [
     "AnnealingPath",
@@ -16,7 +16,6 @@ __all__ = [
     "DBMPath",
     "DBNPath",
     "RBMPairPath",
-    "ReversiblePath",
     "base_rate_path",
     "check_betas",
     "salakhutdinov_murray_betas",

@@ -12,7 +12,7 @@ the recognition distribution and weighed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -20,8 +20,9 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, start_bias
 from paperlib.annealing.walk import walk
+from paperlib.kernels import Beta, draw_bits_of_logits
 from paperlib.models import DBM, DBN
-from paperlib.numerics import Beta, bernoulli_log_prob, draw_bits_of_logits
+from paperlib.numerics import bernoulli_log_prob
 
 
 class DBMPath(BaseRatePath):
@@ -41,11 +42,21 @@ class DBMPath(BaseRatePath):
 
     Raises
     ------
-    ValueError
+    InputError
         If `visible_bias` or `hidden_bias_2` has another length or holds NaN or infinite values.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import DBM
+    >>> sizes = [(4, 3), (3, 2), 4, 3, 2]
+    >>> path = DBMPath(DBM(*(torch.zeros(size) for size in sizes)))
+    >>> state = path.sample_start(5, torch.Generator().manual_seed(0))
+    >>> path.units(state).shape  # v and h2 beside each other
+    torch.Size([5, 6])
     """
 
-    reverse_passes = 2
+    reverse_passes: ClassVar[int] = 2
 
     def __init__(
         self, dbm: DBM, visible_bias: object | None = None, hidden_bias_2: object | None = None
@@ -54,51 +65,62 @@ class DBMPath(BaseRatePath):
         hidden = start_bias("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
         super().__init__(dbm.joint_rbm, torch.cat([visible, hidden]))
         self._dbm = dbm
-        self._to_h2 = self._to_visible(slice(None), slice(dbm.num_visible, None))
+        self._to_h2 = self._sampler.to_visible(slice(None), slice(dbm.num_visible, None))
 
     @property
     def num_visible(self) -> int:
         """Number of visible units of the DBM, D."""
         return self._dbm.num_visible
 
+    def _arguments(self) -> tuple[Any, ...]:
+        bias, width = self._visible_bias_a, self.num_visible
+        return self._dbm, bias[:width], bias[width:]
+
     def to(self, device: torch.device | str) -> Self:
         """The same path on another device."""
-        bias, width = self._visible_bias_a, self.num_visible
-        return type(self)(self._dbm.to(device), bias[:width], bias[width:])
+        dbm, *biases = self._arguments()
+        return type(self)(dbm.to(device), *biases)
 
     def begin_reverse(
         self,
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[], object],
+        on_step: Callable[[int], object],
     ) -> tuple[VisibleState, Tensor]:
         """The heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
         v = v.to(self.device, torch.bool)
         bias = self._visible_bias_a
         h2 = draw_bits_of_logits(bias[width:].expand(len(v), -1), generator)
-        state = self.state_at(torch.cat([v, h2], 1))
+        state = self._state(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), bias[:width].double())
 
         def step(
-            state: VisibleState, log_weights: Tensor, beta_from: Beta, beta_to: Beta
+            state: VisibleState,
+            log_weights: Tensor,
+            beta_from: Beta,
+            beta_to: Beta,
+            generator: torch.Generator,
         ) -> VisibleState:
             state = self._clamped_transition(state, beta_from, generator)
             log_weights += self.log_ratio(state, beta_from, beta_to)
             return state
 
-        return walk(step, state, log_weights, schedule, generator, on_step), log_weights
+        state = walk(self, step, state, log_weights, schedule, generator, on_step)
+        return state, log_weights
 
     def _clamped_transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
         """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
         width = self.num_visible
-        h1 = draw_bits_of_logits(state.hidden_input, generator, beta)
-        bias = self._visible_bias(beta)[width:]
-        h2 = draw_bits_of_logits(self._to_h2(h1, beta, bias, state.memory), generator)
-        return self.state_at(torch.cat([state.v[:, :width], h2], 1), state)
+        first = state.first
+        h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)
+        bias = self._visible_bias(beta)[..., width:]
+        visible_input = self._to_h2(h1, beta, bias, state.memory)
+        h2 = draw_bits_of_logits(visible_input, generator, 1.0, first)
+        return self._state(torch.cat([state.v[:, :width], h2], 1), state)
 
 
 class DBNPath(BaseRatePath):
@@ -116,8 +138,17 @@ class DBNPath(BaseRatePath):
 
     Raises
     ------
-    ValueError
+    InputError
         If `visible_bias` has another length or holds NaN or infinite values.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import DBN, RBM
+    >>> layers = [RBM(torch.zeros(n, m), torch.zeros(n), torch.zeros(m)) for n, m in ((4, 3), (3, 2))]
+    >>> path = DBNPath(DBN(layers))
+    >>> path.num_visible, path.units(path.sample_start(5, torch.Generator())).shape
+    (4, torch.Size([5, 3]))
     """
 
     def __init__(self, dbn: DBN, visible_bias: object | None = None) -> None:
@@ -128,6 +159,9 @@ class DBNPath(BaseRatePath):
     def num_visible(self) -> int:
         """Number of visible units of the DBN, D."""
         return self._dbn.num_visible
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._dbn, self._visible_bias_a
 
     def to(self, device: torch.device | str) -> Self:
         """The same path on another device."""
@@ -142,12 +176,16 @@ class DBNPath(BaseRatePath):
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[], object],
+        on_step: Callable[[int], object],
     ) -> tuple[VisibleState, Tensor]:
-        """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains]."""
+        """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
+
+        The top RBM's part of ln p* is that of the path, whose weights may be rounded: the mean weight is then a probability.
+        """
         v = v.to(self.device, self.dtype)
         hidden = self._dbn.recognize(v, generator)
-        log_weights = self._dbn.log_joint_unnormalized(v, hidden).double()
+        state = self._state([v, *hidden][-1].bool())
+        log_weights = self._dbn.log_directed(v, hidden).double() + self.log_f(state, 1.0)
         log_weights -= self._dbn.log_recognition(v, hidden).double()
-        state = self.state_at([v, *hidden][-1])
+        assert self.log_z_start is not None  # every base-rate start has one
         return state, log_weights - self.log_z_start

@@ -1,97 +1,246 @@
-"""The protocol between annealing paths and estimators.
+"""What an annealing path is: three verbs, and everything else that an estimator may ask, with a default.
 
-A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a Markov transition that
-leaves each invariant. It knows nothing of weights. An estimator walks a path, forward (AIS) or backward (RAISE), and
-knows nothing of models.
+A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a Markov transition that leaves each
+invariant. It knows nothing of weights. An estimator walks a path, forward (AIS) or backward (RAISE), and knows nothing of models.
+
+A new path defines `sample_start`, `log_f` and `transition`, and AIS, importance sampling and whatever else walks forward works with
+it. It adds more for more:
+
+===========================  =============================================================================================
+`log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
+`reversible`, `state_at`     RAISE, which walks back from a test vector
+`log_ratio`                  speed, and sums of small steps without cancellation
+`log_z_lower_bound`          a warning where an estimate is provably too low
+`checksum`, `to`             runs in shards
+===========================  =============================================================================================
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import ClassVar, Generic, Self, TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from paperlib.models import RBM
-from paperlib.numerics import Beta
+from paperlib.errors import InputError
+from paperlib.kernels import Beta, chains_per_block, walks_in_threads
+from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
 
 
-class AnnealingPath(Protocol[State]):
-    """What an estimator needs. A state is a dataclass that holds a batch of chains, and whatever the path wants to compute only once.
+class AnnealingPath(ABC, Generic[State]):
+    """From a distribution that can be sampled to another, one beta at a time.
 
-    On a GPU `log_ratio`, `transition` and `reverse_transition` get their betas as tensors without dimensions, and must not look into
-    them, nor into any other tensor: they are recorded once and replayed (`paperlib.annealing.walk`).
+    A state holds a batch of chains: a tensor whose first dimension is the chains, or a dataclass of such tensors. It is a value: a
+    path makes new ones and changes none, and whoever wants other units asks for another state.
+
+    `beta` is a number, or a tensor [chains] with one number for each chain.
 
     Attributes
     ----------
-    log_z_start : float
-        ln Z of the start f_0, in nats; 0 for a path whose estimate is a ratio of two partition functions.
-    target : RBM or None
-        The model whose ln Z the path's estimate is, so that an estimator may check the estimate against bounds on it;
-        None for a ratio.
+    log_z_start : float or None
+        ln Z of the start f_0, in nats. None: unknown, or not of interest. AIS then estimates ln(Z_1 / Z_0), and RAISE refuses.
     uniform_start : bool
-        Whether the start knows nothing of the data.
-    device : torch.device
-        Where states live.
-    """
-
-    log_z_start: float
-    target: RBM | None
-    uniform_start: bool
-    device: torch.device
-
-    def sample_start(self, num_chains: int, generator: torch.Generator) -> State:
-        """Independent draws from f_0."""
-        ...
-
-    def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
-        """ln f_{beta_to}(x) - ln f_{beta_from}(x) for each chain, float64 [chains]."""
-        ...
-
-    def log_rounding(self, state: State, beta: float) -> Tensor:
-        """ln of f_beta itself over what fast products have rounded it to, for beta 0 or 1; float64 [chains], mostly zero."""
-        ...
-
-    def transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
-        """One step of a Markov chain that leaves p_beta invariant."""
-        ...
-
-    def reverse_transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
-        """One step of the reversal of `transition`: T~(x' | x) = T(x | x') p(x') / p(x)."""
-        ...
-
-    def visible(self, state: State) -> Tensor:
-        """The visible units of a state, [chains, D]."""
-        ...
-
-
-class ReversiblePath(AnnealingPath[State], Protocol[State]):
-    """What RAISE needs beyond that: to get from a test vector to a state at the end of the path.
-
-    Attributes
-    ----------
-    num_visible : int
-        Number of units of a test vector.
+        Whether the start knows nothing of the data, which AIS warns of.
+    reversible : bool
+        Whether `transition` satisfies detailed balance, so that it is its own reversal. A path has to say so.
+    replayable : bool
+        Whether a GPU may record a step and replay it. `log_ratio`, `transition` and `reverse_transition` then get their betas as
+        tensors without dimensions, and must not look into them, nor into any other tensor.
     reverse_passes : int
         How often a reverse chain walks the whole path: once, or twice if it has to heat up first.
+    device : torch.device
+        Where states live.
+    dtype : torch.dtype
+        Type of `units`.
+    num_visible : int
+        Number of units of a test vector; 0 for a path that no test vector belongs to.
+
+    Examples
+    --------
+    A path from a fair coin to one that falls on heads three times as often as on tails:
+
+    >>> import torch
+    >>> class Coin(AnnealingPath[torch.Tensor]):
+    ...     log_z_start = torch.tensor(2.0).log().item()
+    ...     def sample_start(self, num_chains, generator):
+    ...         return torch.rand(num_chains, generator=generator) < 0.5
+    ...     def log_f(self, state, beta):
+    ...         return beta * torch.tensor(3.0).double().log() * state
+    ...     def transition(self, state, beta, generator):
+    ...         heads = 3**beta / (1 + 3**beta)
+    ...         return torch.rand(len(state), generator=generator) < heads
+    >>> from paperlib.estimators import ais
+    >>> estimate = ais(Coin(), [0, 0.5, 1], 20_000, torch.Generator().manual_seed(0))
+    >>> abs(estimate.log_z - torch.tensor(4.0).log().item()) < 0.02
+    True
     """
 
-    num_visible: int
-    reverse_passes: int
+    log_z_start: float | None = None
+    uniform_start: bool = False
+    reversible: ClassVar[bool] = False
+    replayable: ClassVar[bool] = False
+    reverse_passes: ClassVar[int] = 1
+
+    @abstractmethod
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> State:
+        """Independent draws from f_0."""
+
+    @abstractmethod
+    def log_f(self, state: State, beta: Beta) -> Tensor:
+        """ln f_beta(x) of each chain, in nats; float64 [chains]."""
+
+    @abstractmethod
+    def transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
+        """One step of a Markov chain that leaves p_beta invariant."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return torch.device("cpu")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of `units`."""
+        return torch.float64
+
+    @property
+    def num_visible(self) -> int:
+        """Number of units of a test vector; 0 for a path that no test vector belongs to."""
+        return 0
+
+    @property
+    def chains_per_block(self) -> int:
+        """How many chains walk together; draws depend on it."""
+        return chains_per_block(self.num_visible, self.device)
+
+    @property
+    def walks_in_threads(self) -> bool:
+        """Whether blocks gain by walking side by side in threads."""
+        return walks_in_threads(self.num_visible, self.device)
+
+    def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
+        """ln f_{beta_to}(x) - ln f_{beta_from}(x) of each chain, in nats; float64 [chains]."""
+        return self.log_f(state, beta_to) - self.log_f(state, beta_from)
+
+    def reverse_transition(self, state: State, beta: Beta, generator: torch.Generator) -> State:
+        """One step of the reversal of `transition`: T~(x' | x) = T(x | x') p(x') / p(x).
+
+        Raises
+        ------
+        InputError
+            If the path does not say that it is reversible, nor how to step back.
+        """
+        if not self.reversible:
+            raise InputError(
+                f"path: expected one that can be walked back, got {type(self).__name__}, which neither says that it is reversible "
+                "nor defines reverse_transition"
+            )
+        return self.transition(state, beta, generator)
+
+    def end_correction(self, state: State, end: int) -> Tensor | float:
+        """ln of the distribution that is meant at an end, 0 or 1, over the f_beta that is walked there; [chains], mostly zero.
+
+        Fast products round a model's weights. AIS counts this in at both ends, and stays unbiased for the model itself.
+        """
+        return 0.0
+
+    def select(self, state: State, index: Tensor) -> State:
+        """The state of the chains with these indices, in their order; one may occur more than once, or not at all."""
+        if isinstance(state, Tensor):
+            return cast(State, state[index])
+        if is_dataclass(state) and not isinstance(state, type):
+            values = {field.name: getattr(state, field.name) for field in fields(state)}
+            chosen = {name: v[index] for name, v in values.items() if isinstance(v, Tensor)}
+            return cast(State, replace(state, **chosen))
+        raise InputError(
+            f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; the path has to define select"
+        )
+
+    def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
+        """The state in at most so many parts that walk with copies of one generator as they would have walked together.
+
+        Of each part the indices of its chains, and its state. Empty, the default: chains of this path draw one after the other.
+        """
+        return []
+
+    def join(self, parts: Sequence[tuple[Tensor, State]]) -> State:
+        """The state that `divide` has divided, from its parts, wherever these have walked."""
+        raise InputError(
+            f"path: expected one whose states can be divided, got {type(self).__name__} without join"
+        )
+
+    def units(self, state: State) -> Tensor:
+        """The units that the path moves, [chains, n], in the type `dtype`: what an estimate keeps of a chain's end."""
+        if isinstance(state, Tensor):
+            return state.to(self.dtype).reshape(len(state), -1)
+        raise InputError(
+            f"state: expected a tensor, got {type(state).__name__}; the path has to define units"
+        )
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """A proven lower bound on ln Z of the target, in nats, or None if there is none. `units` [N, n] are near its modes."""
+        return None
+
+    def state_at(self, v: ArrayLike) -> State:
+        """The state of chains whose visible units are `v` [chains, D]; what RAISE starts from.
+
+        Raises
+        ------
+        InputError
+            If the path does not define it.
+        """
+        raise InputError(
+            f"path: expected one that can start at a test vector, got {type(self).__name__} without state_at"
+        )
 
     def begin_reverse(
         self,
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[], object],
+        on_step: Callable[[int], object],
     ) -> tuple[State, Tensor]:
         """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 
-        Unobserved units are drawn from a proposal. The weight is such that, multiplied by the ratios f_k(x_k) / f_{k+1}(x_k) of
-        the reverse chain that follows, its expectation is p_ann(v).
+        The weight is such that, multiplied by the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that follows, its
+        expectation is p_ann(v). By default nothing is unobserved, and it is f_1(v) / Z_0. A path with units that are not observed
+        draws them here from a proposal.
         """
-        ...
+        if self.log_z_start is None:
+            raise InputError(
+                "path: expected one whose start has a known partition function, such as BaseRatePath, got "
+                f"{type(self).__name__}"
+            )
+        state = self.state_at(v)
+        return state, self.log_f(state, 1.0) - self.log_z_start
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on; it names the shards of a run.
+
+        Raises
+        ------
+        InputError
+            If the path cannot be identified.
+        """
+        raise InputError(
+            f"path: expected one that can be identified by a checksum, got {type(self).__name__} without one"
+        )
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device.
+
+        Raises
+        ------
+        InputError
+            If the path knows no other device than its own.
+        """
+        if torch.device(device) != self.device:
+            raise InputError(
+                f"device: expected {self.device}, the only one of {type(self).__name__}, got {device}"
+            )
+        return self

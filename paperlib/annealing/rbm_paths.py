@@ -10,35 +10,40 @@ given them. With the hidden units summed out that is reversible, hence its own r
 
 Two slips of the paper are avoided here. It prints p*_k with e^{+E}; the product form, used above, is right. And since
 f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a factor 2^{M_A}: the mean weight estimates
-2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.log_z_start` corrects.
+2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.end_correction` puts right.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.binary_products import BinaryProduct, Memory
-from paperlib.models import RBM
-from paperlib.models.files import tensors_checksum
-from paperlib.numerics import (
+from paperlib.annealing.path import AnnealingPath
+from paperlib.errors import InputError
+from paperlib.kernels import (
     Beta,
+    BipartiteSampler,
+    Memory,
     bernoulli,
-    draw_bits_of_logits,
-    draw_keys,
-    softplus,
-    softplus_increment,
+    draw_bits,
     sum_where,
 )
+from paperlib.models import RBM
+from paperlib.models.bounds import log_z_lower_bound
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import softplus
 from paperlib.validation import (
-    as_float_tensor,
+    ArrayLike,
+    as_binary,
+    as_states,
+    as_tensor,
     parameter,
     require_binary,
     require_count,
@@ -47,10 +52,15 @@ from paperlib.validation import (
 
 StartSampler = Callable[[int, torch.Generator], Tensor]
 
+# With fewer the products of a part cost more than a second thread gains.
+_FEWEST_CHAINS = 50
 
-@dataclass
+
+@dataclass(slots=True)
 class VisibleState:
     """Visible units of a batch of chains, with the products that a weight and the next transition share.
+
+    A state belongs to the path that made it. Its tensors are not to be edited: `state_at` makes a state with other units.
 
     Attributes
     ----------
@@ -61,41 +71,54 @@ class VisibleState:
     bias_difference : Tensor, shape [chains]
         float64, (b_B - b_A)' v.
     memory : dict
-        Of the chains' last products, see `paperlib.binary_products`; it changes no result.
+        Of the chains' last products, see `paperlib.kernels.products`; it changes no result.
+    first : int
+        In a part of a block of chains, where its first chain stood in the block.
     """
 
     v: Tensor
     hidden_input: Tensor
     bias_difference: Tensor
-    memory: Memory
+    memory: Memory = field(default_factory=dict, repr=False, compare=False)
+    first: int = 0
 
 
-class _RBMInterpolation:
-    """The common part: A may have any number of hidden units, none included."""
+class RBMInterpolation(AnnealingPath[VisibleState]):
+    """The common part: A may have any number of hidden units, none included.
 
-    log_z_start: float
-    target: RBM | None
-    uniform_start: bool
-    reverse_passes = 1
+    Parameters
+    ----------
+    weights_a, visible_bias_a, hidden_bias_a : Tensor, shapes [D, M_A], [D], [M_A]
+        Parameters of A.
+    rbm_b : RBM
+        B.
+    """
+
+    reversible: ClassVar[bool] = True
+    replayable: ClassVar[bool] = True
 
     def __init__(
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
-        self._num_hidden_a = weights_a.shape[1]
+        split = weights_a.shape[1]
+        self._num_hidden_a = split
         self._visible_bias_a = visible_bias_a
         self._visible_bias_b = rbm_b.visible_bias
         self._bias_difference = rbm_b.visible_bias - visible_bias_a
         self._weights = torch.cat([weights_a, rbm_b.weights], dim=1)
-        self._hidden_offset = torch.cat([hidden_bias_a, rbm_b.hidden_bias])
-        self._largest = self._weights.abs().max()
-        split = self._num_hidden_a
-        self._to_hidden = BinaryProduct(self._weights, self._largest)
-        self._to_visible_a = self._to_visible(slice(None, split), slice(None))
-        self._to_visible_b = self._to_visible(slice(split, None), slice(None))
+        self._hidden_bias = torch.cat([hidden_bias_a, rbm_b.hidden_bias])
+        self._widths = tuple(self._weights.shape)
+        self._hidden_b = slice(split, None)
+        groups = [self._hidden_b, slice(None, split)] if split else [self._hidden_b]
+        self._sampler = BipartiteSampler(self._weights, self._hidden_bias, groups)
 
-    def _to_visible(self, hidden: slice, visible: slice) -> BinaryProduct:
-        """Products with the weights from some hidden to some visible units."""
-        return BinaryProduct(self._weights[visible, hidden].T.contiguous(), self._largest)
+    @abstractmethod
+    def _arguments(self) -> tuple[Any, ...]:
+        """Those of the constructor."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is prepared for this processor is prepared anew where the path arrives, for the one that it finds there.
+        return type(self), self._arguments()
 
     @property
     def device(self) -> torch.device:
@@ -109,7 +132,7 @@ class _RBMInterpolation:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Floating-point type of the states."""
+        """Floating-point type of the models."""
         return self._weights.dtype
 
     def checksum(self) -> str:
@@ -117,108 +140,142 @@ class _RBMInterpolation:
         return tensors_checksum(
             [
                 self._weights,
-                self._hidden_offset,
+                self._hidden_bias,
                 self._visible_bias_a,
                 self._visible_bias_b,
                 torch.tensor(self._num_hidden_a),
             ]
         )
 
-    def state_at(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
-        """The state of chains whose visible units are `v` [chains, D], of any type; their `last` state saves work."""
-        v = v.to(self.device, torch.bool)
-        memory = {} if last is None else last.memory
-        hidden_input = self._to_hidden(v, 1.0, self._hidden_offset, memory)
-        return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory)
+    def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
+        """The state of chains whose visible units are given.
+
+        Parameters
+        ----------
+        v : array or Tensor, shape [chains, D]
+            Binary, of any type; it is copied.
+        last : VisibleState, optional
+            The same chains' last state, which saves work where few units have changed, and changes no result.
+
+        Raises
+        ------
+        InputError
+            If `v` has another shape, is empty, or is not binary.
+        """
+        if last is not None and not isinstance(last, VisibleState):
+            raise InputError(
+                f"last: expected a VisibleState of this path, got {type(last).__name__}"
+            )
+        units = as_binary("v", v, self._weights.shape[0])
+        return self._state(units.to(self.device, torch.bool, copy=True), last)
+
+    def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
+        """The same for bool units that nobody else holds."""
+        memory: Memory = {} if last is None else last.memory
+        first = 0 if last is None else last.first
+        hidden_input = self._sampler.hidden_input(v, memory)
+        return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory, first)
+
+    def select(self, state: VisibleState, index: Tensor) -> VisibleState:
+        """The state of the chains with these indices; what was remembered of their last products belongs to the others, too."""
+        return replace(super().select(state, index), memory={}, first=0)
+
+    def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
+        """Parts of at least 50 chains, where draws depend on a chain's place alone.
+
+        Numbers come four at a time, for chains a quarter of the block apart: a part has as many chains of each quarter.
+        """
+        chains = len(state.v)
+        parts = min(parts, chains // _FEWEST_CHAINS)
+        if not self._sampler.dividable or parts < 2 or chains % 4:
+            return []
+        quarters = torch.arange(chains).view(4, -1)
+        divided = []
+        for places in torch.arange(chains // 4).tensor_split(parts):
+            index, first = quarters[:, places].flatten(), int(places[0])
+            divided.append((index, replace(self.select(state, index), first=first)))
+        return divided
+
+    def join(self, parts: Sequence[tuple[Tensor, VisibleState]]) -> VisibleState:
+        """The whole block's state."""
+        v = torch.cat([part.v for _, part in parts])
+        whole = torch.empty_like(v)
+        whole[torch.cat([index for index, _ in parts])] = v
+        return self._state(whole)
+
+    def units(self, state: VisibleState) -> Tensor:
+        """The visible units of a state in the models' type, [chains, D]."""
+        return state.v.to(self.dtype)
+
+    def _require_own(self, state: VisibleState) -> None:
+        """Raise an InputError unless the state is one of a path with as many units as this one."""
+        if not isinstance(state, VisibleState):
+            raise InputError(
+                f"state: expected a VisibleState of this path, got {type(state).__name__}"
+            )
+        (visible, hidden), chains = self._widths, state.bias_difference.shape[0]
+        if state.v.shape != (chains, visible) or state.hidden_input.shape != (chains, hidden):
+            raise InputError(
+                f"state: expected {visible} units with {hidden} inputs for each of {chains} chains, got shapes "
+                f"{list(state.v.shape)} and {list(state.hidden_input.shape)}"
+            )
+
+    def _betas(self, beta: Beta, state: VisibleState) -> tuple[Beta, ...]:
+        """The inverse temperatures of the hidden units of B and, if there are any, of A."""
+        if isinstance(beta, Tensor):
+            if beta.ndim and beta.shape != state.bias_difference.shape:
+                raise InputError(
+                    f"beta: expected a number, or one for each of {len(state.v)} chains, got shape {list(beta.shape)}"
+                )
+        elif not isinstance(beta, (int, float)):
+            raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
+        return (beta, 1 - beta) if self._num_hidden_a else (beta,)
+
+    def _visible_bias(self, beta: Beta) -> Tensor:
+        """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own beta."""
+        if isinstance(beta, Tensor):
+            beta = beta.to(self.dtype)
+            beta = beta[:, None] if beta.ndim else beta
+        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
+
+    def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
+        """ln f_beta(v) of each chain, in nats; float64 [chains]."""
+        self._require_own(state)
+        biases = sum_where(state.v, self._visible_bias_a) * (1 - beta)
+        biases += sum_where(state.v, self._visible_bias_b) * beta
+        return biases + self._sampler.log_sums(state.hidden_input, self._betas(beta, state))
 
     def log_ratio(self, state: VisibleState, beta_from: Beta, beta_to: Beta) -> Tensor:
-        """ln f_{beta_to}(v) - ln f_{beta_from}(v) for each chain, float64 [chains]."""
-        split = self._num_hidden_a
-        ratio = softplus_increment(state.hidden_input[:, split:], beta_from, beta_to)
-        if split:
-            ratio += softplus_increment(state.hidden_input[:, :split], 1 - beta_from, 1 - beta_to)
-        if isinstance(beta_to, Tensor):
-            return ratio.addcmul_(state.bias_difference, beta_to - beta_from)
-        return ratio.add_(state.bias_difference, alpha=beta_to - beta_from)
-
-    def log_rounding(self, state: VisibleState, beta: float) -> Tensor:
-        """ln f_beta(v) of the models themselves minus that of the rounded ones, float64 [chains]; for beta 0 or 1.
-
-        Zero where nothing is rounded; see `paperlib.binary_products`.
-        """
-        split = self._num_hidden_a
-        hidden = slice(None, split) if beta == 0 else slice(split, None)
-        if not self._to_hidden.rounded:
-            return torch.zeros(len(state.v), dtype=torch.float64, device=self.device)
-        exact_input = torch.addmm(
-            self._hidden_offset[hidden], state.v.to(self.dtype), self._weights[:, hidden]
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain, without cancellation; float64 [chains]."""
+        self._require_own(state)
+        ratio = self._sampler.increment(
+            state.hidden_input, self._betas(beta_from, state), self._betas(beta_to, state)
         )
-        difference = softplus(exact_input) - softplus(state.hidden_input[:, hidden])
-        return difference.sum(-1, dtype=torch.float64)
-
-    def begin_reverse(
-        self,
-        v: Tensor,
-        schedule: Sequence[float],
-        generator: torch.Generator,
-        on_step: Callable[[], object],
-    ) -> tuple[VisibleState, Tensor]:
-        """The state at `v` [chains, D] and ln f_1(v) - ln Z_0, float64 [chains]; nothing is unobserved, nothing drawn."""
-        state = self.state_at(v)
-        return state, self._log_target(state) - self.log_z_start
-
-    def _log_target(self, state: VisibleState) -> Tensor:
-        """ln f_1(v) of each chain, float64; the hidden units of A contribute ln 2 each."""
-        biases = sum_where(state.v, self._visible_bias_b)
-        hidden = softplus(state.hidden_input[:, self._num_hidden_a :]).sum(-1, dtype=torch.float64)
-        return biases + hidden + self._num_hidden_a * math.log(2)
+        difference = beta_to - beta_from
+        if isinstance(difference, Tensor):
+            return ratio.addcmul_(state.bias_difference, difference)
+        return ratio.add_(state.bias_difference, alpha=difference)
 
     def transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
         """One block Gibbs step at `beta`: all hidden units given v (eq. 15, 16), then v given them (eq. 17)."""
-        split = self._num_hidden_a
-        if self._to_hidden.columns is not None and not split:
-            return self.state_at(self._draw_visible(state, beta, generator), state)
-        bias = self._visible_bias(beta)
-        hidden_b = draw_bits_of_logits(state.hidden_input[:, split:], generator, beta)
-        visible_input = self._to_visible_b(hidden_b, beta, bias, state.memory)
-        if split:
-            hidden_a = draw_bits_of_logits(state.hidden_input[:, :split], generator, 1 - beta)
-            no_bias = torch.zeros_like(bias)
-            visible_input += self._to_visible_a(hidden_a, 1 - beta, no_bias, state.memory)
-        return self.state_at(draw_bits_of_logits(visible_input, generator), state)
-
-    def _draw_visible(self, state: VisibleState, beta: float, generator: torch.Generator) -> Tensor:
-        """The same draws, bit for bit, in one function: the interpreter would take a third of the time where hidden units are few."""
-        from paperlib import fused
-
-        v = np.empty(state.v.shape, bool)
-        fused.draw_visible(
-            state.hidden_input.numpy(),
-            np.float32(beta),
-            draw_keys(generator, 2),
-            self._to_hidden.columns,
-            np.float32(beta * self._to_hidden.scale),
-            self._visible_bias(beta).numpy(),
-            v,
+        self._require_own(state)
+        v = self._sampler.draw_visible(
+            state.hidden_input,
+            self._betas(beta, state),
+            self._visible_bias(beta),
+            generator,
+            state.memory,
+            state.first,
         )
-        return torch.from_numpy(v)
+        return self._state(v, state)
 
-    def _visible_bias(self, beta: Beta) -> Tensor:
-        if isinstance(beta, Tensor):
-            beta = beta.to(self.dtype)
-        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
-
-    def reverse_transition(
-        self, state: VisibleState, beta: Beta, generator: torch.Generator
-    ) -> VisibleState:
-        """The reversal of `transition`, which is reversible."""
-        return self.transition(state, beta, generator)
-
-    def visible(self, state: VisibleState) -> Tensor:
-        """The visible units of a state in the model's type, [chains, D]."""
-        return state.v.to(self.dtype)
+    def _rounding(self, state: VisibleState, end: int) -> Tensor:
+        """ln f of the models themselves less that of the rounded ones, at an end; float64 [chains]."""
+        self._require_own(state)
+        hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
+        return self._sampler.rounding(state.v, state.hidden_input, hidden)
 
 
 def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
@@ -239,7 +296,7 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If those given have another length or hold NaN or infinite values.
     """
     return (
@@ -247,7 +304,7 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
     )
 
 
-class BaseRatePath(_RBMInterpolation):
+class BaseRatePath(RBMInterpolation):
     """From independent pixels to an RBM (Salakhutdinov & Murray 2008, section 3.3).
 
     An AIS estimate along this path is one of ln Z of the RBM.
@@ -262,34 +319,54 @@ class BaseRatePath(_RBMInterpolation):
 
     Raises
     ------
-    ValueError
+    InputError
         If `visible_bias` has another length or holds NaN or infinite values.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM([[1.0, -2.0], [0.5, 0.0], [0.0, 3.0]], [0.0, 0.0, -1.0], [0.0, 0.0])
+    >>> path = BaseRatePath(rbm, visible_bias=[0.4, 0.1, -0.7])
+    >>> state = path.state_at([[1, 0, 1]])
+    >>> path.log_f(state, 1.0).isclose(rbm.log_unnormalized([[1, 0, 1]]))
+    tensor([True])
     """
 
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
         bias = start_bias("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
-        self.target = rbm
+        self._rbm = rbm
         self.uniform_start = bool((bias == 0).all())
         # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
         self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
 
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._rbm, self._visible_bias_a
+
     def to(self, device: torch.device | str) -> Self:
         """The same path on another device."""
-        return type(self)(self.target.to(device), self._visible_bias_a)
+        return type(self)(self._rbm.to(device), self._visible_bias_a)
 
-    def log_start(self, v: Tensor) -> Tensor:
+    def end_correction(self, state: VisibleState, end: int) -> Tensor:
+        """ln f of the model itself over that of the rounded one, at the end of the path; the start has no weights to be rounded."""
+        return self._rounding(state, end)
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """The model's, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        return log_z_lower_bound(self._rbm, units)
+
+    def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
         bias = self._visible_bias_a.double()
-        return v.double() @ bias - softplus(bias).sum()
+        return as_states("v", v, bias, self.num_visible) @ bias - softplus(bias).sum()
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent draws from the base-rate model."""
         probs = torch.sigmoid(self._visible_bias_a).expand(num_chains, -1)
-        return self.state_at(bernoulli(probs, generator))
+        return self._state(draw_bits(probs, generator))
 
 
-class RBMPairPath(_RBMInterpolation):
+class RBMPairPath(RBMInterpolation):
     """From one RBM to another over the same visible units (Salakhutdinov & Murray 2008, section 3.2).
 
     An AIS estimate along this path is one of ln(Z_B / Z_A), whatever the two numbers of hidden units.
@@ -307,27 +384,34 @@ class RBMPairPath(_RBMInterpolation):
 
     Raises
     ------
-    ValueError
+    InputError
         If the models differ in visible units, type or device, or `burn_in` is not a whole number of at least 1.
-    """
 
-    log_z_start: float
-    target = None
-    uniform_start = False
+    Examples
+    --------
+    >>> from paperlib.estimators import ais
+    >>> from paperlib.models import RBM
+    >>> one = RBM([[1.0, -2.0], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> estimate = ais(RBMPairPath(one, one, burn_in=5), [0.0, 0.5, 1.0], num_chains=10)
+    >>> estimate.final_states.shape
+    torch.Size([10, 2])
+    """
 
     def __init__(
         self, rbm_a: RBM, rbm_b: RBM, sample_a: StartSampler | None = None, burn_in: int = 1_000
     ) -> None:
         for name in ("num_visible", "dtype", "device"):
             if getattr(rbm_a, name) != getattr(rbm_b, name):
-                raise ValueError(
+                raise InputError(
                     f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
                 )
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
         self._rbm_a, self._rbm_b = rbm_a, rbm_b
         self._sample_a = sample_a
         self._burn_in = require_count("burn_in", burn_in)
-        self.log_z_start = (rbm_b.num_hidden - rbm_a.num_hidden) * math.log(2)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._rbm_a, self._rbm_b, self._sample_a, self._burn_in
 
     def to(self, device: torch.device | str) -> Self:
         """The same path on another device."""
@@ -337,28 +421,36 @@ class RBMPairPath(_RBMInterpolation):
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Draws from `rbm_a`, by `sample_a` or by Gibbs chains."""
         if self._sample_a is not None:
-            v = as_float_tensor(
-                "sample_a", self._sample_a(num_chains, generator), self._rbm_a.dtype
-            )
+            v = as_tensor("sample_a", self._sample_a(num_chains, generator))
             require_shape("sample_a", v, [num_chains, self._rbm_a.num_visible])
             require_binary("sample_a", v)
-            return self.state_at(v.to(self.device))
+            return self._state(v.to(self.device, torch.bool, copy=True))
         half = self._rbm_a.weights.new_full((num_chains, self._rbm_a.num_visible), 0.5)
         v = bernoulli(half, generator)
         for _ in range(self._burn_in):
             v = self._rbm_a.gibbs_step(v, generator)
-        return self.state_at(v)
+        return self._state(v.bool())
+
+    def end_correction(self, state: VisibleState, end: int) -> Tensor:
+        """What the rounding of the models has changed, and at the start the factor 2^{M_B - M_A} between f_0 and f_1.
+
+        f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2 each.
+        """
+        rounding = self._rounding(state, end)
+        if end == 1:
+            return rounding
+        return rounding - (self._rbm_b.num_hidden - self._rbm_a.num_hidden) * math.log(2)
 
     def checksum(self) -> str:
         """SHA-256 of all that draws and weights along the path depend on.
 
         Raises
         ------
-        ValueError
+        InputError
             If the start is drawn by a function, of which nothing is known.
         """
         if self._sample_a is not None:
-            raise ValueError(
+            raise InputError(
                 "path: expected a path that can be identified, got one whose start is drawn by a function (sample_a)"
             )
         return storage.sha256(f"{super().checksum()} {self._burn_in}".encode())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.validation import as_float_tensor, require_count, require_finite
 
 
@@ -17,8 +18,13 @@ def uniform_betas(num_steps: int) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If `num_steps` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> uniform_betas(4).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     num_steps = require_count("num_steps", num_steps)
     return torch.arange(num_steps + 1, dtype=torch.float64) / num_steps
@@ -36,11 +42,17 @@ def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If `fraction` is not in (0, 1].
+
+    Examples
+    --------
+    >>> betas = salakhutdinov_murray_betas()
+    >>> len(betas) - 1, betas[500].item(), betas[4_500].item()
+    (14500, 0.5, 0.9)
     """
     if not 0 < fraction <= 1:
-        raise ValueError(f"fraction: expected a number in (0, 1], got {fraction}")
+        raise InputError(f"fraction: expected a number in (0, 1], got {fraction}")
     parts = [(0.0, 0.5, 500), (0.5, 0.9, 4_000), (0.9, 1.0, 10_000)]
     pieces = [torch.zeros(1, dtype=torch.float64)]
     for low, high, full_steps in parts:
@@ -55,24 +67,29 @@ def check_betas(betas: object) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If there are fewer than two numbers, they do not run from 0 to 1, or do not strictly increase.
+
+    Examples
+    --------
+    >>> check_betas([0, 0.5, 1])
+    tensor([0.0000, 0.5000, 1.0000], dtype=torch.float64)
     """
     schedule = as_float_tensor("betas", betas, torch.float64).cpu()
     if schedule.ndim != 1 or len(schedule) < 2:
-        raise ValueError(
+        raise InputError(
             f"betas: expected at least two numbers in one dimension, got shape {list(schedule.shape)}"
         )
     require_finite("betas", schedule)
     first, last = schedule[0].item(), schedule[-1].item()
     if first != 0 or last != 1:
-        raise ValueError(
+        raise InputError(
             f"betas: expected to run from 0 to 1, got {first:g} first and {last:g} last"
         )
     falls = torch.nonzero(schedule.diff() <= 0).flatten()
     if len(falls):
         k = int(falls[0]) + 1
-        raise ValueError(
+        raise InputError(
             f"betas: expected strictly increasing numbers, got {schedule[k - 1]:g} then {schedule[k]:g} at index {k}"
         )
     return schedule

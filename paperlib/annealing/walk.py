@@ -1,41 +1,40 @@
-"""The walk through a schedule of betas that AIS, RAISE and its heating chain share: a loop, or on a GPU one step that is recorded and replayed.
-
-A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one; recorded in a CUDA
-graph they are launched at once, and the host, which never looks at a result, runs ahead. The betas lie on the device, where the
-step finds its own by a counter.
-"""
+"""The walk through a schedule of betas that AIS, RAISE and its heating chain share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from functools import partial
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing.path import State
-from paperlib.numerics import Beta
+from paperlib.annealing.path import AnnealingPath, State
+from paperlib.kernels import Beta, can_replay, replayed
+from paperlib.threads import walk_side_by_side
 
-Step = Callable[[State, Tensor, Beta, Beta], State]
+Step = Callable[[State, Tensor, Beta, Beta, torch.Generator], State]
 
 
 def walk(
-    step: Step,
+    path: AnnealingPath[State],
+    step: Step[State],
     state: State,
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[], object],
+    on_step: Callable[[int], object],
 ) -> State:
     """Take a step from each beta to the next.
 
     Parameters
     ----------
+    path : AnnealingPath
+        Says whether a GPU may replay a step, and whether the chains can walk in parts, side by side in torch's number of threads.
     step : callable
-        The next state, given the last one, the log-weights, to which it adds in place, and the betas from which and to which it
-        goes: numbers, on a GPU tensors without dimensions. It draws from `generator` and from no other.
-    state : dataclass
+        The next state, given the last one, the log-weights, to which it adds in place, the betas from which and to which it
+        goes, and the generator from which it draws.
+    state : State
         Where the chains begin.
     log_weights : Tensor, shape [chains]
         float64, in nats.
@@ -44,93 +43,51 @@ def walk(
     generator : torch.Generator
         On the device of the log-weights.
     on_step : callable
-        Called after each step, on a GPU when it has been launched.
+        Called after each step with the number of chains that took it.
 
     Returns
     -------
-    dataclass
-        The last state.
+    State
+        The last state. The result does not depend on the number of threads.
     """
-    if log_weights.device.type != "cpu" and len(betas) > 1:
-        recorded = RecordedStep(step, state, log_weights, betas)
-        replay = _record(recorded, generator)
-        for _ in betas[1:]:
-            replay()
-            on_step()
-        return recorded.state
+    if path.replayable and can_replay(log_weights.device) and len(betas) > 1:
+
+        def recorded_step(state: State, log_weights: Tensor, low: Beta, high: Beta) -> State:
+            return step(state, log_weights, low, high, generator)
+
+        chains = len(log_weights)
+        return replayed(
+            recorded_step, state, log_weights, betas, generator, lambda: on_step(chains)
+        )
+    threads = torch.get_num_threads()
+    parts = path.divide(state, threads) if threads > 1 and len(betas) > 1 else []
+    if not parts:
+        return _loop(step, state, log_weights, betas, generator, on_step)
+
+    copies = [generator.clone_state() for _ in parts]
+    weights = [log_weights[index] for index, _ in parts]
+    walks = [
+        partial(_loop, step, part, own, betas, copy)
+        for (_, part), own, copy in zip(parts, weights, copies, strict=True)
+    ]
+    states = walk_side_by_side(walks, on_step)
+    # All copies have drawn alike.
+    generator.set_state(copies[0].get_state())
+    indices = [index for index, _ in parts]
+    for index, own in zip(indices, weights, strict=True):
+        log_weights[index] = own
+    return path.join(list(zip(indices, states, strict=True)))
+
+
+def _loop(
+    step: Step[State],
+    state: State,
+    log_weights: Tensor,
+    betas: Sequence[float],
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+) -> State:
     for beta_from, beta_to in pairwise(betas):
-        state = step(state, log_weights, beta_from, beta_to)
-        on_step()
+        state = step(state, log_weights, beta_from, beta_to, generator)
+        on_step(len(log_weights))
     return state
-
-
-class RecordedStep:
-    """A step that reads and writes the same memory each time, as a CUDA graph demands; on any device.
-
-    Parameters
-    ----------
-    step : callable
-        See `walk`; it must not read numbers from tensors.
-    state : dataclass
-        Where the chains begin; it is copied.
-    log_weights : Tensor, shape [chains]
-        float64, in nats, added to in place.
-    betas : sequence of numbers
-        In the order in which they are met.
-
-    Attributes
-    ----------
-    state : State
-        Where the chains are.
-    """
-
-    def __init__(
-        self, step: Step, state: State, log_weights: Tensor, betas: Sequence[float]
-    ) -> None:
-        device = log_weights.device
-        self._step = step
-        self._names = [
-            field.name for field in fields(state) if isinstance(getattr(state, field.name), Tensor)
-        ]
-        # copies, since they will be written to
-        self.state = replace(state, **{name: getattr(state, name).clone() for name in self._names})
-        self._log_weights = log_weights
-        self._betas = torch.tensor(betas, dtype=torch.float64, device=device)
-        self._place = torch.zeros(1, dtype=torch.int64, device=device)
-
-    def __call__(self) -> None:
-        """Go on by one step."""
-        places = torch.cat([self._place, self._place + 1])
-        beta_from, beta_to = self._betas.index_select(0, places).unbind()
-        after = self._step(self.state, self._log_weights, beta_from, beta_to)
-        for name in self._names:
-            getattr(self.state, name).copy_(getattr(after, name))
-        self._place.add_(1)
-
-    def memory(self) -> list[Tensor]:
-        """All that a call changes."""
-        return [
-            *(getattr(self.state, name) for name in self._names),
-            self._log_weights,
-            self._place,
-        ]
-
-
-def _record(recorded: RecordedStep, generator: torch.Generator) -> Callable[[], None]:
-    """A function that replays the step."""
-    # The first call sets up libraries and workspaces, which must not be recorded. What it did is undone.
-    before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        recorded()
-    torch.cuda.current_stream().wait_stream(side)
-    for tensor, value in zip(recorded.memory(), before, strict=True):
-        tensor.copy_(value)
-    generator.set_state(drawn)
-
-    graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(generator)
-    with torch.cuda.graph(graph):
-        recorded()
-    return graph.replay

@@ -5,15 +5,18 @@ environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if 
 """
 
 from paperlib.datasets.binarization import base_rate_bias, binarize
+from paperlib.datasets.binary_images import BinaryImages, binary_images
 from paperlib.datasets.digits import load_digits
 from paperlib.datasets.images import ImageDataset, cache_folder
 from paperlib.datasets.mnist import load_mnist
 from paperlib.datasets.omniglot import load_omniglot
 
 __all__ = [
+    "BinaryImages",
     "ImageDataset",
     "base_rate_bias",
     "binarize",
+    "binary_images",
     "cache_folder",
     "load_digits",
     "load_mnist",

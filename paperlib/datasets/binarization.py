@@ -9,11 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
-from paperlib.validation import as_float_tensor, blocks, require_finite
+from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, blocks, require_finite
 
 
-def binarize(images: object, seed: int, white: float = 1.0) -> Tensor:
+def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
     """Binary images, each pixel set to 1 with a probability equal to its intensity, once for a given seed.
 
     Parameters
@@ -32,16 +33,21 @@ def binarize(images: object, seed: int, white: float = 1.0) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If an intensity lies outside [0, 1] or is not a number.
 
     Notes
     -----
     Memory beyond the images and the result is that of a few million numbers.
+
+    Examples
+    --------
+    >>> binarize([[0.0, 0.5, 0.5, 1.0]], seed=0)[:, [0, 3]]
+    tensor([[0, 1]], dtype=torch.uint8)
     """
-    images = _as_tensor("images", images)
+    images = as_tensor("images", images)
     if images.numel() == 0:
-        raise ValueError(f"images: expected at least one image, got shape {list(images.shape)}")
+        raise InputError(f"images: expected at least one image, got shape {list(images.shape)}")
     generator = seeded_generator(seed)
     result = torch.empty(images.shape, dtype=torch.uint8)
     for block, drawn in zip(blocks(images), blocks(result), strict=True):
@@ -49,7 +55,7 @@ def binarize(images: object, seed: int, white: float = 1.0) -> Tensor:
         require_finite("images", intensities)
         low, high = float(intensities.min()), float(intensities.max())
         if low < 0 or high > 1:
-            raise ValueError(
+            raise InputError(
                 f"images: expected intensities in [0, 1], got values from {low:g} to {high:g}"
             )
         uniform = torch.rand(intensities.shape, dtype=intensities.dtype, generator=generator)
@@ -57,12 +63,7 @@ def binarize(images: object, seed: int, white: float = 1.0) -> Tensor:
     return result
 
 
-def _as_tensor(name: str, images: object) -> Tensor:
-    """`images` in the type that they have, if they are a tensor."""
-    return images if isinstance(images, Tensor) else as_float_tensor(name, images)
-
-
-def base_rate_bias(train: object, pseudo_on: float = 0.05, pseudo_off: float = 0.0) -> Tensor:
+def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float = 0.0) -> Tensor:
     """Visible biases of the base-rate model: independent pixels with the training set's smoothed frequencies.
 
     With n training images of which c_i have pixel i on, the frequency is
@@ -86,31 +87,37 @@ def base_rate_bias(train: object, pseudo_on: float = 0.05, pseudo_off: float = 0
 
     Raises
     ------
-    ValueError
+    InputError
         If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or 1.
 
     Notes
     -----
     Memory beyond the images is that of a few million numbers.
+
+    Examples
+    --------
+    >>> bias = base_rate_bias([[0, 1, 0], [0, 1, 1]], pseudo_on=0.5, pseudo_off=0.5)
+    >>> torch.sigmoid(bias)
+    tensor([0.2500, 0.7500, 0.5000], dtype=torch.float64)
     """
-    images = _as_tensor("train", train)
+    images = as_tensor("train", train)
     if images.ndim != 2 or images.numel() == 0:
-        raise ValueError(f"train: expected shape [any, any], got {list(images.shape)}")
+        raise InputError(f"train: expected shape [any, any], got {list(images.shape)}")
     total = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
     for block in blocks(images):
         intensities = as_float_tensor("train", block)
         require_finite("train", intensities)
         low, high = float(intensities.min()), float(intensities.max())
         if low < 0 or high > 1:
-            raise ValueError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
+            raise InputError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
         total += intensities.sum(0, dtype=torch.float64)
     for name, fraction in (("pseudo_on", pseudo_on), ("pseudo_off", pseudo_off)):
         if not 0 <= fraction < float("inf"):
-            raise ValueError(f"{name}: expected a finite number of at least 0, got {fraction}")
+            raise InputError(f"{name}: expected a finite number of at least 0, got {fraction}")
     frequency = (total / len(images) + pseudo_on) / (1 + pseudo_on + pseudo_off)
     always, never = int((frequency >= 1).sum()), int((frequency <= 0).sum())
     if always or never:
-        raise ValueError(
+        raise InputError(
             "pseudo_on, pseudo_off: expected smoothing that keeps every frequency between 0 and 1, but "
             f"{always} pixels are always on and {never} always off; raise pseudo_off or pseudo_on above 0"
         )

@@ -7,6 +7,7 @@ import torch
 
 from paperlib import storage
 from paperlib.datasets.images import ImageDataset
+from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
 
 
@@ -22,20 +23,26 @@ def load_digits(test_fraction: float = 0.2, split_seed: int = 0) -> ImageDataset
 
     Raises
     ------
-    ValueError
+    InputError
         If `test_fraction` leaves one side empty.
+
+    Examples
+    --------
+    >>> digits = load_digits()
+    >>> digits.train.shape, digits.test.shape, digits.image_shape
+    (torch.Size([1438, 64]), torch.Size([359, 64]), (8, 8))
     """
     from sklearn.datasets import load_digits as sklearn_digits
 
-    bundled = sklearn_digits()
-    count = len(bundled.data)
+    pixels, digits = sklearn_digits(return_X_y=True)
+    count = len(pixels)
     num_test = round(count * test_fraction)
     if not 0 < num_test < count:
-        raise ValueError(
+        raise InputError(
             f"test_fraction: expected a number that leaves images on both sides, got {test_fraction}"
         )
-    images = torch.from_numpy(bundled.data.astype(np.float32) / 16)  # intensities are 0 ... 16
-    labels = torch.from_numpy(bundled.target.astype(np.int64))
+    images = torch.from_numpy(pixels.astype(np.float32) / 16)  # intensities are 0 ... 16
+    labels = torch.from_numpy(digits.astype(np.int64))
     order = torch.randperm(count, generator=seeded_generator(split_seed))
     train, test = order[num_test:], order[:num_test]
     return ImageDataset(
@@ -45,5 +52,5 @@ def load_digits(test_fraction: float = 0.2, split_seed: int = 0) -> ImageDataset
         labels[train],
         labels[test],
         (8, 8),
-        storage.sha256(bundled.data.tobytes() + order.numpy().tobytes()),
+        storage.sha256(pixels.tobytes() + order.numpy().tobytes()),
     )

@@ -27,6 +27,13 @@ class ImageDataset:
         Height and width, whose product is D.
     checksum : str
         SHA-256 of the contents.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import load_digits
+    >>> digits = load_digits()
+    >>> digits.name, digits.train_labels.dtype, float(digits.train.max())
+    ('digits', torch.int64, 1.0)
     """
 
     name: str
@@ -39,7 +46,15 @@ class ImageDataset:
 
 
 def cache_folder() -> Path:
-    """Folder for downloads: `$PAPERLIB_CACHE`, else the checkout's `data/cache`, else `~/.cache/paperlib`."""
+    """Folder for downloads.
+
+    `$PAPERLIB_CACHE`, else the checkout's `data/cache`, else `~/.cache/paperlib`.
+
+    Examples
+    --------
+    >>> cache_folder().name in ("cache", "paperlib") or "PAPERLIB_CACHE" in os.environ
+    True
+    """
     chosen = os.environ.get("PAPERLIB_CACHE")
     if chosen:
         return Path(chosen)

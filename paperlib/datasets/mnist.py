@@ -5,8 +5,6 @@ Whatever the source, the decompressed contents must have the known SHA-256.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ import torch
 
 from paperlib import storage
 from paperlib.datasets.images import ImageDataset, cache_folder, data_folders
+from paperlib.errors import InputError
 
 # Decompressed contents: gzip bytes differ between mirrors, what is inside does not.
 _MNIST_SHA256 = {
@@ -39,7 +38,7 @@ def load_mnist(url: str | None = None) -> ImageDataset:
 
     Raises
     ------
-    ValueError
+    InputError
         If the files cannot be found or downloaded, or do not have the known contents. Nothing is left in the cache.
     """
     contents = {name: _mnist_file(name, url or _MNIST_URL) for name in _MNIST_SHA256}
@@ -73,17 +72,13 @@ def _mnist_file(name: str, url: str) -> bytes:
 
 def _checked_contents(path: Path, name: str) -> bytes:
     """Decompressed contents of `path`, or a ValueError if they are not the known ones."""
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"MNIST: expected a whole gzip file at {path}, it is damaged ({error}); remove or replace it"
-            ) from error
+    try:
+        data = storage.read_bytes(path)
+    except InputError as error:
+        raise InputError(f"MNIST: {error}; remove or replace it") from error
     found = storage.sha256(data)
     if found != _MNIST_SHA256[name]:
-        raise ValueError(
+        raise InputError(
             f"MNIST: expected contents with SHA-256 {_MNIST_SHA256[name]} in {path}, got {found}; "
             "remove or replace the file"
         )
@@ -103,7 +98,7 @@ def _download(name: str, url: str, searched: list[Path]) -> bytes:
             return _checked_contents(temporary, name)
     except (requests.RequestException, OSError, ValueError) as error:
         places = ", ".join(str(folder) for folder in searched)
-        raise ValueError(
+        raise InputError(
             f"MNIST: expected {name} (or {name}.gz) in one of {places}, or a download from {source}, "
             f"which failed: {error}. To supply the files yourself, set PAPERLIB_DATA to a folder that holds "
             "mnist/ with the four IDX files."

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.datasets.images import ImageDataset, data_folders
+from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
 
 _NUM_TRAIN, _NUM_TEST = 24_345, 8_070
@@ -36,7 +37,7 @@ def load_omniglot() -> ImageDataset:
 
     Raises
     ------
-    ValueError
+    InputError
         If neither is found, or the files do not have the known contents.
     """
     folders = data_folders("omniglot")
@@ -45,7 +46,7 @@ def load_omniglot() -> ImageDataset:
             return _from_chardata(folder / "chardata.mat")
         if all((folder / name).is_file() for name in _ORIGINALS_SHA256):
             return _from_originals(folder)
-    raise ValueError(
+    raise InputError(
         f"Omniglot: expected chardata.mat, or {' and '.join(_ORIGINALS_SHA256)}, in one of "
         f"{', '.join(map(str, folders))}; set PAPERLIB_DATA to a folder that holds omniglot/ with them"
     )
@@ -57,7 +58,7 @@ def _from_chardata(path: Path) -> ImageDataset:
     contents = path.read_bytes()
     found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
     if found != _CHARDATA_MD5:
-        raise ValueError(
+        raise InputError(
             f"Omniglot: expected contents with MD5 {_CHARDATA_MD5} in {path}, got {found}; remove or replace the file"
         )
     stored = loadmat(path)
@@ -85,7 +86,7 @@ def _from_originals(folder: Path) -> ImageDataset:
         path = folder / name
         found = storage.file_sha256(path)
         if found != expected:
-            raise ValueError(
+            raise InputError(
                 f"Omniglot: expected contents with SHA-256 {expected} in {path}, got {found}; remove or replace the file"
             )
         with np.load(path, allow_pickle=False) as stored:

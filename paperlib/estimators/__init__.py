@@ -5,7 +5,6 @@ at the training set's base rates.
 """
 
 from paperlib.estimators.ais import ais
-from paperlib.estimators.bounds import log_z_lower_bound
 from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.csl import csl_log_prob
@@ -31,7 +30,6 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
-    "log_z_lower_bound",
     "raise_in_shards",
     "raise_log_prob",
 ]

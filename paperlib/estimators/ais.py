@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,25 +18,29 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
-from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
-from paperlib.estimators.bounds import log_z_lower_bound
+from paperlib.errors import InputError
+from paperlib.estimators.blocks import step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
     PartitionEstimate,
     find_warnings,
     require_finite_log_weights,
 )
-from paperlib.numerics import Beta, resolve_generator
-from paperlib.validation import require_count
+from paperlib.kernels import Beta
+from paperlib.numerics import resolve_generator
+from paperlib.validation import ArrayLike, require_count
 
 
 def ais(
-    path: AnnealingPath,
-    betas: object,
+    path: AnnealingPath[Any],
+    betas: ArrayLike,
     num_chains: int,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
+    *,
+    check: bool = True,
+    on_step: Callable[[int], object] | None = None,
 ) -> PartitionEstimate:
-    """Estimate ln Z of the path's target, or ln(Z_B / Z_A) along a path between two models.
+    """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) along a path whose start has no known partition function.
 
     Parameters
     ----------
@@ -49,6 +54,11 @@ def ais(
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+    check : bool
+        Look for reasons not to believe the estimate, among them a proven bound on ln Z, which costs as much for one step as for
+        thousands. Without it there are no `warnings`.
+    on_step : callable, optional
+        Called with the number of chains that have taken a step; K times `num_chains` in all. In place of the progress bar.
 
     Returns
     -------
@@ -57,76 +67,97 @@ def ais(
 
     Raises
     ------
-    ValueError
+    InputError
         If the schedule does not run from 0 to 1, there is less than one chain, or the log-weights overflow.
 
     Notes
     -----
-    Chains run in blocks: on a CPU of at most 500, side by side in torch's number of threads, on a GPU of 20,000. Memory beyond the
-    result is that of the states of the blocks in flight. The result does not depend on the number of threads.
+    Chains run in blocks of `path.chains_per_block`, for models of wide layers on a CPU side by side in torch's number of threads.
+    Memory beyond the result is that of the states of the blocks in flight. The result does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # 2^5 states, all alike
+    >>> estimate = ais(BaseRatePath(rbm), uniform_betas(10), num_chains=5)
+    >>> round(estimate.log_z / torch.tensor(2.0).log().item(), 6)
+    5.0
     """
+    require_path(path)
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
-    total = count_blocks(num_chains, path.num_visible, path.device) * (len(schedule) - 1)
-    with step_bar(total, f"AIS, {num_chains} chains", progress) as bar:
-        result = run_all_chains(path, schedule, num_chains, generator, bar.update)
-    return summarize(path, *result)
+    total = num_chains * (len(schedule) - 1)
+    hidden = False if on_step is not None else progress
+    with step_bar(total, f"AIS, {num_chains} chains", hidden) as bar:
+        tell = bar.update if on_step is None else on_step
+
+        def walk_block(
+            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
+        ) -> tuple[Tensor, Tensor]:
+            return run_chains(path, schedule, chains.stop - chains.start, generator, on_step)
+
+        blocks = walk_in_blocks(walk_block, num_chains, path, generator, tell)
+    log_weights, final_states = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+    return summarize(path, log_weights, final_states, check)
 
 
-def run_all_chains(
-    path: AnnealingPath,
-    schedule: Sequence[float],
-    num_chains: int,
-    generator: torch.Generator,
-    on_step: Callable[[], object],
-) -> tuple[Tensor, Tensor]:
-    """`run_chains` for any number of chains, in blocks; `on_step` is called at every step of each block."""
-
-    def walk(
-        chains: slice, generator: torch.Generator, on_step: Callable[[], object]
-    ) -> tuple[Tensor, Tensor]:
-        return run_chains(path, schedule, chains.stop - chains.start, generator, on_step)
-
-    blocks = walk_in_blocks(walk, num_chains, path.num_visible, generator, on_step)
-    log_weights, final_visible = zip(*blocks, strict=True)
-    return torch.cat(log_weights), torch.cat(final_visible)
+def require_path(path: object) -> None:
+    """Raise an InputError unless `path` is an annealing path."""
+    if not isinstance(path, AnnealingPath):
+        raise InputError(
+            f"path: expected an AnnealingPath, such as BaseRatePath(rbm), got {type(path).__name__}"
+        )
 
 
 def run_chains(
-    path: AnnealingPath,
+    path: AnnealingPath[State],
     schedule: Sequence[float],
     num_chains: int,
     generator: torch.Generator,
-    on_step: Callable[[], object],
+    on_step: Callable[[int], object],
 ) -> tuple[Tensor, Tensor]:
-    """Walk one block of chains; returns their log-weights, float64 [num_chains], and final visible units."""
+    """Walk one block of chains; returns their log-weights, float64 [num_chains], and the units at their ends."""
     state = path.sample_start(num_chains, generator)
     # The first and the last distribution are the models' own, whatever is rounded on the way between them.
-    log_weights = path.log_z_start - path.log_rounding(state, 0.0)
+    start = path.log_z_start or 0.0
+    log_weights = torch.full((num_chains,), start, dtype=torch.float64, device=path.device)
+    log_weights -= path.end_correction(state, 0)
 
-    def step(state: State, log_weights: Tensor, beta_from: Beta, beta_to: Beta) -> State:
+    def step(
+        state: State,
+        log_weights: Tensor,
+        beta_from: Beta,
+        beta_to: Beta,
+        generator: torch.Generator,
+    ) -> State:
         log_weights += path.log_ratio(state, beta_from, beta_to)
         return path.transition(state, beta_to, generator)
 
-    state = walk(step, state, log_weights, schedule[:-1], generator, on_step)
-    rounding = path.log_rounding(state, 1.0)
-    state = step(state, log_weights, schedule[-2], 1.0)
-    log_weights += rounding
-    on_step()
-    return log_weights, path.visible(state)
+    state = walk(path, step, state, log_weights, schedule[:-1], generator, on_step)
+    correction = path.end_correction(state, 1)
+    state = step(state, log_weights, schedule[-2], 1.0, generator)
+    log_weights += correction
+    on_step(num_chains)
+    return log_weights, path.units(state)
 
 
-def summarize(path: AnnealingPath, log_weights: Tensor, final_visible: Tensor) -> PartitionEstimate:
-    """The estimate that finished chains give, checked against what is known of the path's target.
+def summarize(
+    path: AnnealingPath[Any], log_weights: Tensor, final_states: Tensor, check: bool = True
+) -> PartitionEstimate:
+    """The estimate that finished chains give, if asked checked against what is known of the path's target.
 
     Raises
     ------
-    ValueError
+    InputError
         If the log-weights overflowed.
     """
     require_finite_log_weights(log_weights)
-    bound = None if path.target is None else log_z_lower_bound(path.target, final_visible)
-    estimate = PartitionEstimate(log_weights, final_visible, bound)
+    if not check:
+        return PartitionEstimate(log_weights, final_states)
+    bound = path.log_z_lower_bound(final_states)
+    estimate = PartitionEstimate(log_weights, final_states, bound)
     warnings = find_warnings(estimate, uniform_start=path.uniform_start)
     return replace(estimate, warnings=warnings)

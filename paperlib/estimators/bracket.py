@@ -5,7 +5,7 @@ does not fit the data better than the model does. Where the two agree both are r
 much is in doubt, and more intermediate distributions or a better start have to close it.
 
 RAISE is run for a few test vectors only. Its average over all of them takes ln p*(v), which AIS's side computes anyway, as its
-control variate. Served chapter: 08-raise.
+control variate. Used in chapter: raise.
 """
 
 from __future__ import annotations
@@ -16,10 +16,17 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
-from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.validation import as_float_tensor, require_finite, require_shape
+from paperlib.validation import (
+    ArrayLike,
+    as_float_tensor,
+    as_tensor,
+    require_finite,
+    require_shape,
+)
 
 
 @dataclass(frozen=True)
@@ -32,19 +39,38 @@ class Bracket:
         Average ln p*(v) - ln Z-hat of AIS, on average too large.
     upper_interval : tuple of float
         Its ends three standard deviations of Z-hat away; the upper one may be infinite.
+    upper_std_error : float
+        Its standard error, that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
     lower : ControlVariateEstimate
         RAISE's average, on average too small if p_ann fits no better than the model.
     warnings : tuple of str
         Those of the AIS estimate.
     vector_gaps : Tensor, shape [n]
         ln p*(v) - ln Z-hat less RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import PartitionEstimate
+    >>> above = PartitionEstimate(torch.zeros(4).double(), torch.zeros(4, 1))
+    >>> below = ReverseEstimate(torch.tensor([[-1.0, -1.0], [-2.0, -2.0]]).double())
+    >>> found = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
+    >>> found
+    Bracket(upper -1.00 +- 0.00 nats; lower -1.50 +- 0.00 nats)
+    >>> found.gap, found.verdict(tolerance=0.1)
+    (0.5, 'open')
     """
 
     upper: float
     upper_interval: tuple[float, float]
+    upper_std_error: float
     lower: ControlVariateEstimate
     warnings: tuple[str, ...]
     vector_gaps: Tensor = field(repr=False)
+
+    def __repr__(self) -> str:
+        upper = format_estimate(self.upper, self.upper_std_error)
+        lower = format_estimate(self.lower.mean, self.lower.test_set_std_error)
+        return summary(f"Bracket(upper {upper}; lower {lower})", self.warnings)
 
     @property
     def gap(self) -> float:
@@ -58,23 +84,39 @@ class Bracket:
 
     @property
     def gap_std_error(self) -> float:
-        """Standard error of the gap from the chains and from the choice of the vectors that RAISE was run for."""
-        return math.hypot((self.upper - self.upper_interval[0]) / 3, self.lower.test_set_std_error)
+        """Standard error of the gap, from the chains and from the choice of RAISE's vectors.
+
+        Infinite where that of AIS is.
+        """
+        return math.hypot(self.upper_std_error, self.lower.test_set_std_error)
+
+    @property
+    def upper_slack(self) -> float:
+        """By how much `upper` may be too high by chance: how far its interval reaches down.
+
+        Zero where the error is not known, which excuses nothing.
+        """
+        return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
     def verdict(self, tolerance: float = 1.0) -> str:
         """In a word what the bracket says: `closed`, `open` or `crossed`.
 
-        closed: the two agree within `tolerance` nats, or within three standard errors of their difference. open: AIS is above by
-        more. crossed: RAISE is above by more, because the annealing model fits these vectors better than the model itself, or because
-        ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
+        closed: the two agree within `tolerance` nats, or within three standard deviations of both.
+        open: AIS is above by more. crossed: RAISE is above by more, because the annealing model
+        fits these vectors better than the model itself, or because ln p*(v) is itself an estimate
+        that errs low, as for a DBM or a DBN.
         """
-        if abs(self.gap) <= max(tolerance, 3 * self.gap_std_error):
+        chance = math.hypot(self.upper_slack, 3 * self.lower.test_set_std_error)
+        if abs(self.gap) <= max(tolerance, chance):
             return "closed"
         return "open" if self.gap > 0 else "crossed"
 
 
 def bracket(
-    log_unnormalized: object, chosen: Tensor, above: PartitionEstimate, below: ReverseEstimate
+    log_unnormalized: ArrayLike,
+    chosen: ArrayLike,
+    above: PartitionEstimate,
+    below: ReverseEstimate,
 ) -> Bracket:
     """The bracket that an AIS run and a RAISE run give together.
 
@@ -82,7 +124,7 @@ def bracket(
     ----------
     log_unnormalized : array or Tensor, shape [N]
         ln p*(v) of all test vectors, in nats: `rbm.log_unnormalized(test)`, or an estimate for a DBN or DBM.
-    chosen : Tensor, shape [n]
+    chosen : array or Tensor, shape [n]
         Which of the N vectors RAISE was run for, in its order; integers.
     above : PartitionEstimate
         AIS's estimate of ln Z.
@@ -91,21 +133,38 @@ def bracket(
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit, an index lies outside the N vectors, or a value is not finite.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.estimators import ais, raise_log_prob
+    >>> from paperlib.models import RBM
+    >>> from paperlib.numerics import seeded_generator
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> v, betas, path = torch.eye(3), uniform_betas(200), BaseRatePath(rbm)
+    >>> above = ais(path, betas, 100, seeded_generator(0))
+    >>> below = raise_log_prob(path, v[:2], betas, 50, seeded_generator(1))
+    >>> bracket(rbm.log_unnormalized(v), [0, 1], above, below).verdict()
+    'closed'
     """
     everything = as_float_tensor("log_unnormalized", log_unnormalized, torch.float64).cpu()
     require_shape("log_unnormalized", everything, [None])
     require_finite("log_unnormalized", everything)
+    chosen = as_tensor("chosen", chosen).cpu()
     require_shape("chosen", chosen, [len(below.log_weights)])
+    if chosen.is_floating_point() or chosen.dtype == torch.bool:
+        raise InputError(f"chosen: expected whole numbers, got {chosen.dtype}")
     if not bool(((chosen >= 0) & (chosen < len(everything))).all()):
-        raise ValueError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
+        raise InputError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
     average = everything.mean().item()
     low, high = above.interval(3)
-    of_chosen, log_prob = everything[chosen.cpu()], below.log_prob.cpu()
+    of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()
     return Bracket(
         average - above.log_z,
         (average - high, average - low),
+        above.std_error,
         control_variate_mean(log_prob, of_chosen, everything),
         above.warnings,
         of_chosen - above.log_z - log_prob,

@@ -8,7 +8,7 @@ parallel to what RAISE estimates. With Y the costly value and X the cheap one (e
 
 has the same expectation for every alpha, and a small variance if Y - alpha X has one.
 
-Served chapter: 09-control-variates.
+Used in chapter: control-variates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
+from paperlib.estimators.estimate import format_estimate
 from paperlib.validation import as_float_tensor, require_finite, require_shape
 
 
@@ -38,6 +40,12 @@ class ControlVariateEstimate:
         Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float
         The factor that was used.
+
+    Examples
+    --------
+    >>> estimate = control_variate_mean([0.9, 2.9, 5.1], [1.0, 3.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0])
+    >>> round(estimate.variance_reduction)
+    3
     """
 
     mean: float
@@ -45,6 +53,13 @@ class ControlVariateEstimate:
     test_set_std_error: float
     plain_std_error: float
     alpha: float
+
+    def __repr__(self) -> str:
+        value = format_estimate(self.mean, self.std_error)
+        return (
+            f"ControlVariateEstimate({value}; of these very cases "
+            f"+- {self.test_set_std_error:.3g}, alpha {self.alpha:.3g})"
+        )
 
     @property
     def variance_reduction(self) -> float:
@@ -78,7 +93,7 @@ def control_variate_mean(
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit, there are fewer than two cases or more in the batch than in all, a value is not finite, or
         `alpha` is to be estimated from equal values of x.
 
@@ -89,6 +104,15 @@ def control_variate_mean(
         Var[Y - alpha X] / n + alpha^2 Var[X] / N + 2 alpha Cov[Y - alpha X, X] / N.
 
     The paper divides the last term by n, which would hold for a batch that makes up all N cases.
+
+    Examples
+    --------
+    >>> x_all = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> estimate = control_variate_mean([0.9, 2.9, 5.1], x_all[[0, 2, 4]], x_all)
+    >>> print(f"{estimate.mean:.3f}, plain average {(0.9 + 2.9 + 5.1) / 3:.3f}")
+    3.467, plain average 2.967
+    >>> estimate
+    ControlVariateEstimate(3.47 +- 0.81 nats; of these very cases +- 0.0471, alpha 1)
     """
     y, x_batch, x_all = (
         as_float_tensor(name, value, torch.float64)
@@ -99,7 +123,7 @@ def control_variate_mean(
     require_shape("x_all", x_all, [None])
     count, total = len(y), len(x_all)
     if not 2 <= count <= total:
-        raise ValueError(
+        raise InputError(
             f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
         )
     for name, tensor in (("y", y), ("x_batch", x_batch), ("x_all", x_all)):
@@ -107,7 +131,7 @@ def control_variate_mean(
     if alpha is None:
         x_variance = x_batch.var().item()
         if x_variance == 0:
-            raise ValueError(
+            raise InputError(
                 "alpha: expected a number, since it cannot be estimated from equal values of x_batch"
             )
         alpha = _covariance(y, x_batch) / x_variance

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.blocks import step_bar
+from paperlib.kernels import bernoulli
 from paperlib.models import RBM
-from paperlib.numerics import bernoulli, resolve_generator, softplus
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.numerics import resolve_generator, softplus
+from paperlib.validation import ArrayLike, as_binary, require_count
 
 
 def csl_log_prob(
     rbm: RBM,
-    v: Tensor,
+    v: ArrayLike,
     num_chains: int,
     num_steps: int,
     generator: torch.Generator | None = None,
@@ -33,7 +34,7 @@ def csl_log_prob(
     ----------
     rbm : RBM
         The model.
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     num_chains : int
         Gibbs chains that start at uniformly random pixels; with `num_steps` = K and AIS's number of chains the work is that of AIS.
@@ -51,15 +52,25 @@ def csl_log_prob(
 
     Raises
     ------
-    ValueError
+    InputError
         If `v` is not binary, is empty or has another width, or a count is not a whole number of at least 1.
 
     Notes
     -----
     Memory is that of the chains and of N x `num_chains` numbers.
+
+    Examples
+    --------
+    >>> from paperlib.numerics import seeded_generator
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> values = csl_log_prob(rbm, [[1, 0, 1]], 10, 100, seeded_generator(0))
+    >>> exact = rbm.log_unnormalized([[1, 0, 1]]) - torch.logsumexp(
+    ...     rbm.log_unnormalized_hidden([[0, 0], [0, 1], [1, 0], [1, 1]]), 0
+    ... )
+    >>> bool((values - exact).abs() < 0.1)
+    True
     """
-    require_shape("v", v, [None, rbm.num_visible])
-    require_binary("v", v)
+    v = as_binary("v", v, rbm.num_visible)
     num_chains = require_count("num_chains", num_chains)
     num_steps = require_count("num_steps", num_steps)
     generator = resolve_generator(generator, rbm.device)

@@ -20,10 +20,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.errors import InputError
+from paperlib.estimators.estimate import PartitionEstimate, format_estimate
+from paperlib.kernels import bernoulli
 from paperlib.models import DBN
-from paperlib.numerics import bernoulli, bernoulli_entropy, resolve_generator
-from paperlib.validation import require_binary, require_count, require_finite, require_shape
+from paperlib.numerics import bernoulli_entropy, resolve_generator
+from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
 
 # Cases times draws handled at once: 5,000 x 2,000 hidden units in float32 are 40 MB.
 _BLOCK = 5_000
@@ -44,12 +46,26 @@ class DBNBoundEstimate:
         ln Z of the top RBM that was used.
     ais_error : (float, float)
         Three-sigma interval of ln Z minus ln Z, the last column of the paper's Table 2; (0, 0) for an exact ln Z.
+
+    Examples
+    --------
+    >>> log_joint, entropy = torch.tensor([[-2.0, -4.0], [-1.0, -3.0]]), torch.zeros(2)
+    >>> estimate = DBNBoundEstimate(log_joint, entropy, log_z=1.0, ais_error=(0.0, 0.0))
+    >>> estimate
+    DBNBoundEstimate(bound = -3.50 +- 0.50 nats, 2 cases, 2 draws each)
+    >>> estimate.values
+    tensor([-4., -3.])
     """
 
     expected_log_joint: Tensor = field(repr=False)
     entropy: Tensor = field(repr=False)
     log_z: float
     ais_error: tuple[float, float]
+
+    def __repr__(self) -> str:
+        cases, draws = self.expected_log_joint.shape
+        value = format_estimate(self.bound, self.std_error)
+        return f"DBNBoundEstimate(bound = {value}, {cases} cases, {draws} draws each)"
 
     @property
     def values(self) -> Tensor:
@@ -85,7 +101,7 @@ class DBNBoundEstimate:
 
 def dbn_lower_bound(
     dbn: DBN,
-    v: Tensor,
+    v: ArrayLike,
     log_z: float | PartitionEstimate,
     num_samples: int = 5,
     generator: torch.Generator | None = None,
@@ -96,7 +112,7 @@ def dbn_lower_bound(
     ----------
     dbn : DBN
         The model.
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Binary vectors of any type.
     log_z : float or PartitionEstimate
         ln Z of `dbn.top` in nats: from `exact_log_z(dbn.top)`, or an AIS estimate along a path that ends there, whose
@@ -113,21 +129,32 @@ def dbn_lower_bound(
 
     Raises
     ------
-    ValueError
+    InputError
         If `v` is not binary, is empty or has another width, `num_samples` is not a whole number of at least 1, or
         `log_z` is not finite or is an estimate for a model of another width.
 
     Notes
     -----
     Memory is bounded by a block of cases, not by N M.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import exact_log_z
+    >>> from paperlib.models import RBM
+    >>> from paperlib.numerics import seeded_generator
+    >>> below = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> dbn = DBN([below, RBM([[0.5], [0.5]], [0.0, 0.0], [0.1])])
+    >>> log_z = exact_log_z(dbn.top)
+    >>> dbn_lower_bound(dbn, [[1, 0], [1, 1]], log_z, 1_000, seeded_generator(0)).entropy
+    tensor([1.1644, 1.0573], dtype=torch.float64)
     """
-    require_shape("v", v, [None, dbn.num_visible])
-    require_binary("v", v)
+    v = as_binary("v", v, dbn.num_visible)
     draws = require_count("num_samples", num_samples)
     generator = resolve_generator(generator, dbn.device)
     value, ais_error = _log_z_and_error(log_z, dbn)
 
-    # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
+    # Written into tensors that are there from the start. Small results, each allocated between
+    # large ones that are freed again, would leave the large ones' memory in pieces.
     log_joints = torch.empty(len(v), draws, dtype=torch.float64, device=dbn.device)
     entropies = torch.zeros(len(v), dtype=torch.float64, device=dbn.device)
     size = max(1, _BLOCK // draws)
@@ -155,10 +182,10 @@ def _log_z_and_error(
     if not isinstance(log_z, PartitionEstimate):
         require_finite("log_z", torch.as_tensor(log_z, dtype=torch.float64))
         return float(log_z), (0.0, 0.0)
-    width = log_z.final_visible.shape[1]
+    width = log_z.final_states.shape[1]
     # AIS may have annealed either side of the top RBM.
     if width not in (dbn.top.num_visible, dbn.top.num_hidden):
-        raise ValueError(
+        raise InputError(
             f"log_z: expected an estimate for the top RBM with {dbn.top.num_visible} visible and {dbn.top.num_hidden} "
             f"hidden units, got one for {width}"
         )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.numerics import log_mean_exp
+
+# What a notebook or a terminal shows in a line; warnings after the third are left to `.warnings`.
+_WIDTH, _MOST_WARNINGS = 88, 3
+_MORE_STEPS = "use more betas, or more chains"
 
 
 @dataclass(frozen=True)
@@ -20,16 +27,26 @@ class PartitionEstimate:
     log_weights : Tensor, shape [M]
         ln w of each chain, float64, in nats; the mean of w is an unbiased estimate of Z (or of the ratio). It already
         includes the path's `log_z_start`.
-    final_visible : Tensor, shape [M, D]
-        Visible units of each chain at its end: approximate samples of the target.
+    final_states : Tensor, shape [M, n]
+        The units that the path moves, of each chain at its end: approximate samples of the target. They are the visible units of an
+        RBM, v and h2 beside each other of a DBM, and h^{L-1} of a DBN.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known: an estimate below it is wrong.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
+
+    Examples
+    --------
+    >>> log_weights = torch.tensor([1.0, 2.0, 1.5, 1.2], dtype=torch.float64)
+    >>> estimate = PartitionEstimate(log_weights, torch.zeros(4, 3))
+    >>> estimate
+    PartitionEstimate(log_z = 1.50 +- 0.23 nats, 3.4 of 4 chains effective)
+    >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(1)))
+    1.24, 1.71
     """
 
-    log_weights: Tensor
-    final_visible: Tensor = field(repr=False)
+    log_weights: Tensor = field(repr=False)
+    final_states: Tensor = field(repr=False)
     lower_bound: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -46,6 +63,17 @@ class PartitionEstimate:
             return math.inf
         weights = torch.exp(self.log_weights - self.log_weights.max())
         return (weights.std() / weights.mean()).item() / math.sqrt(count)
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of `log_z` in nats: `relative_std`, by the delta method.
+
+        Infinite where the chains are worth fewer than two. One weight then makes up most of the
+        mean, and what the weights say of their own spread is worth nothing.
+        """
+        # two equal weights are worth two, up to rounding
+        enough = self.effective_sample_size > 2 * (1 - 1e-9)
+        return self.relative_std if enough else math.inf
 
     @property
     def effective_sample_size(self) -> float:
@@ -65,8 +93,48 @@ class PartitionEstimate:
         low = self.log_z + math.log1p(-spread) if spread < 1 else -math.inf
         return low, self.log_z + math.log1p(spread)
 
+    def __repr__(self) -> str:
+        value = f"log_z = {format_estimate(self.log_z, self.std_error)}"
+        chains = f"{self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"
+        return summary(f"PartitionEstimate({value}, {chains})", self.warnings)
 
-def find_warnings(estimate: PartitionEstimate, uniform_start: bool) -> tuple[str, ...]:
+
+def format_estimate(value: float, std_error: float) -> str:
+    """A number in nats with its standard error, as in `12.34 +- 0.05 nats`.
+
+    Examples
+    --------
+    >>> format_estimate(62.9312, 0.0123)
+    '62.931 +- 0.012 nats'
+    """
+    if not math.isfinite(std_error):
+        return f"{value:.2f} nats, error unknown"
+    # two digits of the error, but no more than four and no fewer than two after the point
+    digits = 2 if std_error == 0 else min(4, max(2, 1 - math.floor(math.log10(std_error))))
+    return f"{value:.{digits}f} +- {std_error:.{digits}f} nats"
+
+
+def summary(first_line: str, warnings: Sequence[str]) -> str:
+    """What an estimate shows of itself: a line, and a line for each of the first warnings.
+
+    No line passes 88 columns.
+
+    Examples
+    --------
+    >>> print(summary("Estimate(1.00 nats)", ["Run more chains."]))
+    Estimate(1.00 nats)
+      warning: Run more chains.
+    """
+    shown = [f"  warning: {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if len(warnings) > len(shown):
+        shown.append(f"  and {len(warnings) - len(shown)} more in .warnings")
+    lines = [textwrap.shorten(line.strip(), _WIDTH - 2, placeholder=" ...") for line in shown]
+    return "\n".join([first_line, *(f"  {line}" for line in lines)])
+
+
+def find_warnings(
+    estimate: PartitionEstimate, uniform_start: bool, advice: str = _MORE_STEPS
+) -> tuple[str, ...]:
     """Reasons not to believe an estimate, each a sentence that says what was seen and what to do.
 
     Parameters
@@ -75,6 +143,14 @@ def find_warnings(estimate: PartitionEstimate, uniform_start: bool) -> tuple[str
         Without warnings so far.
     uniform_start : bool
         Whether the chains started at uniformly random pixels.
+    advice : str
+        What to do against weights that vary too much.
+
+    Examples
+    --------
+    >>> estimate = PartitionEstimate(torch.zeros(1), torch.zeros(1, 3))
+    >>> find_warnings(estimate, uniform_start=False)
+    ('One chain gives no error estimate; run at least 100.',)
     """
     found = []
     count = len(estimate.log_weights)
@@ -90,13 +166,15 @@ def find_warnings(estimate: PartitionEstimate, uniform_start: bool) -> tuple[str
         found.append("One chain gives no error estimate; run at least 100.")
     elif low == -math.inf:
         found.append(
-            f"The weights vary too much: {count} chains are worth {estimate.effective_sample_size:.1f}, and three "
-            "standard deviations of their mean exceed it. ln Z is probably too low; use more betas, or more chains."
+            f"The weights vary too much: {count} chains are worth "
+            f"{estimate.effective_sample_size:.1f}, and three standard deviations of their mean "
+            f"exceed it. ln Z is probably too low; {advice}."
         )
     elif (needed := _log_runs_needed(estimate.log_weights)) > math.log(count):
         found.append(
-            f"The log-weights spread so widely that about {math.exp(min(needed, 99)):.0g} chains would be needed to meet "
-            f"the weights that make up Z; there are {count}. ln Z is probably too low; use more betas, or more chains."
+            f"The log-weights spread so widely that about {math.exp(min(needed, 99)):.0g} chains "
+            f"would be needed to meet the weights that make up Z; there are {count}. ln Z is "
+            f"probably too low; {advice}."
         )
     if uniform_start:
         found.append(
@@ -117,9 +195,9 @@ def _log_runs_needed(log_weights: Tensor) -> float:
 
 
 def require_finite_log_weights(log_weights: Tensor) -> None:
-    """Raise a ValueError if a log-weight of AIS or RAISE overflowed."""
+    """Raise an InputError if a log-weight of AIS or RAISE overflowed."""
     if not bool(torch.isfinite(log_weights).all()):
-        raise ValueError(
+        raise InputError(
             "path: expected finite log-weights, got NaN or infinite ones; the model's parameters are too large for "
             "its floating-point type"
         )

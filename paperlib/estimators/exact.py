@@ -12,15 +12,17 @@ before the running product might overflow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.estimators.blocks import step_bar
+from paperlib.kernels import bernoulli
 from paperlib.models import RBM
-from paperlib.numerics import bernoulli, resolve_generator, softplus
+from paperlib.numerics import resolve_generator, softplus
 from paperlib.threads import run_in_threads
 from paperlib.validation import require_count
 
@@ -45,12 +47,18 @@ def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> 
 
     Raises
     ------
-    ValueError
+    InputError
         If the smaller layer has more than `max_units` units.
 
     Notes
     -----
     Memory is bounded by tables of 2^{M/2} rows: 0.3 GiB at 784 x 25.
+
+    Examples
+    --------
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> print(f"{exact_log_z(rbm):.4f}")
+    5.1324
     """
     sums = _map_log_masses(
         lambda block: block.logsumexp((0, 1)), _enumerable(rbm, max_units), progress
@@ -81,13 +89,21 @@ def exact_hidden_samples(
 
     Raises
     ------
-    ValueError
+    InputError
         If there are more hidden units than visible ones or than `max_units`.
+
+    Examples
+    --------
+    >>> from paperlib.numerics import seeded_generator
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> v, h = exact_hidden_samples(rbm, 1_000, seeded_generator(0))
+    >>> v.shape, h.shape
+    (torch.Size([1000, 3]), torch.Size([1000, 2]))
     """
     num_samples = require_count("num_samples", num_samples)
     generator = resolve_generator(generator, rbm.device)
     if rbm.num_hidden > rbm.num_visible:
-        raise ValueError(
+        raise InputError(
             f"rbm: expected at most as many hidden as visible units ({rbm.num_visible}), got {rbm.num_hidden}"
         )
     log_masses = torch.cat(_map_log_masses(torch.flatten, _enumerable(rbm, max_units), None))
@@ -104,9 +120,12 @@ def _enumerable(rbm: RBM, max_units: int) -> RBM:
     """The model in float64 with its smaller layer as the hidden one, if that can be enumerated."""
     units = min(rbm.num_visible, rbm.num_hidden)
     if units > max_units:
-        raise ValueError(
-            f"rbm: expected a layer of at most {max_units} units to enumerate, got {rbm.num_visible} visible and "
-            f"{rbm.num_hidden} hidden: 2^{units} = {2.0**units:.2g} states. Estimate ln Z with ais instead."
+        # a float holds no more than 2^1023
+        number = f" = {2.0**units:.2g}" if units < 1024 else ""
+        raise InputError(
+            f"rbm: expected a layer of at most {max_units} units to enumerate, got "
+            f"{rbm.num_visible} visible and {rbm.num_hidden} hidden: 2^{units}{number} states. "
+            "Estimate ln Z with ais instead."
         )
     double = rbm.to(dtype=torch.float64)
     return double if rbm.num_hidden <= rbm.num_visible else double.transposed()
@@ -142,10 +161,13 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
     for part in (slice(0, first), slice(first, rbm.num_hidden)):
         weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
         states = _bits(torch.arange(2 ** len(bias), device=rbm.device), len(bias)).to(rbm.dtype)
-        halves.append((states, states @ bias, states @ weights.T))
-    left, right = halves[0][2] + rbm.visible_bias, halves[1][2]
-    shift = (left.amax(0) - right.amax(0)) / 2
-    return _Half(*halves[0][:2], left - shift), _Half(*halves[1][:2], right + shift)
+        halves.append(_Half(states, states @ bias, states @ weights.T))
+    left, right = halves
+    left_table, right_table = left.log_table + rbm.visible_bias, right.log_table
+    shift = (left_table.amax(0) - right_table.amax(0)) / 2
+    return replace(left, log_table=left_table - shift), replace(
+        right, log_table=right_table + shift
+    )
 
 
 def _map_log_masses(

@@ -1,23 +1,42 @@
 """Simple importance sampling: one jump from the start of a path to its target (Salakhutdinov & Murray 2008, eq. 8).
 
-Unbiased, and useless unless start and target nearly agree: the variance of the weights grows exponentially with the
-number of units. It is AIS without intermediate distributions, and chapter 04 shows how it fails.
+It is AIS without intermediate distributions. It is unbiased, and useless unless start and target
+nearly agree: the variance of the weights grows exponentially with the number of units.
+
+Used in chapter: importance-sampling-and-ais.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import torch
 
 from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import ais
-from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.estimators.estimate import PartitionEstimate, find_warnings
+
+_ADVICE = "anneal instead: ais with a schedule of betas needs far fewer draws"
 
 
 def importance_sampling(
-    path: AnnealingPath, num_samples: int, generator: torch.Generator | None = None
+    path: AnnealingPath[Any], num_samples: int, generator: torch.Generator | None = None
 ) -> PartitionEstimate:
     """Estimate ln Z (or a log-ratio, as `ais`) from independent draws of the path's start.
 
     Parameters and errors are those of `ais`, with `num_samples` in the place of `num_chains`.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> from paperlib.numerics import seeded_generator
+    >>> rbm = RBM([[0.1, -0.1], [0.0, 0.2]], [0.0, 0.5], [0.2, 0.0])
+    >>> importance_sampling(BaseRatePath(rbm), 1_000, seeded_generator(0)).log_weights.shape
+    torch.Size([1000])
     """
-    return ais(path, [0.0, 1.0], num_samples, generator)
+    estimate = ais(path, [0.0, 1.0], num_samples, generator)
+    # One jump has no betas of which there could be more.
+    unwarned = replace(estimate, warnings=())
+    return replace(estimate, warnings=find_warnings(unwarned, path.uniform_start, _ADVICE))

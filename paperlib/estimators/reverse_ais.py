@@ -16,7 +16,7 @@ How to get from v to a state at the end of the path is the path's business, so t
 its Algorithm 3 and its section 3.3: on paths for RBMs the hidden units are summed out and v is the state; a `DBMPath` first heats
 up h2 with v held fixed; a `DBNPath` draws the directed layers from the recognition distribution.
 
-Served chapter: 08-raise.
+Used in chapter: raise.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing import ReversiblePath, check_betas
+from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
-from paperlib.estimators.blocks import count_blocks, step_bar, walk_in_blocks
-from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.numerics import Beta, log_mean_exp, resolve_generator
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.errors import InputError
+from paperlib.estimators.ais import require_path
+from paperlib.estimators.blocks import step_bar, walk_in_blocks
+from paperlib.estimators.estimate import format_estimate, require_finite_log_weights
+from paperlib.kernels import Beta
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.validation import ArrayLike, as_binary, require_count
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,21 @@ class ReverseEstimate:
     ----------
     log_weights : Tensor, shape [N, M]
         ln w of M chains for each of N vectors, float64, in nats; the mean of w is an unbiased estimate of p_ann(v).
+
+    Examples
+    --------
+    >>> import torch
+    >>> estimate = ReverseEstimate(torch.tensor([[0.2, 0.4], [0.1, 0.1]], dtype=torch.float64).log())
+    >>> estimate.log_prob.exp()
+    tensor([0.3000, 0.1000], dtype=torch.float64)
     """
 
     log_weights: Tensor
+
+    def __repr__(self) -> str:
+        vectors, chains = self.log_weights.shape
+        value = format_estimate(self.mean, self.std_error)
+        return f"ReverseEstimate(mean = {value}, {vectors} vectors, {chains} chains each)"
 
     @property
     def log_prob(self) -> Tensor:
@@ -83,20 +99,23 @@ class ReverseEstimate:
 
 
 def raise_log_prob(
-    path: ReversiblePath,
-    v: Tensor,
-    betas: object,
+    path: AnnealingPath[Any],
+    v: ArrayLike,
+    betas: ArrayLike,
     num_chains: int,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
+    *,
+    on_step: Callable[[int], object] | None = None,
 ) -> ReverseEstimate:
     """Estimate ln p(v) from below by annealing backwards from each test vector.
 
     Parameters
     ----------
-    path : ReversiblePath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`: one whose start has a known partition function.
-    v : Tensor, shape [N, D]
+    path : AnnealingPath
+        For example `BaseRatePath(rbm, base_rate_bias(train))`: one whose start has a known partition function, and that can be
+        walked back from a test vector.
+    v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     betas : sequence of K + 1 numbers
         0 = beta_0 < ... < beta_K = 1; use those of the AIS run beside it.
@@ -106,6 +125,8 @@ def raise_log_prob(
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+    on_step : callable, optional
+        Called with the number of chains that have taken a step, N M `reverse_steps(path, K)` in all. In place of the progress bar.
 
     Returns
     -------
@@ -114,80 +135,96 @@ def raise_log_prob(
 
     Raises
     ------
-    ValueError
+    InputError
         If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; there is less than one
-        chain; the path has no reverse transition or an unknown partition function at its start; or the log-weights overflow.
+        chain; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
 
     Notes
     -----
-    Chains run in blocks: on a CPU of at most 500, side by side in torch's number of threads, on a GPU of 20,000. Memory beyond the
-    result is that of the states of the blocks in flight, whatever N and K are. The result does not depend on the number of threads.
+    Chains run in blocks of `path.chains_per_block`, for models of wide layers on a CPU side by side in torch's number of threads.
+    Memory beyond the result is that of the states of the blocks in flight, whatever N and K are. The result does not depend on the
+    number of threads.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # all 2^3 visible vectors alike
+    >>> estimate = raise_log_prob(BaseRatePath(rbm), [[0, 1, 1]], uniform_betas(10), num_chains=5)
+    >>> round(estimate.mean / torch.tensor(2.0).log().item(), 6)
+    -3.0
     """
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     require_reversible(path)
-    require_shape("v", v, [None, path.num_visible])
-    require_binary("v", v)
+    vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
-    total = (
-        count_blocks(len(v) * num_chains, path.num_visible, path.device)
-        * (len(schedule) - 1)
-        * path.reverse_passes
-    )
-    with step_bar(total, f"RAISE, {len(v)} vectors", progress) as bar:
-        log_weights = run_all_reverse_chains(path, v, schedule, num_chains, generator, bar.update)
-    return summarize_reverse(log_weights)
+    total = len(vectors) * num_chains
+    hidden = False if on_step is not None else progress
+    steps = reverse_steps(path, len(schedule) - 1)
+    with step_bar(total * steps, f"RAISE, {len(vectors)} vectors", hidden) as bar:
+        tell = bar.update if on_step is None else on_step
+
+        def walk_block(
+            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
+        ) -> Tensor:
+            chosen = torch.arange(chains.start, chains.stop, device=vectors.device) // num_chains
+            return run_reverse_chains(path, vectors[chosen], schedule, generator, on_step)
+
+        blocks = walk_in_blocks(walk_block, total, path, generator, tell)
+    return summarize_reverse(torch.cat(blocks).view(len(vectors), num_chains))
 
 
-def run_all_reverse_chains(
-    path: ReversiblePath,
-    v: Tensor,
-    schedule: Sequence[float],
-    num_chains: int,
-    generator: torch.Generator,
-    on_step: Callable[[], object],
-) -> Tensor:
-    """`run_reverse_chains` with `num_chains` for each `v` [N, D], in blocks: log-weights [N, num_chains]."""
-
-    def walk(chains: slice, generator: torch.Generator, on_step: Callable[[], object]) -> Tensor:
-        vectors = torch.arange(chains.start, chains.stop, device=v.device) // num_chains
-        return run_reverse_chains(path, v[vectors], schedule, generator, on_step)
-
-    blocks = walk_in_blocks(walk, len(v) * num_chains, path.num_visible, generator, on_step)
-    return torch.cat(blocks).view(len(v), num_chains)
+def reverse_steps(path: AnnealingPath[Any], num_steps: int) -> int:
+    """How many steps a chain of RAISE takes with K = `num_steps`: as many, or twice that where it has to heat up first."""
+    return num_steps * path.reverse_passes
 
 
 def require_reversible(path: object) -> None:
-    """Raise unless RAISE can walk this path."""
-    missing = [name for name in ("begin_reverse", "reverse_transition") if not hasattr(path, name)]
-    if missing:
-        raise ValueError(
-            f"path: expected one that can be walked back from a test vector, got {type(path).__name__} without "
-            f"{', '.join(missing)}"
+    """Raise an InputError unless RAISE can walk this path."""
+    require_path(path)
+    assert isinstance(path, AnnealingPath)
+    own = type(path)
+    if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
+        raise InputError(
+            f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
+            "reverse_transition"
         )
-    if path.target is None:
-        raise ValueError(
+    starts_anywhere = own.begin_reverse is not AnnealingPath.begin_reverse
+    if not starts_anywhere and own.state_at is AnnealingPath.state_at:
+        raise InputError(
+            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
+        )
+    if path.log_z_start is None:
+        raise InputError(
             "path: expected one whose start has a known partition function, such as BaseRatePath, got "
-            f"{type(path).__name__} between two models"
+            f"{own.__name__}"
         )
 
 
 def run_reverse_chains(
-    path: ReversiblePath,
+    path: AnnealingPath[State],
     v: Tensor,
     schedule: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[], object],
+    on_step: Callable[[int], object],
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
 
-    def step(state: State, log_weights: Tensor, beta_from: Beta, beta_to: Beta) -> State:
+    def step(
+        state: State,
+        log_weights: Tensor,
+        beta_from: Beta,
+        beta_to: Beta,
+        generator: torch.Generator,
+    ) -> State:
         state = path.reverse_transition(state, beta_from, generator)
         log_weights += path.log_ratio(state, beta_from, beta_to)
         return state
 
-    walk(step, state, log_weights, schedule[::-1], generator, on_step)
+    walk(path, step, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
 
 
@@ -196,7 +233,7 @@ def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:
 
     Raises
     ------
-    ValueError
+    InputError
         If the log-weights overflowed.
     """
     require_finite_log_weights(log_weights)

@@ -1,29 +1,40 @@
 """Long AIS and RAISE runs in shards: what was computed is stored, and never computed twice.
 
-A shard is a block of chains, a pure function of the path, the schedule and the shard's own seed. Its file is named after
-these, so that an interrupted run continues where it stopped, a run with more chains starts from those of a shorter one, and
-a changed model is a different name.
+A shard is a block of chains. Its draws follow from the path, the schedule, the seed, the shard's
+number and the version of the draws (`paperlib.kernels.version`). Its file is named after these. So
+an interrupted run continues where it stopped, a run with more chains starts from those of a shorter
+one, and a changed model has other names.
 
-Missing shards are computed here one after the other, or sent to a Dask cluster and stored here as each arrives. A shard is the work of
-one thread in either case, since the last digits of float32 sums depend on how many threads share them. So the result is the same
-for any number of workers and any order of arrival, and the work lost with a worker, or with this process, is that of the
-shards in progress. Between processors of different kinds float32 results differ in rounding, and chains then go other ways.
+Missing shards are computed here one after the other, or sent to a Dask cluster and stored here as
+each arrives. Each is the work of one thread, since the last digits of float32 sums depend on how
+many threads share them. So the result is the same for any number of workers and any order of
+arrival. The work lost with a worker, or with this process, is that of the shards in progress.
+Processors of different kinds round float32 sums differently, and chains may then go other ways.
+
+The file also says what computed the shard (`paperlib.provenance.made_by`), when, and in how many
+seconds. `paperlib.estimators.shard_log` tells it of all shards that this process used. Older files
+do not say it.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from paperlib import __version__, storage
-from paperlib.annealing import BaseRatePath, RBMPairPath, check_betas
+from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.errors import InputError
 from paperlib.estimators.ais import run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
@@ -33,27 +44,40 @@ from paperlib.estimators.reverse_ais import (
     run_reverse_chains,
     summarize_reverse,
 )
-from paperlib.models.files import read_arrays, tensors_checksum, write_safetensors
+from paperlib.estimators.shard_log import note
+from paperlib.kernels.version import DRAWS
+from paperlib.models.files import (
+    read_arrays,
+    read_metadata,
+    tensors_checksum,
+    write_safetensors,
+)
 from paperlib.numerics import seeded_generator
-from paperlib.validation import require_binary, require_count, require_device, require_shape
+from paperlib.provenance import device_name, made_by
+from paperlib.validation import ArrayLike, as_binary, as_tensor, require_count, require_device
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 # What all shards of a run share: a path, its schedule, and the device on which chains walk.
-_Walk = tuple[BaseRatePath | RBMPairPath, Tensor, torch.device]
+_Walk = tuple[AnnealingPath[Any], Tensor, torch.device]
+# Called after each step of a shard.
+_OnStep = Callable[[int], object]
 # What a shard holds, given that, its draws, and a function to be called after each step.
-_Task = Callable[[_Walk, torch.Generator, Callable[[], object]], dict[str, Tensor]]
+_Task = Callable[[_Walk, torch.Generator, _OnStep], dict[str, Tensor]]
 
-# Also the number of chains for which a step costs least for each of them on a CPU. A GPU wants many more.
+# On a CPU a step also costs least for each chain when so many walk together. A GPU wants many more.
 CHAINS_PER_SHARD = 100
 CHAINS_PER_GPU_SHARD = 5_000
-# Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the scheduler's memory.
+# Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the memory
+# of its scheduler.
 _SHARDS_AHEAD = 2_000
+# Where in a file's text stands what computed it.
+_MADE_BY = "made_by"
 
 
 def ais_in_shards(
-    path: BaseRatePath | RBMPairPath,
+    path: AnnealingPath[Any],
     betas: object,
     num_chains: int,
     seed: int,
@@ -62,12 +86,12 @@ def ais_in_shards(
     client: Client | None = None,
     device: torch.device | str | None = None,
 ) -> PartitionEstimate:
-    """AIS as `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) that are kept in a folder.
+    """AIS as `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) kept in a folder.
 
     Parameters
     ----------
-    path : BaseRatePath or RBMPairPath
-        The latter without `sample_a`.
+    path : AnnealingPath
+        One that a checksum identifies: an `RBMPairPath` without `sample_a`.
     betas : sequence of K + 1 numbers
         0 = beta_0 < ... < beta_K = 1.
     num_chains : int
@@ -79,44 +103,59 @@ def ais_in_shards(
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     client : dask.distributed.Client, optional
-        Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`. None: compute them here.
+        Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`.
+        None: compute them here.
     device : torch.device or str, optional
-        Where chains walk, here or on the cluster's workers; the result is on the path's device in any case. None: there, too. A GPU
-        draws other random numbers than a CPU does, so that its shards are other ones.
+        Where chains walk, here or on the cluster's workers. None: where the path is. The result is
+        on the path's device in any case. A GPU draws other random numbers than a CPU, so its shards
+        are other ones.
 
     Returns
     -------
     PartitionEstimate
         The same whether shards were found or computed, here or elsewhere, in one run or in many.
+        What computed them is told by
+    `paperlib.estimators.shard_log`.
 
     Raises
     ------
-    ValueError
-        As `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no such device.
+    InputError
+        As `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged; or
+        if there is no such device.
     RuntimeError
-        If a worker of the cluster has another version of this package.
+        If a worker of the cluster has another version of this package or of its draws.
 
     Notes
     -----
-    Memory is that of the result, 8 + 5 D bytes a chain in float32, and of one shard's states, here and on each worker.
+    Memory is that of the result, 8 + 5 D bytes a chain in float32, and of one shard's states,
+    here and on each worker.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = ais_in_shards(path, uniform_betas(10), 100, 1, folder)
+    ...     again = ais_in_shards(path, uniform_betas(10), 200, 1, folder)
+    >>> bool((again.log_weights[:100] == first.log_weights).all())
+    True
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     walk = path, schedule, _device(path, device, client)
+    size = _chains_per_shard(walk)
     identity = f"{_identity('ais', walk)} {seed}"
-
-    identities = [f"{identity} {n}" for n in range(-(-num_chains // _chains_per_shard(walk)))]
-    description = f"AIS, {num_chains} chains"
-    shards = _computed_once(
-        identities,
-        lambda number: _walk_forward,
+    run = _Run(
+        f"AIS, {num_chains} chains",
         walk,
+        [f"{identity} {n}" for n in range(-(-num_chains // size))],
+        lambda number: _walk_forward,
+        lambda number: size,
         len(schedule) - 1,
-        folder,
-        description,
-        progress,
-        client,
     )
+    shards = _computed_once(run, Path(folder), progress, client)
     log_weights, visible = (
         torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
         for name in ("log_weights", "final_visible")
@@ -125,8 +164,8 @@ def ais_in_shards(
 
 
 def raise_in_shards(
-    path: BaseRatePath,
-    v: Tensor,
+    path: AnnealingPath[Any],
+    v: ArrayLike,
     betas: object,
     num_chains: int,
     seed: int,
@@ -135,14 +174,15 @@ def raise_in_shards(
     client: Client | None = None,
     device: torch.device | str | None = None,
 ) -> ReverseEstimate:
-    """RAISE as `paperlib.estimators.raise_log_prob`, in shards of a few test vectors that are kept in a folder.
+    """RAISE as `paperlib.estimators.raise_log_prob`, in shards of a few vectors kept in a folder.
 
     Parameters
     ----------
-    path : BaseRatePath
-        The path to walk back.
-    v : Tensor, shape [N, D]
-        Binary test vectors of any type. A longer batch that begins with the same vectors finds their shards.
+    path : AnnealingPath
+        The path to walk back; one that a checksum identifies.
+    v : array or Tensor, shape [N, D]
+        Binary test vectors of any type. A longer batch that begins with the same vectors finds
+        their shards.
     betas, num_chains, seed, folder, progress, client, device
         As in `ais_in_shards`, with `num_chains` for each vector.
 
@@ -150,42 +190,91 @@ def raise_in_shards(
     -------
     ReverseEstimate
         The same whether shards were found or computed, here or elsewhere, in one run or in many.
+        What computed them is told by
+    `paperlib.estimators.shard_log`.
 
     Raises
     ------
-    ValueError
-        As `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no such
-        device.
+    InputError
+        As `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is
+        damaged; or if there is no such device.
     RuntimeError
         As `ais_in_shards`.
 
     Notes
     -----
-    Memory is that of the vectors, of the result, 8 bytes a chain and about a kilobyte a shard, and of one shard's states, here and
-    on each worker.
+    Memory is that of the vectors, of the result, 8 bytes a chain and about a kilobyte a shard, and
+    of one shard's states, here and on each worker.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from paperlib.annealing import BaseRatePath, uniform_betas
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> v = torch.tensor([[0, 1], [1, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     estimate = raise_in_shards(path, v, uniform_betas(10), 20, 1, folder)
+    >>> estimate.log_weights.shape
+    torch.Size([2, 20])
     """
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     require_reversible(path)
-    require_shape("v", v, [None, path.num_visible])
-    require_binary("v", v)
+    vectors = as_binary("v", v, path.num_visible)
     walk = path, schedule, _device(path, device, client)
-    blocks = v.to(torch.uint8).split(max(1, _chains_per_shard(walk) // num_chains))
+    blocks = vectors.to(torch.uint8).split(max(1, _chains_per_shard(walk) // num_chains))
     identity = f"{_identity('raise', walk)} {num_chains} {seed}"
-
-    def task(number: int) -> _Task:
+    run = _Run(
+        f"RAISE, {len(vectors)} vectors",
+        walk,
+        [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)],
         # A copy, since a part of a tensor would be sent with all the rest of it.
-        return partial(_walk_back, num_chains, blocks[number].clone())
-
-    identities = [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)]
-    description = f"RAISE, {len(v)} vectors"
-    steps = (len(schedule) - 1) * path.reverse_passes
-    shards = _computed_once(identities, task, walk, steps, folder, description, progress, client)
+        lambda number: partial(_walk_back, num_chains, blocks[number].clone()),
+        lambda number: len(blocks[number]) * num_chains,
+        (len(schedule) - 1) * path.reverse_passes,
+    )
+    shards = _computed_once(run, Path(folder), progress, client)
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Shards that belong together.
+
+    Attributes
+    ----------
+    description : str
+        For the progress bar.
+    walk : tuple
+        What they share.
+    identities : sequence of str
+        All that the draws of each of them depend on.
+    task : callable
+        Given a shard's number, what computes it.
+    chains : callable
+        Given a shard's number, how many chains it has.
+    steps : int
+        That each chain takes.
+    """
+
+    description: str
+    walk: _Walk
+    identities: Sequence[str]
+    task: Callable[[int], _Task]
+    chains: Callable[[int], int]
+    steps: int
+
+
+class _Shard(NamedTuple):
+    """What a shard's file holds: tensors, on the CPU, and what computed them (older ones: None)."""
+
+    tensors: dict[str, Tensor]
+    made_by: Mapping[str, Any] | None
+
+
 def _device(
-    path: BaseRatePath | RBMPairPath, device: torch.device | str | None, client: Client | None
+    path: AnnealingPath[Any], device: torch.device | str | None, client: Client | None
 ) -> torch.device:
     """Where chains walk. Whether workers have a GPU is not known here."""
     return path.device if device is None else require_device("device", device, client is None)
@@ -197,15 +286,13 @@ def _chains_per_shard(walk: _Walk) -> int:
 
 def _identity(estimator: str, walk: _Walk) -> str:
     path, schedule, device = walk
-    # The version is part of the name: what another version computed is not taken for this one's.
     betas = storage.sha256(schedule.numpy().tobytes())
     on_device = "" if device.type == "cpu" else f" {device.type}"
-    return f"{estimator} {__version__} {path.checksum()} {betas}{on_device}"
+    # With the version of the draws: what was drawn otherwise is not taken for this.
+    return f"{estimator} {DRAWS} {path.checksum()} {betas}{on_device}"
 
 
-def _walk_forward(
-    walk: _Walk, generator: torch.Generator, on_step: Callable[[], object]
-) -> dict[str, Tensor]:
+def _walk_forward(walk: _Walk, generator: torch.Generator, on_step: _OnStep) -> dict[str, Tensor]:
     path, schedule, _ = walk
     chains = _chains_per_shard(walk)
     log_weights, visible = run_chains(path, schedule.tolist(), chains, generator, on_step)
@@ -217,7 +304,7 @@ def _walk_back(
     vectors: Tensor,
     walk: _Walk,
     generator: torch.Generator,
-    on_step: Callable[[], object],
+    on_step: _OnStep,
 ) -> dict[str, Tensor]:
     path, schedule, _ = walk
     starts = vectors.repeat_interleave(num_chains, 0)
@@ -226,51 +313,59 @@ def _walk_back(
 
 
 def _computed_once(
-    identities: Sequence[str],
-    task: Callable[[int], _Task],
-    walk: _Walk,
-    steps: int,
-    folder: str | os.PathLike[str],
-    description: str,
-    progress: bool | None,
-    client: Client | None,
+    run: _Run, folder: Path, progress: bool | None, client: Client | None
 ) -> list[dict[str, Tensor]]:
-    """The shards with these identities, on the CPU, those computed that were not found."""
-    names = [storage.sha256(identity.encode()) for identity in identities]
-    files = [Path(folder) / f"{name}.safetensors" for name in names]
-    shards: dict[int, dict[str, Tensor]] = {}
-    total = len(names) * steps
-    with step_bar(total, description, progress) as bar:
-        for number, (name, file) in enumerate(zip(names, files, strict=True)):
+    """The tensors of a run's shards, in order, those computed that were not found."""
+    names = [storage.sha256(identity.encode()) for identity in run.identities]
+    files = [folder / f"{name}.safetensors" for name in names]
+    tensors: dict[int, dict[str, Tensor]] = {}
+
+    def keep(number: int, shard: _Shard, found: bool) -> None:
+        if not found:
+            write_safetensors(files[number], shard.tensors, {_MADE_BY: json.dumps(shard.made_by)})
+        tensors[number] = shard.tensors
+        note(names[number], found, shard.made_by)
+
+    # The bar counts steps of single chains.
+    chains = [run.chains(number) for number in range(len(names))]
+    with step_bar(sum(chains) * run.steps, run.description, progress) as bar:
+        for number, file in enumerate(files):
             if file.is_file():
-                shards[number] = _read_shard(file)
-                bar.update(steps)
+                keep(number, _read_shard(file), True)
+                bar.update(chains[number] * run.steps)
             elif client is None:
-                shards[number] = _compute_here(task(number), walk, name, bar.update)
-                write_safetensors(file, shards[number])
-        missing = [(n, name) for n, name in enumerate(names) if n not in shards]
+                shard = _compute_here(run.task(number), run.walk, names[number], bar.update)
+                keep(number, shard, False)
+        missing = [number for number in range(len(names)) if number not in tensors]
         if client is not None and missing:
-            for number, shard in _compute_on_cluster(client, task, walk, missing):
-                write_safetensors(files[number], shard)
-                shards[number] = shard
-                bar.update(steps)
-    return [shards[number] for number in range(len(names))]
+            for number, shard in _compute_on_cluster(client, run, names, missing):
+                keep(number, shard, False)
+                bar.update(chains[number] * run.steps)
+    return [tensors[number] for number in range(len(names))]
 
 
-def _compute(
-    task: _Task, walk: _Walk, name: str, on_step: Callable[[], object]
-) -> dict[str, Tensor]:
+def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> _Shard:
     path, schedule, device = walk
+    started = time.perf_counter()
     if path.device != device:
         walk = path.to(device), schedule, device
-    # The name is a hash of all that the shard depends on: its first digits make a seed like no other shard's.
+    # The name is a hash of all that the shard depends on. Its first digits make a seed like no
+    # other shard's.
     generator = seeded_generator(int(name[:15], 16), device)
-    return {key: tensor.cpu() for key, tensor in task(walk, generator, on_step).items()}
+    tensors = {key: tensor.cpu() for key, tensor in task(walk, generator, on_step).items()}
+    return _Shard(
+        tensors,
+        {
+            **made_by(),
+            "draws": DRAWS,
+            "device": device_name(device),
+            "seconds": round(time.perf_counter() - started, 3),
+            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
 
 
-def _compute_here(
-    task: _Task, walk: _Walk, name: str, on_step: Callable[[], object]
-) -> dict[str, Tensor]:
+def _compute_here(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> _Shard:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -279,61 +374,63 @@ def _compute_here(
         torch.set_num_threads(threads)
 
 
-def _compute_on_worker(task: _Task, walk: _Walk, name: str, version: str) -> dict[str, Tensor]:
-    if version != __version__:
-        raise RuntimeError(
-            f"cluster: expected workers with paperlib {version}, got one with {__version__}"
-        )
+def _versions() -> str:
+    return f"paperlib {__version__} with draws {DRAWS}"
+
+
+def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> _Shard:
+    if versions != _versions():
+        raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
     torch.set_num_threads(1)
-    return _compute(task, walk, name, lambda: None)
+    return _compute(task, walk, name, lambda chains: None)
 
 
 def _compute_on_cluster(
-    client: Client,
-    task: Callable[[int], _Task],
-    walk: _Walk,
-    missing: Iterable[tuple[int, str]],
-) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    client: Client, run: _Run, names: Sequence[str], missing: Iterable[int]
+) -> Iterator[tuple[int, _Shard]]:
     """Numbers and contents of the missing shards, as they arrive."""
-    import dask
+    from dask import config
     from distributed import as_completed
 
     missing = iter(missing)
-    path, schedule, device = walk
+    path, schedule, device = run.walk
     shared = f"paperlib-walk-{path.checksum()}-{tensors_checksum([schedule])}-{device}"
-    # The scheduler keeps what a task is made from: this is sent once, and a worker that dies does not take it along.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-        sent_walk = client.submit(_itself, walk, key=shared)
+    # The scheduler keeps what a task is made from. So this is sent once, and a worker that dies
+    # does not take it along.
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+        sent_walk = client.submit(_itself, run.walk, key=shared)
     numbers: dict[str, int] = {}
 
-    def submit(number: int, name: str) -> Future:
-        # The key is the shard's name: who else asks the cluster for this shard waits for the same computation.
+    def submit(number: int) -> Future:
+        # The key is the shard's name: whoever else asks the cluster for it waits for the same work.
         future = client.submit(
             _compute_on_worker,
-            task(number),
+            run.task(number),
             sent_walk,
-            name,
-            __version__,
-            key=f"paperlib-shard-{name}",
+            names[number],
+            _versions(),
+            key=f"paperlib-shard-{names[number]}",
         )
-        numbers[future.key] = number
+        numbers[str(future.key)] = number
         return future
 
-    ahead = [submit(*item) for item in islice(missing, _SHARDS_AHEAD)]
+    ahead = [submit(number) for number in islice(missing, _SHARDS_AHEAD)]
     arriving = as_completed(ahead, with_results=True)
     del ahead
     for future, shard in arriving:
-        yield numbers.pop(future.key), shard
-        for item in islice(missing, 1):
-            arriving.add(submit(*item))
+        yield numbers.pop(str(future.key)), shard
+        for number in islice(missing, 1):
+            arriving.add(submit(number))
 
 
 def _itself(walk: _Walk) -> _Walk:
     return walk
 
 
-def _read_shard(file: Path) -> dict[str, Tensor]:
+def _read_shard(file: Path) -> _Shard:
     try:
-        return dict(read_arrays(file))
+        made_by = read_metadata(file).get(_MADE_BY)
+        tensors = {name: as_tensor(name, array) for name, array in read_arrays(file).items()}
+        return _Shard(tensors, json.loads(made_by) if made_by else None)
     except ValueError as error:
-        raise ValueError(f"folder: expected whole shards; remove {file} and run again") from error
+        raise InputError(f"folder: expected whole shards; remove {file} and run again") from error

@@ -19,19 +19,26 @@ from tqdm import tqdm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias
-from paperlib.estimators import Bracket, PartitionEstimate, bracket, exact_log_z
-from paperlib.estimators.ais import run_all_chains, summarize
-from paperlib.estimators.blocks import count_blocks
-from paperlib.estimators.reverse_ais import run_all_reverse_chains, summarize_reverse
-from paperlib.evaluation.modes import Probe, compare, mode_starts
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    Bracket,
+    PartitionEstimate,
+    ReverseEstimate,
+    ais,
+    bracket,
+    exact_log_z,
+    raise_log_prob,
+)
+from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
+from paperlib.kernels import can_replay
 from paperlib.models import RBM
 from paperlib.numerics import resolve_generator
-from paperlib.validation import blocks, require_binary, require_shape
+from paperlib.validation import ArrayLike, as_binary, blocks
 
 # Up to so many units of the smaller layer all states are enumerated, in seconds.
 EXACT_UNITS = 25
 # What the largest run's K is divided by for the runs before it, which show whether the estimate still moves.
-_LADDER = (16, 4, 1)
+_FRACTIONS = (16, 4, 1)
 _AIS_CHAINS = 200
 _VECTORS, _CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as thousands of them.
@@ -40,9 +47,9 @@ _LARGEST_K = 100_000
 # An open bracket, or an estimate that moves, by less than that is left without remark.
 _TOLERANCE = 1.0
 _MOVING = 0.5
-# AIS from other modes of the model: chains for each, and what it adds in steps of a whole rung.
-_PROBE_CHAINS = 100
-_PROBE_COST = 1 / 3
+# AIS from other modes of the model: chains for each, and what it adds in steps of a whole run.
+_MODE_CHAINS = 100
+_MODE_COST = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,13 @@ class ExactResult:
         ln Z, in nats.
     test, test_std_error : float
         Average ln p(v) of the test images, and its standard error for other images of the kind.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]]).exact
+    >>> print(f"{result.log_z:.4f} {result.test:.4f}")
+    3.4657 -2.0794
     """
 
     log_z: float
@@ -63,7 +77,7 @@ class ExactResult:
 
 
 @dataclass(frozen=True)
-class Rung:
+class AnnealingRun:
     """AIS and RAISE with one number of intermediate distributions.
 
     Attributes
@@ -76,6 +90,16 @@ class Rung:
         Around the average ln p(v) of the test images.
     seconds : float
         What it took.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> series = AnnealingRuns(rbm, torch.eye(3), None, torch.Generator().manual_seed(0))
+    >>> finished = series.run_up_to(32, progress=False)
+    >>> [run.num_steps for run in finished.runs]
+    [2, 8, 32]
+    >>> print(f"{finished.runs[-1].bracket.upper:.4f}")
+    -2.0794
     """
 
     num_steps: int
@@ -94,7 +118,7 @@ class Evaluation:
         Sizes of the model and of the test set.
     exact : ExactResult or None
         Where a layer is small enough to be enumerated.
-    rungs : tuple of Rung
+    runs : tuple of AnnealingRun
         Estimates with growing K, the last one the best; empty where the exact value is known.
     findings : tuple of str
         What is wrong and what to do; empty if nothing was found.
@@ -102,13 +126,20 @@ class Evaluation:
         Where annealing starts.
     interrupted : bool
         Whether the run was stopped before its largest K.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
+    >>> result.num_images, result.runs, result.findings
+    (2, (), ())
     """
 
     num_visible: int
     num_hidden: int
     num_images: int
     exact: ExactResult | None
-    rungs: tuple[Rung, ...]
+    runs: tuple[AnnealingRun, ...]
     findings: tuple[str, ...]
     start: str
     interrupted: bool
@@ -121,8 +152,8 @@ class Evaluation:
 
 def evaluate(
     rbm: RBM,
-    test: Tensor,
-    train: Tensor | None = None,
+    test: ArrayLike,
+    train: ArrayLike | None = None,
     minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
@@ -133,9 +164,9 @@ def evaluate(
     ----------
     rbm : RBM
         The model. Chains walk on its device.
-    test : Tensor, shape [N, D]
+    test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two.
-    train : Tensor, shape [any, D], optional
+    train : array or Tensor, shape [any, D], optional
         Binary training images, for the start of the annealing only. Without them the start is at the test images' base rates, of
         which RAISE's annealing model then knows the means.
     minutes : float
@@ -154,7 +185,7 @@ def evaluate(
 
     Raises
     ------
-    ValueError
+    InputError
         If an image is not binary or of another width, `minutes` is not positive, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
@@ -163,27 +194,35 @@ def evaluate(
     -----
     Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, and 8 bytes for each image: a
     million images of 784 bytes, memory-mapped, take less than 2 GiB with everything.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> rbm = RBM(torch.zeros(64, 10), torch.zeros(64), torch.zeros(10))
+    >>> result = evaluate(rbm, binary_images("digits").test)  # 10 hidden units: exact
+    >>> print(f"{result.exact.log_z:.2f} {result.exact.test:.2f}")
+    51.29 -44.36
+    >>> result.trustworthy
+    True
     """
-    for name, images in (("test", test), ("train", train)):
-        if images is not None:
-            require_shape(name, images, [None, rbm.num_visible])
-            require_binary(name, images)
+    test = as_binary("test", test, rbm.num_visible)
+    train = None if train is None else as_binary("train", train, rbm.num_visible)
     if len(test) < 2:
-        raise ValueError(f"test: expected at least two images, got {len(test)}")
+        raise InputError(f"test: expected at least two images, got {len(test)}")
     if not 0 < minutes < math.inf:
-        raise ValueError(f"minutes: expected a positive number, got {minutes}")
+        raise InputError(f"minutes: expected a positive number, got {minutes}")
     generator = resolve_generator(generator, rbm.device)
     sizes = (rbm.num_visible, rbm.num_hidden, len(test))
     if min(rbm.num_visible, rbm.num_hidden) <= EXACT_UNITS:
         return Evaluation(*sizes, _exactly(rbm, test), (), (), "none needed", interrupted=False)
 
     start = f"base rates of the {'test' if train is None else 'training'} images"
-    climb = Climb(rbm, test, base_rates(test if train is None else train), generator)
-    reached = climb.up_to(climb.affordable_steps(60 * minutes), progress)
-    findings = find_reasons(reached)
+    series = AnnealingRuns(rbm, test, base_rates(test if train is None else train), generator)
+    finished = series.run_up_to(series.affordable_steps(60 * minutes), progress)
+    findings = find_reasons(finished)
     if train is not None:
         findings = (*findings, *far_off(train, test))
-    return Evaluation(*sizes, None, reached.rungs, findings, start, reached.interrupted)
+    return Evaluation(*sizes, None, finished.runs, findings, start, finished.interrupted)
 
 
 def base_rates(images: Tensor) -> Tensor:
@@ -209,28 +248,29 @@ def _exactly(rbm: RBM, test: Tensor) -> ExactResult:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """Where a climb ended.
+class FinishedRuns:
+    """The runs that were finished, and what was checked beside them.
 
     Attributes
     ----------
-    rungs : tuple of Rung
+    runs : tuple of AnnealingRun
         Growing K, at least one.
-    probes : tuple of Probe
-        AIS that starts at modes of the model, with the last rung's K.
+    mode_checks : tuple of ModeCheck
+        AIS that starts at modes of the model, with the last run's K.
     interrupted : bool
         Whether Ctrl-C ended it.
     """
 
-    rungs: tuple[Rung, ...]
-    probes: tuple[Probe, ...]
+    runs: tuple[AnnealingRun, ...]
+    mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
 
 
-class Climb:
+class AnnealingRuns:
     """AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
-    `evaluate` takes this way where nothing can be enumerated; `paperlib.reproduction.study` takes it where the truth is known.
+    `evaluate` uses it where nothing can be enumerated, `paperlib.experiments.study` where the truth
+    is known.
 
     Parameters
     ----------
@@ -255,72 +295,93 @@ class Climb:
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K whose ladder fits the time, by a pilot run."""
-        steps = sum(1 / part for part in _LADDER) + _PROBE_COST
+        """The largest K for which all runs fit the time, by a pilot run."""
+        steps = sum(1 / part for part in _FRACTIONS) + _MODE_COST
         affordable = seconds / self._seconds_per_step() / steps
-        return max(_LADDER[0] * 2, min(_LARGEST_K, int(affordable)))
+        return max(_FRACTIONS[0] * 2, min(_LARGEST_K, int(affordable)))
 
-    def up_to(self, largest: int, progress: bool | None = None) -> Reached:
-        """Rungs of growing K up to the largest, and with the largest K AIS from other modes of the model.
+    def run_up_to(self, largest: int, progress: bool | None = None) -> FinishedRuns:
+        """Run with growing K up to the largest, and with that one AIS from other modes, too.
 
         Raises
         ------
         KeyboardInterrupt
-            If there is not one rung yet. Later Ctrl-C ends the climb.
+            If no run is finished yet. Later Ctrl-C ends the series, and what is finished is
+            returned.
         """
-        ladder = [largest // part for part in _LADDER]
-        rungs: list[Rung] = []
-        probes: list[Probe] = []
+        step_counts = [largest // part for part in _FRACTIONS]
+        runs: list[AnnealingRun] = []
+        mode_checks: list[ModeCheck] = []
         with tqdm(
-            total=self._blocks() * sum(ladder) + largest,
+            total=self._chain_count() * sum(step_counts),
             unit="step",
+            unit_scale=True,
             desc="AIS and RAISE",
             disable=None if progress is None else not progress,
         ) as bar:
             try:
-                for num_steps in ladder:
+                for num_steps in step_counts:
                     bar.set_postfix(K=num_steps)
-                    rungs.append(self._rung(num_steps, bar.update))
-                base = rungs[-1].ais
-                for bias in mode_starts(self._rbm, base.final_visible, self._generator):
+                    runs.append(self._run(num_steps, bar.update))
+                base = runs[-1].ais
+                biases = mode_starts(self._rbm, base.final_states, self._generator)
+                bar.total += len(biases) * _MODE_CHAINS * largest
+                for bias in biases:
                     path = BaseRatePath(self._rbm, bias)
-                    chains = self._chains(path, largest, _PROBE_CHAINS, bar.update)
-                    probes.append(compare(base, self._path, PartitionEstimate(*chains), path))
+                    at_mode = self._ais(path, largest, _MODE_CHAINS, bar.update, check=False)
+                    mode_checks.append(check_mode(base, self._path, at_mode, path))
             except KeyboardInterrupt:
-                if not rungs:
+                if not runs:
                     raise
-                return Reached(tuple(rungs), tuple(probes), interrupted=True)
-        return Reached(tuple(rungs), tuple(probes), interrupted=False)
+                return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted=True)
+        return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted=False)
 
-    def _rung(self, num_steps: int, on_step: Callable[[], object]) -> Rung:
+    def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""
         began = time.perf_counter()
-        betas = uniform_betas(num_steps).tolist()
-        above = summarize(self._path, *self._chains(self._path, num_steps, _AIS_CHAINS, on_step))
+        above = self._ais(self._path, num_steps, _AIS_CHAINS, on_step)
         chosen = self._choose()
-        below = summarize_reverse(self._walk_back(chosen, betas, on_step))
+        below = self._raise(chosen, num_steps, on_step)
         result = bracket(self._log_unnormalized, chosen, above, below)
-        return Rung(num_steps, above, result, time.perf_counter() - began)
+        return AnnealingRun(num_steps, above, result, time.perf_counter() - began)
 
-    def _chains(
-        self, path: BaseRatePath, num_steps: int, num_chains: int, on_step: Callable[[], object]
-    ) -> tuple[Tensor, Tensor]:
-        betas = uniform_betas(num_steps).tolist()
-        return run_all_chains(path, betas, num_chains, self._generator, on_step)
+    def _ais(
+        self,
+        path: BaseRatePath,
+        num_steps: int,
+        num_chains: int,
+        on_step: Callable[[int], object],
+        check: bool = True,
+    ) -> PartitionEstimate:
+        betas, generator = uniform_betas(num_steps), self._generator
+        return ais(path, betas, num_chains, generator, check=check, on_step=on_step)
+
+    def _raise(
+        self, chosen: Tensor, num_steps: int, on_step: Callable[[int], object]
+    ) -> ReverseEstimate:
+        return raise_log_prob(
+            self._path,
+            self._test[chosen],
+            uniform_betas(num_steps),
+            _CHAINS_PER_VECTOR,
+            self._generator,
+            on_step=on_step,
+        )
 
     def _seconds_per_step(self) -> float:
         """What a step costs, from a few of them."""
-        steps = _PILOT_STEPS if self._path.device.type == "cpu" else _GPU_PILOT_STEPS
-        betas = uniform_betas(steps).tolist()
-        # The first steps compile and allocate.
+        steps = _GPU_PILOT_STEPS if can_replay(self._path.device) else _PILOT_STEPS
+        seconds = 0.0
+        # The first steps compile and allocate: those of the second time count.
         for _ in range(2):
             began = time.perf_counter()
-            log_weights, _ = self._chains(self._path, steps, _AIS_CHAINS, lambda: None)
-            reverse = self._walk_back(self._choose(), betas, lambda: None)
+            forward = self._ais(self._path, steps, _AIS_CHAINS, lambda _: None, check=False)
+            reverse = self._raise(self._choose(), steps, lambda _: None)
             # a GPU is waited for where its results are looked at
-            for result in (log_weights, reverse):
-                result.sum().item()
-        return (time.perf_counter() - began) / steps
+            for result in (forward, reverse):
+                result.log_weights.sum().item()
+            seconds = time.perf_counter() - began
+        return seconds / steps
 
     def _choose(self) -> Tensor:
         order = torch.randperm(
@@ -328,25 +389,15 @@ class Climb:
         )
         return order[:_VECTORS].to(self._test.device)
 
-    def _walk_back(
-        self, chosen: Tensor, betas: list[float], on_step: Callable[[], object]
-    ) -> Tensor:
-        return run_all_reverse_chains(
-            self._path, self._test[chosen], betas, _CHAINS_PER_VECTOR, self._generator, on_step
-        )
-
-    def _blocks(self) -> int:
-        """How often a step of a rung is reported."""
-        chains = (_AIS_CHAINS, min(_VECTORS, len(self._test)) * _CHAINS_PER_VECTOR)
-        return sum(
-            count_blocks(count, self._path.num_visible, self._path.device) for count in chains
-        )
+    def _chain_count(self) -> int:
+        """How many chains take a step of a run."""
+        return _AIS_CHAINS + min(_VECTORS, len(self._test)) * _CHAINS_PER_VECTOR
 
 
-def find_reasons(reached: Reached) -> tuple[str, ...]:
-    """Reasons not to believe the last rung, each with what to do."""
-    rungs = reached.rungs
-    best = rungs[-1]
+def find_reasons(finished: FinishedRuns) -> tuple[str, ...]:
+    """Reasons not to believe the last run, each with what to do."""
+    runs = finished.runs
+    best = runs[-1]
     gap, found = best.bracket.gap, list(best.bracket.warnings)
     word = best.bracket.verdict(_TOLERANCE)
     if word == "open":
@@ -365,30 +416,33 @@ def find_reasons(reached: Reached) -> tuple[str, ...]:
             f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
             "better than the model itself. Give it more time."
         )
-    if best.bracket.gap_std_error > _TOLERANCE / 2:
+    # Where AIS's error is infinite, its own warning says so already.
+    if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
         found.append(
-            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only (one standard error); their "
-            "agreement means little. Give it more time, or more test images."
+            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
+            "(one standard error); their agreement means little. Give it more time, or more test "
+            "images."
         )
-    if len(rungs) > 1:
-        moved = best.bracket.upper - rungs[-2].bracket.upper
-        noise = 3 * max(_upper_std_error(rung) for rung in rungs[-2:])
+    if len(runs) > 1:
+        moved = best.bracket.upper - runs[-2].bracket.upper
+        noise = max(run.bracket.upper_slack for run in runs[-2:])
         if abs(moved) > max(_MOVING, noise):
             found.append(
-                f"AIS's estimate still moves: by {moved:+.1f} nats from K = {rungs[-2].num_steps:,} to {best.num_steps:,}. "
+                f"AIS's estimate still moves: by {moved:+.1f} nats from "
+                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}. "
                 "Give it more time."
             )
-    found += _missed_modes(best, reached.probes)
-    if reached.interrupted:
+    found += _missed_modes(best, finished.mode_checks)
+    if finished.interrupted:
         found.append(
             f"Interrupted: this is the estimate with K = {best.num_steps:,}, the last one that was finished."
         )
     return tuple(found)
 
 
-def _missed_modes(best: Rung, probes: tuple[Probe, ...]) -> list[str]:
+def _missed_modes(best: AnnealingRun, mode_checks: tuple[ModeCheck, ...]) -> list[str]:
     """A sentence if AIS from one of the model's modes finds much more of Z there than AIS from the base rates."""
-    missed = max((probe.missed for probe in probes if probe.significant), default=0.0)
+    missed = max((check.missed for check in mode_checks if check.significant), default=0.0)
     if missed <= _MOVING:
         return []
     return [
@@ -396,11 +450,6 @@ def _missed_modes(best: Rung, probes: tuple[Probe, ...]) -> list[str]:
         "mode, and RAISE, which starts at the images, cannot see it. The truth is at most about "
         f"{best.bracket.upper - missed:.2f}."
     ]
-
-
-def _upper_std_error(rung: Rung) -> float:
-    """Of AIS's average, from the upper end of its interval for Z, which is never infinite."""
-    return (rung.bracket.upper - rung.bracket.upper_interval[0]) / 3
 
 
 def far_off(train: Tensor, test: Tensor) -> tuple[str, ...]:

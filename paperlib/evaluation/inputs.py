@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,11 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paperlib import storage
 from paperlib.datasets import binarize
+from paperlib.errors import InputError
 from paperlib.models import RBM
 from paperlib.models.files import read_arrays
 from paperlib.validation import (
     as_float_tensor,
+    as_tensor,
     blocks,
     require_binary,
     require_finite,
@@ -46,8 +47,17 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
 
     Raises
     ------
-    ValueError
+    InputError
         If the file is missing, damaged, of another format, or does not hold an RBM.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> arrays = {"components_": np.ones((2, 3)), "intercept_visible_": np.zeros(3)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/model.npz", **arrays, intercept_hidden_=np.zeros(2))
+    ...     read_rbm(f"{folder}/model.npz")
+    RBM(3 visible, 2 hidden, torch.float64, cpu)
     """
     path = Path(path)
     if path.suffix == ".skops":
@@ -62,7 +72,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
 def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
     missing = [name for name in _SKLEARN_NAMES if name not in arrays]
     if missing:
-        raise ValueError(
+        raise InputError(
             f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
         )
     components, visible_bias, hidden_bias = (
@@ -72,29 +82,29 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
     try:
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
-        raise ValueError(f"path: expected a BernoulliRBM in {path}: {error}") from error
+        raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
 
 
 def _skops_arrays(path: Path) -> Mapping[str, object]:
     if not path.is_file():
-        raise ValueError(f"path: expected a model file, found none at {path}")
+        raise InputError(f"path: expected a model file, found none at {path}")
     try:
         import skops.io
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             f"path: expected the package skops to be installed to read {path} (pip install skops); an .npz file with "
             f"{', '.join(_SKLEARN_NAMES)} needs nothing more"
         ) from error
     try:
         estimator = skops.io.load(path, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
-        raise ValueError(
+        raise InputError(
             f"path: expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: "
             f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
         ) from error
     found = {name: getattr(estimator, name) for name in _SKLEARN_NAMES if hasattr(estimator, name)}
     if len(found) < len(_SKLEARN_NAMES):
-        raise ValueError(
+        raise InputError(
             f"path: expected a fitted BernoulliRBM in {path}, got {type(estimator).__name__}"
         )
     return found
@@ -123,7 +133,7 @@ def read_images(
 
     Raises
     ------
-    ValueError
+    InputError
         If the file is missing, damaged or of another format; holds several arrays, none, or one of another width; or
         holds values that are not binary (without a seed) or not intensities (with one).
 
@@ -131,25 +141,35 @@ def read_images(
     -----
     Memory is one byte for each pixel, and the pages of a `.npy` file that the system keeps as long as it has room; other formats
     are read as a whole first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/test.npy", np.eye(3))
+    ...     read_images("data", f"{folder}/test.npy", width=3)
+    tensor([[1, 0, 0],
+            [0, 1, 0],
+            [0, 0, 1]], dtype=torch.uint8)
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"{name}: expected a file, found none at {path}")
+        raise InputError(f"{name}: expected a file, found none at {path}")
     try:
         array = _read_array(path)
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
     except OSError as error:
-        raise ValueError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
+        raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: expected numbers in {path}, got {array.dtype}")
+        raise InputError(f"{name}: expected numbers in {path}, got {array.dtype}")
     if array.ndim > 1:
         array = array.reshape(len(array), int(np.prod(array.shape[1:])))
-    images = torch.from_numpy(np.ascontiguousarray(array))
+    images = as_tensor(name, array)
     require_shape(name, images, [None, None])
     if images.shape[1] != width:
         turned = " (is the array transposed?)" if len(images) == width else ""
-        raise ValueError(
+        raise InputError(
             f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
             f"in {path}{turned}"
         )
@@ -168,7 +188,7 @@ def read_images(
         except ValueError as error:
             hint = "; on the command line: --binarize SEED"
             grey = intensities.min() >= 0 and intensities.max() <= 1
-            raise ValueError(f"{error}{hint if grey else ''}") from error
+            raise InputError(f"{error}{hint if grey else ''}") from error
         binary.copy_(intensities)
     return result
 
@@ -183,13 +203,15 @@ def _read_array(path: Path) -> np.ndarray:
             # private pages: torch wants arrays that it may write to
             return np.load(path, mmap_mode="c", allow_pickle=False)
         except (ValueError, EOFError) as error:
-            raise ValueError(
+            raise InputError(
                 f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"
             ) from error
     if plain.suffix in (".npz", ".mat"):
-        arrays = {key: value for key, value in read_arrays(path).items() if np.ndim(value) > 1}
+        arrays = {
+            key: value for key, value in read_arrays(path).items() if np.asarray(value).ndim > 1
+        }
         if len(arrays) != 1:
-            raise ValueError(
+            raise InputError(
                 f"expected one array of images in {path}, got {', '.join(sorted(arrays)) or 'none'}"
             )
         return np.asarray(next(iter(arrays.values())))
@@ -200,23 +222,16 @@ def _read_csv(path: Path) -> np.ndarray:
     try:
         return np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             f"expected rows of numbers with commas between them in {path}: {error}"
         ) from error
 
 
 def _read_idx(path: Path) -> np.ndarray:
     """An array in the format of MNIST's files."""
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"expected a whole gzip file at {path}, it is damaged ({error})"
-            ) from error
+    data = storage.read_bytes(path)
     if len(data) < 4 or data[:2] != _IDX_MAGIC or data[2] not in _IDX_TYPES:
-        raise ValueError(
+        raise InputError(
             f"expected a .npy, .npz, .mat, .csv or IDX file, got {path.name!r}, which is none of these"
         )
     dimensions = data[3]
@@ -224,5 +239,5 @@ def _read_idx(path: Path) -> np.ndarray:
     shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
     kind = np.dtype(_IDX_TYPES[data[2]])
     if shape is None or len(data) - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
-        raise ValueError(f"expected a whole IDX file at {path}, its length does not fit its header")
+        raise InputError(f"expected a whole IDX file at {path}, its length does not fit its header")
     return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))

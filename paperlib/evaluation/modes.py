@@ -22,9 +22,9 @@ from torch import Tensor
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import PartitionEstimate
-from paperlib.estimators.bounds import mean_field_optima, search_points
+from paperlib.kernels import bernoulli
 from paperlib.models import RBM
-from paperlib.numerics import bernoulli
+from paperlib.models.bounds import mean_field_optima, search_points
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
@@ -33,7 +33,7 @@ _SAME = 0.05
 
 
 @dataclass(frozen=True)
-class Probe:
+class ModeCheck:
     """What AIS from a mode of the model says of AIS from the base rates.
 
     Attributes
@@ -48,37 +48,37 @@ class Probe:
     significant: bool
 
 
-def compare(
+def check_mode(
     base: PartitionEstimate,
     base_path: BaseRatePath,
-    probe: PartitionEstimate,
-    probe_path: BaseRatePath,
-) -> Probe:
+    at_mode: PartitionEstimate,
+    at_mode_path: BaseRatePath,
+) -> ModeCheck:
     """Two AIS runs on one model, by the mass of the region that the second one's start makes more probable than the first one's."""
     # the first run's Z, and all weights, in units of the largest weight
-    largest = torch.cat([base.log_weights, probe.log_weights]).max().item()
+    largest = torch.cat([base.log_weights, at_mode.log_weights]).max().item()
     log_z = base.log_z - largest
     masses, variances = [], []
-    for run in (base, probe):
-        inside = probe_path.log_start(run.final_visible) > base_path.log_start(run.final_visible)
+    for run in (base, at_mode):
+        inside = at_mode_path.log_start(run.final_states) > base_path.log_start(run.final_states)
         weights = torch.exp(run.log_weights - largest) * inside
         masses.append(weights.mean().item())
         variances.append(weights.var().item() / len(weights))
     more = masses[1] - masses[0]
     if more <= 0:
-        return Probe(0.0, significant=False)
+        return ModeCheck(0.0, significant=False)
     raised = float(np.logaddexp(log_z, math.log(more)))
-    return Probe(raised - log_z, more > 3 * math.sqrt(sum(variances)))
+    return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)))
 
 
-def mode_starts(rbm: RBM, final_visible: Tensor, generator: torch.Generator) -> list[Tensor]:
+def mode_starts(rbm: RBM, final_states: Tensor, generator: torch.Generator) -> list[Tensor]:
     """Biases of starts at the model's strongest mode, and at the strongest that no chain ended in, if it is another.
 
     Parameters
     ----------
     rbm : RBM
         The model.
-    final_visible : Tensor, shape [N, D]
+    final_states : Tensor, shape [N, D]
         Final states of AIS's chains; at most the first 64 are used.
     generator : torch.Generator
         Source of randomness, on the model's device.
@@ -89,7 +89,7 @@ def mode_starts(rbm: RBM, final_visible: Tensor, generator: torch.Generator) -> 
         One or two, for `BaseRatePath`.
     """
     model = rbm.to(dtype=torch.float64)
-    near = model.hidden_probs(final_visible[:_MET_STARTS].double())
+    near = model.hidden_probs(final_states[:_MET_STARTS].double())
     means, bounds = mean_field_optima(model, torch.cat([near, search_points(model)]))
     visible = model.visible_probs(means)
     distance = torch.cdist(visible, visible[: len(near)], p=1).amin(1) / rbm.num_visible

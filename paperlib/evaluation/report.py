@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from paperlib.errors import InputError
 from paperlib.evaluation.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def verdict(evaluation: Evaluation) -> str:
         return "trustworthy: every state of the smaller layer was enumerated, nothing is estimated"
     if not evaluation.trustworthy:
         return "do not rely on this number yet"
-    gap = abs(evaluation.rungs[-1].bracket.gap)
+    gap = abs(evaluation.runs[-1].bracket.gap)
     return f"trustworthy: AIS from above and RAISE from below agree within {gap:.1f} nats"
 
 
@@ -35,7 +36,7 @@ def describe(evaluation: Evaluation) -> str:
         ]
     else:
         lines += [f"Annealing starts at the {evaluation.start}.", "", *_table(evaluation), ""]
-        best = evaluation.rungs[-1]
+        best = evaluation.runs[-1]
         low, high = best.bracket.upper_interval
         lower = best.bracket.lower
         lines += [
@@ -52,9 +53,10 @@ def describe(evaluation: Evaluation) -> str:
 def _table(evaluation: Evaluation) -> list[str]:
     heading = f"{'K':>9} {'AIS':>9} {'RAISE':>9} {'gap':>6} {'effective chains':>17} {'seconds':>8}"
     return [heading] + [
-        f"{rung.num_steps:>9,} {rung.bracket.upper:>9.2f} {rung.bracket.lower.mean:>9.2f} {rung.bracket.gap:>6.2f} "
-        f"{f'{rung.ais.effective_sample_size:.0f} of {len(rung.ais.log_weights)}':>17} {rung.seconds:>8.1f}"
-        for rung in evaluation.rungs
+        f"{run.num_steps:>9,} {run.bracket.upper:>9.2f} {run.bracket.lower.mean:>9.2f} "
+        f"{run.bracket.gap:>6.2f} "
+        f"{f'{run.ais.effective_sample_size:.0f} of {len(run.ais.log_weights)}':>17} {run.seconds:>8.1f}"
+        for run in evaluation.runs
     ]
 
 
@@ -80,19 +82,20 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         }
     result["estimates"] = [
         {
-            "num_steps": rung.num_steps,
-            "log_z": rung.ais.log_z,
-            "ais_chains": len(rung.ais.log_weights),
-            "effective_sample_size": rung.ais.effective_sample_size,
-            "log_z_lower_bound": rung.ais.lower_bound,
-            "ais": rung.bracket.upper,
-            "ais_interval_3_sigma": [_finite(end) for end in rung.bracket.upper_interval],
-            "raise": rung.bracket.lower.mean,
-            "raise_std_error": rung.bracket.lower.test_set_std_error,
-            "gap": rung.bracket.gap,
-            "seconds": rung.seconds,
+            "num_steps": run.num_steps,
+            "log_z": run.ais.log_z,
+            "ais_chains": len(run.ais.log_weights),
+            "effective_sample_size": run.ais.effective_sample_size,
+            "log_z_lower_bound": run.ais.lower_bound,
+            "ais": run.bracket.upper,
+            "ais_std_error": _finite(run.bracket.upper_std_error),
+            "ais_interval_3_sigma": [_finite(end) for end in run.bracket.upper_interval],
+            "raise": run.bracket.lower.mean,
+            "raise_std_error": run.bracket.lower.test_set_std_error,
+            "gap": run.bracket.gap,
+            "seconds": run.seconds,
         }
-        for rung in evaluation.rungs
+        for run in evaluation.runs
     ]
     return result
 
@@ -101,28 +104,28 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def draw(evaluation: Evaluation) -> Figure:
+def plot(evaluation: Evaluation) -> Figure:
     """The bracket against K, and the log-weights of the last AIS run.
 
     Raises
     ------
-    ValueError
+    InputError
         If everything is exact, so that there is nothing to draw, or matplotlib is not installed.
     """
     if evaluation.exact is not None:
-        raise ValueError(
+        raise InputError(
             "plot: expected an estimate, but this model's value is exact; there is nothing to draw"
         )
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ValueError(
+        raise InputError(
             "plot: expected matplotlib to be installed (pip install matplotlib)"
         ) from error
-    steps = [rung.num_steps for rung in evaluation.rungs]
+    steps = [run.num_steps for run in evaluation.runs]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    upper = [rung.bracket.upper for rung in evaluation.rungs]
-    lower = [rung.bracket.lower for rung in evaluation.rungs]
+    upper = [run.bracket.upper for run in evaluation.runs]
+    lower = [run.bracket.lower for run in evaluation.runs]
     left.plot(steps, upper, marker="o", linestyle="-", color="#0072B2", label="AIS, from above")
     left.errorbar(
         steps,
@@ -140,8 +143,8 @@ def draw(evaluation: Evaluation) -> Figure:
         ylabel="average test log-probability, nats",
     )
     left.legend()
-    log_weights = evaluation.rungs[-1].ais.log_weights
-    right.hist((log_weights - evaluation.rungs[-1].ais.log_z).tolist(), bins=30, color="#0072B2")
+    log_weights = evaluation.runs[-1].ais.log_weights
+    right.hist((log_weights - evaluation.runs[-1].ais.log_z).tolist(), bins=30, color="#0072B2")
     right.axvline(0, color="black", linestyle="--")
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains")
     return figure

@@ -1,33 +1,55 @@
-"""Checkpoints of training: everything that the next epoch depends on, and a signature of the training that it belongs to."""
+"""Training in epochs that can be interrupted: checkpoints, and the loop that writes them.
+
+A checkpoint holds everything that the next epoch depends on, and the signature of the training that
+it belongs to. Training resumes from a checkpoint only if the two signatures are the same.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from paperlib import storage
+from paperlib.errors import InputError
 from paperlib.models.files import read_arrays, read_metadata, write_safetensors
+from paperlib.validation import as_tensor
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+# What a checkpoint's text says beside the signature.
+_PROGRESS = ("epochs_done", "reconstruction_errors")
+
+
 def training_signature(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
-    """What a checkpoint's training is told apart by: recipe, seed, type and uint8 data."""
+    """What tells one training from another: the recipe, the seed, the type and the uint8 data.
+
+    A training that depends on anything else adds it under a name of its own.
+    """
     return {
         "recipe": json.dumps(asdict(recipe), sort_keys=True),
         "seed": str(seed),
         "dtype": str(dtype),
         "data_sha256": storage.sha256(data.cpu().numpy().tobytes()),
     }
+
+
+def diverged(epoch: int, learning_rate: float) -> InputError:
+    """The error of a training whose parameters are no longer finite."""
+    return InputError(
+        "learning_rate: expected a rate at which training stays finite, "
+        f"but it diverged in epoch {epoch} with {learning_rate}"
+    )
 
 
 @dataclass
@@ -63,11 +85,8 @@ def write_checkpoint(path: Path, state: TrainingState, signature: Mapping[str, s
     tensors["generator"] = state.generator.get_state()
     if state.chains is not None:
         tensors["chains"] = state.chains
-    progress = {
-        "epochs_done": str(state.epochs_done),
-        "reconstruction_errors": json.dumps(state.reconstruction_errors),
-    }
-    write_safetensors(path, tensors, {**signature, **progress})
+    progress = (str(state.epochs_done), json.dumps(state.reconstruction_errors))
+    write_safetensors(path, tensors, {**signature, **dict(zip(_PROGRESS, progress, strict=True))})
 
 
 def read_checkpoint(
@@ -77,19 +96,25 @@ def read_checkpoint(
 
     Raises
     ------
-    ValueError
-        If the file is damaged or belongs to a training with another signature.
+    InputError
+        If the file is damaged, or belongs to a training with another signature: one in which a
+        value differs, is missing, or is there in addition.
     """
     try:
-        metadata, tensors = read_metadata(path), dict(read_arrays(path))
+        metadata = read_metadata(path)
+        tensors = {name: as_tensor(name, array) for name, array in read_arrays(path).items()}
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
         ) from error
-    for key, value in signature.items():
-        if metadata.get(key) != value:
-            raise ValueError(
-                f"checkpoint: expected {key} {value}, got {metadata.get(key)} in {path}; remove it to start anew"
+    stored = {key: value for key, value in metadata.items() if key not in _PROGRESS}
+    # From both sides: a checkpoint may also know of something that this training does without.
+    for key in sorted(signature.keys() | stored.keys()):
+        wanted, found = signature.get(key, "none"), stored.get(key, "none")
+        if wanted != found:
+            raise InputError(
+                f"checkpoint: expected {key} {wanted}, got {found} in {path}; "
+                "remove it to start anew"
             )
     generator = torch.Generator(device)
     generator.set_state(tensors.pop("generator"))
@@ -107,3 +132,53 @@ def read_checkpoint(
         int(metadata["epochs_done"]),
         json.loads(metadata["reconstruction_errors"]),
     )
+
+
+def run_epochs(
+    state: TrainingState,
+    num_epochs: int,
+    updates_per_epoch: int,
+    run_epoch: Callable[[int, tqdm], None],
+    *,
+    label: str,
+    path: Path | None,
+    signature: Mapping[str, str],
+    on_epoch: Callable[[int], None] | None,
+    progress: bool | None,
+) -> None:
+    """Run the epochs that are still to be done, and write a checkpoint after each.
+
+    Parameters
+    ----------
+    state : TrainingState
+        Changed in place.
+    num_epochs, updates_per_epoch : int
+        Epochs in all, those done before included, and updates in each.
+    run_epoch : callable
+        Takes the number of an epoch, from 1, and the progress bar, which it moves on after each
+        update. It changes `state`, and raises if training has diverged.
+    label : str
+        Of the progress bar.
+    path : Path or None
+        Of the checkpoint.
+    signature : mapping of str to str
+        From `training_signature`.
+    on_epoch : callable or None
+        Called with the epoch when its checkpoint has been written.
+    progress : bool or None
+        Whether to show the bar; None: where standard error is a terminal.
+    """
+    with tqdm(
+        total=num_epochs * updates_per_epoch,
+        initial=state.epochs_done * updates_per_epoch,
+        unit="update",
+        desc=label,
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for epoch in range(state.epochs_done + 1, num_epochs + 1):
+            run_epoch(epoch, bar)
+            state.epochs_done = epoch
+            if path is not None:
+                write_checkpoint(path, state, signature)
+            if on_epoch is not None:
+                on_epoch(epoch)

@@ -2,7 +2,9 @@
 
 The gradient of ln p(v) is a difference of two expectations of v h': under the data and under the model. CD-T replaces
 the second by the state of a Gibbs chain T steps after it left the data (Salakhutdinov & Murray 2008, eq. 7). That is
-not the gradient of the likelihood; chapter 03-contrastive-divergence shows by how much.
+not the gradient of the likelihood; by how much, the chapter shows.
+
+Used in chapter: contrastive-divergence.
 
 If unsure: CD with `cd_steps=25`, `cd_ramp_epochs=10` for a good generative model, CD-1 to reproduce the paper's first
 models, persistent chains for the RAISE paper's.
@@ -21,15 +23,18 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from paperlib.errors import InputError
+from paperlib.kernels import bernoulli, draw_units
 from paperlib.learning.checkpoints import (
     TrainingState,
+    diverged,
     read_checkpoint,
+    run_epochs,
     training_signature,
-    write_checkpoint,
 )
 from paperlib.models import RBM
-from paperlib.numerics import bernoulli, seeded_generator
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.numerics import seeded_generator
+from paperlib.validation import ArrayLike, as_binary, require_count, require_shape
 
 # Persistent chains: the reconstruction costs a matrix product of its own, a fifth of an update, and a tenth of the minibatches
 # tells as much.
@@ -64,6 +69,14 @@ class ContrastiveDivergence:
         that is being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
     final_learning_rate : float or None
         None: constant. Otherwise the rate falls linearly from the first to the last epoch to this value.
+
+    Examples
+    --------
+    >>> recipe = ContrastiveDivergence(500, epochs=300, cd_steps=25, cd_ramp_epochs=10)
+    >>> recipe.summary.split(", ")[:3]
+    ['500 hidden', 'CD', 'T = 1 to 25']
+    >>> [recipe.steps_in(epoch) for epoch in (1, 10, 11, 300)]
+    [1, 1, 2, 25]
     """
 
     num_hidden: int
@@ -97,18 +110,18 @@ class ContrastiveDivergence:
             require_count(name, getattr(self, name), minimum=0)
         for name in ("learning_rate", "initial_weight_std"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name}: expected a positive number, got {getattr(self, name)}")
+                raise InputError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if self.final_learning_rate is not None and not 0 <= self.final_learning_rate < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"final_learning_rate: expected None or a number of at least 0, got {self.final_learning_rate}"
             )
         if not 0 <= self.weight_cost < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"weight_cost: expected a number of at least 0, got {self.weight_cost}"
             )
         for name in ("initial_momentum", "final_momentum"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
+                raise InputError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
 
     @property
     def summary(self) -> str:
@@ -144,7 +157,7 @@ class ContrastiveDivergence:
 
 
 def train_rbm(
-    train: Tensor,
+    train: ArrayLike,
     recipe: ContrastiveDivergence,
     seed: int,
     *,
@@ -160,7 +173,7 @@ def train_rbm(
 
     Parameters
     ----------
-    train : Tensor, shape [N, D]
+    train : array or Tensor, shape [N, D]
         Binary training data of any type; it is moved to `device` minibatch by minibatch.
     recipe : ContrastiveDivergence
         What to do.
@@ -192,12 +205,21 @@ def train_rbm(
 
     Raises
     ------
-    ValueError
+    InputError
         If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs to another recipe, seed, type or data.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> train = binary_images("digits").train[:200]
+    >>> recipe = ContrastiveDivergence(num_hidden=8, epochs=3, batch_size=20)
+    >>> rbm, errors = train_rbm(train, recipe, seed=0, progress=False)
+    >>> rbm
+    RBM(64 visible, 8 hidden, torch.float32, cpu)
+    >>> errors[2] < errors[0]
+    True
     """
-    require_shape("train", train, [None, None])
-    require_binary("train", train)
-    data = train.to(torch.uint8).contiguous()
+    data = as_binary("train", train).to(torch.uint8).contiguous()
     signature = training_signature(recipe, seed, dtype, data)
     layers_below = [layer.to(device, dtype) for layer in layers_below]
     _check_widths(data.shape[1], layers_below, recipe.num_hidden, initial)
@@ -213,32 +235,32 @@ def train_rbm(
             recipe, data, layers_below, initial, seed, dtype, torch.device(device)
         )
 
-    batches = math.ceil(len(data) / recipe.batch_size)
-    with tqdm(
-        total=recipe.epochs * batches,
-        initial=state.epochs_done * batches,
-        unit="update",
-        desc=f"CD {recipe.num_hidden}",
-        disable=None if progress is None else not progress,
-    ) as bar:
-        for epoch in range(state.epochs_done + 1, recipe.epochs + 1):
-            error = _run_epoch(state, recipe, epoch, data, layers_below, bar)
-            if not math.isfinite(error):
-                raise ValueError(
-                    f"learning_rate: expected a rate at which training stays finite, but it diverged in epoch {epoch} "
-                    f"with {recipe.learning_rate}"
-                )
-            state.reconstruction_errors.append(error)
-            state.epochs_done = epoch
-            bar.set_postfix(
-                epoch=f"{epoch}/{recipe.epochs}",
-                T=recipe.steps_in(epoch),
-                reconstruction_error=f"{error:.5f}",
-            )
-            if path is not None:
-                write_checkpoint(path, state, signature)
-            if on_epoch is not None:
-                on_epoch(epoch, RBM(*(tensor.clone() for tensor in state.parameters)))
+    def run_epoch(epoch: int, bar: tqdm) -> None:
+        error = _run_epoch(state, recipe, epoch, data, layers_below, bar)
+        if not math.isfinite(error):
+            raise diverged(epoch, recipe.learning_rate)
+        state.reconstruction_errors.append(error)
+        bar.set_postfix(
+            epoch=f"{epoch}/{recipe.epochs}",
+            T=recipe.steps_in(epoch),
+            reconstruction_error=f"{error:.5f}",
+        )
+
+    def report(epoch: int) -> None:
+        if on_epoch is not None:
+            on_epoch(epoch, RBM(*(tensor.clone() for tensor in state.parameters)))
+
+    run_epochs(
+        state,
+        recipe.epochs,
+        math.ceil(len(data) / recipe.batch_size),
+        run_epoch,
+        label=f"CD {recipe.num_hidden}",
+        path=path,
+        signature=signature,
+        on_epoch=report,
+        progress=progress,
+    )
     return RBM(*state.parameters), state.reconstruction_errors
 
 
@@ -247,7 +269,7 @@ def _check_widths(
 ) -> None:
     for number, layer in enumerate(layers_below):
         if layer.num_visible != num_visible:
-            raise ValueError(
+            raise InputError(
                 f"layers_below: expected {num_visible} visible units in layer {number}, got {layer.num_visible}"
             )
         num_visible = layer.num_hidden
@@ -345,12 +367,12 @@ def _update(
     hidden = positive_hidden
     if state.chains is not None:
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
-    reconstruction_error = None
+    reconstruction_error, visible = None, batch
     for _ in range(steps):
         visible_probs = torch.addmm(
-            visible_bias, bernoulli(hidden, state.generator), weights.T, alpha=down
+            visible_bias, draw_units(hidden, state.generator), weights.T, alpha=down
         ).sigmoid_()
-        visible = bernoulli(visible_probs, state.generator)
+        visible = draw_units(visible_probs, state.generator)
         hidden = torch.addmm(hidden_bias, visible, weights, alpha=up).sigmoid_()
         if reconstruct and reconstruction_error is None:
             reconstructed = visible_probs

@@ -11,14 +11,15 @@ The units of a layer act together on the next one: an update by the plain gradie
 more units there are, and in wide layers such swings switch h2 off for good. The gradient for centred units (Montavon & Müller
 2012), whose biases take back what a change of the weights does to the average input, does not. It climbs the same bound.
 
-If unsure: the defaults, which are close to what the authors published elsewhere. Served chapter: 10-deep-boltzmann-machines.
+If unsure: the defaults, which are close to what the authors published elsewhere. Used in chapter:
+deep-boltzmann-machines.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,16 +27,20 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from paperlib.errors import InputError
+from paperlib.kernels import bernoulli
 from paperlib.learning.checkpoints import (
     TrainingState,
+    diverged,
     read_checkpoint,
+    run_epochs,
     training_signature,
     write_checkpoint,
 )
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM
-from paperlib.numerics import bernoulli, seeded_generator
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.numerics import seeded_generator
+from paperlib.validation import ArrayLike, as_binary, require_count
 
 # States of v, h1 and h2, each [cases, units].
 Layers = tuple[Tensor, Tensor, Tensor]
@@ -67,6 +72,13 @@ class DeepBoltzmannLearning:
         Share of the last step in the next.
     centred : bool
         Whether to follow the gradient for centred units, which wide layers need.
+
+    Examples
+    --------
+    >>> layer = ContrastiveDivergence(num_hidden=4, epochs=2)
+    >>> recipe = DeepBoltzmannLearning(layer, ContrastiveDivergence(2, epochs=2), epochs=3)
+    >>> recipe.chains, recipe.gibbs_steps, recipe.centred
+    (100, 5, False)
     """
 
     pretraining_1: ContrastiveDivergence
@@ -85,13 +97,13 @@ class DeepBoltzmannLearning:
         for name in ("epochs", "chains", "gibbs_steps", "mean_field_updates", "batch_size"):
             require_count(name, getattr(self, name))
         if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate: expected a positive number, got {self.learning_rate}")
+            raise InputError(f"learning_rate: expected a positive number, got {self.learning_rate}")
         if not 0 <= self.weight_cost < math.inf:
-            raise ValueError(
+            raise InputError(
                 f"weight_cost: expected a number of at least 0, got {self.weight_cost}"
             )
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
 
     @property
     def summary(self) -> str:
@@ -105,7 +117,7 @@ class DeepBoltzmannLearning:
 
 
 def pretrain_dbm(
-    train: Tensor,
+    train: ArrayLike,
     recipe: DeepBoltzmannLearning,
     seed: int,
     *,
@@ -113,7 +125,16 @@ def pretrain_dbm(
     device: torch.device | str = "cpu",
     progress: bool | None = None,
 ) -> DBM:
-    """The DBM that greedy pre-training alone gives; arguments as in `train_dbm`."""
+    """The DBM that greedy pre-training alone gives; arguments as in `train_dbm`.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> layer = ContrastiveDivergence(num_hidden=4, epochs=2)
+    >>> recipe = DeepBoltzmannLearning(layer, ContrastiveDivergence(2, epochs=2), epochs=3)
+    >>> pretrain_dbm(binary_images("digits").train[:100], recipe, seed=0, progress=False)
+    DBM(64-4-2, torch.float32, cpu)
+    """
     options = {"dtype": dtype, "device": device, "progress": progress}
     # h1 will hear from h2 what it now hears from v a second time, and h2's input to h1 likewise.
     lower = replace(recipe.pretraining_1, upward_factor=2)
@@ -128,7 +149,7 @@ def pretrain_dbm(
 
 
 def train_dbm(
-    train: Tensor,
+    train: ArrayLike,
     recipe: DeepBoltzmannLearning,
     seed: int,
     *,
@@ -142,7 +163,7 @@ def train_dbm(
 
     Parameters
     ----------
-    train : Tensor, shape [N, D]
+    train : array or Tensor, shape [N, D]
         Binary training data of any type.
     recipe : DeepBoltzmannLearning
         What to do.
@@ -165,13 +186,19 @@ def train_dbm(
 
     Raises
     ------
-    ValueError
+    InputError
         If the data are not binary, training diverges, or the checkpoint is damaged or belongs to another recipe, seed, type
         or data.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> layer = ContrastiveDivergence(num_hidden=4, epochs=2)
+    >>> recipe = DeepBoltzmannLearning(layer, ContrastiveDivergence(2, epochs=2), epochs=3)
+    >>> train_dbm(binary_images("digits").train[:100], recipe, seed=0, progress=False)
+    DBM(64-4-2, torch.float32, cpu)
     """
-    require_shape("train", train, [None, None])
-    require_binary("train", train)
-    data = train.to(torch.uint8).contiguous()
+    data = as_binary("train", train).to(torch.uint8).contiguous()
     signature = training_signature(recipe, seed, dtype, data)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
@@ -184,30 +211,33 @@ def train_dbm(
 
     batches = math.ceil(len(data) / recipe.batch_size)
     updates = recipe.epochs * batches
-    with tqdm(
-        total=updates,
-        initial=state.epochs_done * batches,
-        unit="update",
-        desc=f"DBM {data.shape[1]}-{recipe.pretraining_1.num_hidden}-{recipe.pretraining_2.num_hidden}",
-        disable=None if progress is None else not progress,
-    ) as bar:
-        for epoch in range(state.epochs_done + 1, recipe.epochs + 1):
-            order = torch.randperm(len(data), generator=state.generator, device=device)
-            for number, indices in enumerate(order.split(recipe.batch_size)):
-                batch = data[indices.to(data.device)].to(device, dtype)
-                done = (epoch - 1) * batches + number
-                _update(state, recipe, batch, recipe.learning_rate * (1 - done / updates))
-                bar.update()
-            if not all(bool(torch.isfinite(p).all()) for p in state.parameters):
-                raise ValueError(
-                    f"learning_rate: expected a rate at which training stays finite, but it diverged in epoch {epoch} "
-                    f"with {recipe.learning_rate}"
-                )
-            state.epochs_done = epoch
-            if path is not None:
-                write_checkpoint(path, state, signature)
-            if on_epoch is not None:
-                on_epoch(epoch, DBM(*(parameter.clone() for parameter in state.parameters)))
+
+    def run_epoch(epoch: int, bar: tqdm) -> None:
+        order = torch.randperm(len(data), generator=state.generator, device=device)
+        for number, indices in enumerate(order.split(recipe.batch_size)):
+            batch = data[indices.to(data.device)].to(device, dtype)
+            done = (epoch - 1) * batches + number
+            _update(state, recipe, batch, recipe.learning_rate * (1 - done / updates))
+            bar.update()
+        if not all(bool(torch.isfinite(p).all()) for p in state.parameters):
+            raise diverged(epoch, recipe.learning_rate)
+
+    def report(epoch: int) -> None:
+        if on_epoch is not None:
+            on_epoch(epoch, DBM(*(parameter.clone() for parameter in state.parameters)))
+
+    widths = (data.shape[1], recipe.pretraining_1.num_hidden, recipe.pretraining_2.num_hidden)
+    run_epochs(
+        state,
+        recipe.epochs,
+        batches,
+        run_epoch,
+        label=f"DBM {'-'.join(map(str, widths))}",
+        path=path,
+        signature=signature,
+        on_epoch=report,
+        progress=progress,
+    )
     return DBM(*state.parameters)
 
 
@@ -235,12 +265,14 @@ def _update(
     field = dbm.mean_field(batch, max_updates=recipe.mean_field_updates, tolerance=0.0)
     positive = batch, torch.sigmoid(field.logits_1), torch.sigmoid(field.logits_2)
 
-    joint = dbm.joint_rbm
+    joint, chains = dbm.joint_rbm, state.chains
+    assert chains is not None  # a DBM is always trained with persistent chains
     for _ in range(recipe.gibbs_steps):
-        state.chains = joint.gibbs_step(state.chains, state.generator)
-    v, h2 = state.chains.split([dbm.num_visible, dbm.num_hidden_2], dim=1)
+        chains = joint.gibbs_step(chains, state.generator)
+    state.chains = chains
+    v, h2 = chains.split([dbm.num_visible, dbm.num_hidden_2], dim=1)
     # h1 by its probabilities, which have less noise than a draw
-    negative = v, joint.hidden_probs(state.chains), h2
+    negative = v, joint.hidden_probs(chains), h2
 
     gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
     for parameter, velocity, gradient in zip(
@@ -264,6 +296,11 @@ def _gradient(positive: Layers, negative: Layers) -> list[Tensor]:
     ]
 
 
+def _shifted(layers: Layers, offsets: Sequence[Tensor]) -> Layers:
+    v, h1, h2 = (layer - offset for layer, offset in zip(layers, offsets, strict=True))
+    return v, h1, h2
+
+
 def _centred_gradient(positive: Layers, negative: Layers) -> list[Tensor]:
     """The same with every unit's state counted from a fixed offset, its average under the posterior.
 
@@ -271,8 +308,7 @@ def _centred_gradient(positive: Layers, negative: Layers) -> list[Tensor]:
     """
     offsets = [layer.mean(0) for layer in positive]
     weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(
-        tuple(layer - offset for layer, offset in zip(positive, offsets, strict=True)),
-        tuple(layer - offset for layer, offset in zip(negative, offsets, strict=True)),
+        _shifted(positive, offsets), _shifted(negative, offsets)
     )
     return [
         weights_1,

@@ -5,7 +5,7 @@ raises the second term of the bound of eq. 19. If the second layer starts as the
 begins at ln p(v) of the RBM below, so that raising it cannot lose what was there; otherwise it may start anywhere.
 
 If unsure: start at random with as many hidden units as one can afford, and let `dbn_lower_bound` judge.
-Served chapter: 07-deep-belief-networks.
+Used in chapter: deep-belief-networks.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.models import DBN, RBM
+from paperlib.validation import ArrayLike
 
 
 def train_dbn(
-    train: Tensor,
+    train: ArrayLike,
     recipes: Sequence[ContrastiveDivergence],
     seed: int,
     *,
@@ -34,7 +34,7 @@ def train_dbn(
 
     Parameters
     ----------
-    train : Tensor, shape [N, D]
+    train : array or Tensor, shape [N, D]
         Binary training data of any type.
     recipes : sequence of ContrastiveDivergence
         One for each layer to be trained, from the bottom up.
@@ -55,8 +55,15 @@ def train_dbn(
 
     Raises
     ------
-    ValueError
+    InputError
         As `train_rbm`, or if there is no layer at all.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> recipes = [ContrastiveDivergence(units, epochs=1) for units in (8, 4)]
+    >>> train_dbn(binary_images("digits").train[:100], recipes, seed=0, progress=False)
+    DBN(64-8-4, torch.float32, cpu)
     """
     layers = [layer.to(device, dtype) for layer in layers_below]
     for number, recipe in enumerate(recipes):

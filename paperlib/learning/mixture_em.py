@@ -12,7 +12,7 @@ components fewer than half remain. Salakhutdinov & Murray (2008) do not say how 
 they print lie far below what the first start gives with 100 and 500 components, and near the second's.
 
 If unsure: start at images, with a smoothing from `choose_smoothing`.
-Served chapter: 06-full-size-rbms.
+Used in chapter: full-size-rbms.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from paperlib.errors import InputError
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
-from paperlib.validation import require_binary, require_count, require_shape
+from paperlib.validation import ArrayLike, as_binary, require_count
 
 # Images at once: with 500 components in float32 their responsibilities are 10 MB.
 _BLOCK = 5_000
@@ -53,6 +54,11 @@ class MixtureEM:
     start : str
         "images": each component begins halfway between the base rates and a random training image of its own.
         "noise": each pixel probability begins at a uniform draw between 1/4 and 3/4.
+
+    Examples
+    --------
+    >>> MixtureEM(10, restarts=5).summary.split(", ")[0]
+    '10 components'
     """
 
     num_components: int
@@ -67,9 +73,9 @@ class MixtureEM:
             require_count(name, getattr(self, name))
         for name in ("smoothing", "tolerance"):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name}: expected a positive number, got {getattr(self, name)}")
+                raise InputError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if self.start not in _STARTS:
-            raise ValueError(f"start: expected one of {', '.join(_STARTS)}, got {self.start!r}")
+            raise InputError(f"start: expected one of {', '.join(_STARTS)}, got {self.start!r}")
 
     @property
     def summary(self) -> str:
@@ -84,7 +90,7 @@ class MixtureEM:
 
 
 def train_mixture(
-    train: Tensor,
+    train: ArrayLike,
     recipe: MixtureEM,
     seed: int,
     *,
@@ -95,7 +101,7 @@ def train_mixture(
 
     Parameters
     ----------
-    train : Tensor, shape [N, D]
+    train : array or Tensor, shape [N, D]
         Binary training data of any type.
     recipe : MixtureEM
         What to do.
@@ -115,13 +121,22 @@ def train_mixture(
 
     Raises
     ------
-    ValueError
+    InputError
         If the data are not binary, or fewer than the components that are to start at images.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> train = binary_images("digits").train[:200]
+    >>> mixture, objectives = train_mixture(train, MixtureEM(5), seed=0, progress=False)
+    >>> mixture
+    BernoulliMixture(5 components, 64 visible, torch.float32, cpu)
+    >>> objectives[-1] > objectives[0]
+    True
     """
-    require_shape("train", train, [None, None])
-    require_binary("train", train)
+    train = as_binary("train", train)
     if recipe.start == "images" and len(train) < recipe.num_components:
-        raise ValueError(
+        raise InputError(
             f"train: expected at least {recipe.num_components} images, one for each component to start at, got "
             f"{len(train)}"
         )
@@ -147,11 +162,12 @@ def train_mixture(
                 mixture = improved
             if best is None or objectives[-1] > best[1][-1]:
                 best = mixture, objectives
+    assert best is not None  # there is at least one start
     return best
 
 
 def choose_smoothing(
-    train: Tensor,
+    train: ArrayLike,
     recipe: MixtureEM,
     candidates: Sequence[float],
     seed: int,
@@ -179,13 +195,20 @@ def choose_smoothing(
 
     Raises
     ------
-    ValueError
+    InputError
         If there is no candidate, fewer than six images, or the data are not binary.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> train = binary_images("digits").train[:200]
+    >>> best, scores = choose_smoothing(train, MixtureEM(5), [0.1, 100.0], 0, progress=False)
+    >>> best
+    0.1
     """
-    require_shape("train", train, [None, None])
-    require_binary("train", train)
+    train = as_binary("train", train)
     if not candidates or len(train) < 6:
-        raise ValueError(
+        raise InputError(
             f"candidates, train: expected at least one candidate and six images, got {len(candidates)} and "
             f"{len(train)}"
         )
@@ -198,7 +221,7 @@ def choose_smoothing(
         blocks = train[held_out].split(_BLOCK)
         log_probs = torch.cat([mixture.log_prob(block.to(dtype)).double() for block in blocks])
         scores[smoothing] = log_probs.mean().item()
-    return max(scores, key=scores.get), scores
+    return max(scores, key=lambda smoothing: scores[smoothing]), scores
 
 
 def _random_start(

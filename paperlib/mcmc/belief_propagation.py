@@ -11,7 +11,7 @@ and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is 
 loops a unit hears its own opinion again as if it were news; the fixed point, if one is reached, is an approximation
 without a bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
 
-Served chapter: 02-markov-chains-and-gibbs-sampling.
+Used in chapter: markov-chains-and-gibbs-sampling.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.numerics import softplus
 from paperlib.validation import as_float_tensor, require_count, require_finite, require_shape
 
@@ -39,6 +40,12 @@ class BeliefPropagation:
         How many there were.
     converged : bool
         Whether the residual is within the tolerance.
+
+    Examples
+    --------
+    >>> found = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
+    >>> found.rounds, found.residual < 1e-9
+    (2, True)
     """
 
     logits: Tensor
@@ -65,8 +72,14 @@ def loopy_belief_propagation(
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit, a number is not finite, or `couplings` is not symmetric with a zero diagonal.
+
+    Examples
+    --------
+    >>> found = loopy_belief_propagation([[0.0, 2.0], [2.0, 0.0]], [0.0, -1.0])
+    >>> found.converged, torch.sigmoid(found.logits)
+    (True, tensor([0.7311, 0.6068], dtype=torch.float64))
     """
     couplings = as_float_tensor("couplings", couplings, torch.float64)
     biases = as_float_tensor("biases", biases, torch.float64)
@@ -75,7 +88,7 @@ def loopy_belief_propagation(
     require_finite("couplings", couplings)
     require_finite("biases", biases)
     if not torch.equal(couplings, couplings.T) or bool(couplings.diagonal().any()):
-        raise ValueError("couplings: expected a symmetric matrix with a zero diagonal, got another")
+        raise InputError("couplings: expected a symmetric matrix with a zero diagonal, got another")
     limit = require_count("max_rounds", max_rounds)
     messages = torch.zeros_like(couplings)  # m_{i -> j} in row i and column j; zero without an edge
     rounds, residual = 0, torch.inf

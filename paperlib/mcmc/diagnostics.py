@@ -10,7 +10,7 @@ estimate ends with the last one before the first that is not.
 
 This is not the effective sample size of importance weights (`paperlib.estimators`): there draws are independent and unevenly weighted.
 
-Served chapter: 02-markov-chains-and-gibbs-sampling.
+Used in chapter: markov-chains-and-gibbs-sampling.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from paperlib.validation import require_finite, require_shape
+from paperlib.errors import InputError
+from paperlib.validation import ArrayLike, as_float_tensor, require_finite, require_shape
 
 
-def autocorrelation(values: Tensor) -> Tensor:
+def autocorrelation(values: ArrayLike) -> Tensor:
     """Estimated autocorrelations of stationary chains with the same distribution.
 
     Parameters
     ----------
-    values : Tensor, shape [chains, N]
+    values : array or Tensor, shape [chains, N]
         f along each chain; at least two values that are not all the same.
 
     Returns
@@ -36,15 +37,21 @@ def autocorrelation(values: Tensor) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If the shape does not fit, or values are not finite or all the same.
+
+    Examples
+    --------
+    >>> autocorrelation([[1.0, 1.0, -1.0, -1.0]])
+    tensor([ 1.0000,  0.2500, -0.5000, -0.2500], dtype=torch.float64)
     """
+    values = as_float_tensor("values", values, torch.float64)
     require_shape("values", values, [None, None])
     require_finite("values", values)
-    centred = values.double() - values.double().mean()
+    centred = values - values.mean()
     count = values.shape[1]
     if not bool((centred != 0).any()):
-        raise ValueError("values: expected at least two different ones, got only one")
+        raise InputError("values: expected at least two different ones, got only one")
     # Products at every lag are a convolution; zeros keep its two ends apart.
     spectrum = torch.fft.rfft(centred, 2 * count)
     products = torch.fft.irfft(spectrum.abs() ** 2, 2 * count)[:, :count]
@@ -52,8 +59,15 @@ def autocorrelation(values: Tensor) -> Tensor:
     return covariances / covariances[0]
 
 
-def autocorrelation_time(values: Tensor) -> float:
-    """Estimated integrated autocorrelation time, in steps; `values` as for `autocorrelation`."""
+def autocorrelation_time(values: ArrayLike) -> float:
+    """Estimated integrated autocorrelation time, in steps; `values` as for `autocorrelation`.
+
+    Examples
+    --------
+    >>> values = torch.randn(4, 500, generator=torch.Generator().manual_seed(0))
+    >>> 0.8 < autocorrelation_time(values) < 1.2  # independent draws
+    True
+    """
     correlations = autocorrelation(values)
     neighbours = correlations[: len(correlations) // 2 * 2].view(-1, 2).sum(1)
     positive = neighbours > 0
@@ -61,6 +75,14 @@ def autocorrelation_time(values: Tensor) -> float:
     return max(2 * neighbours[:kept].sum().item() - 1, 1 / len(correlations))
 
 
-def effective_sample_size(values: Tensor) -> float:
-    """Number of independent draws whose mean would be as precise; `values` as for `autocorrelation`."""
+def effective_sample_size(values: ArrayLike) -> float:
+    """Number of independent draws whose mean is as precise; `values` as for `autocorrelation`.
+
+    Examples
+    --------
+    >>> values = torch.randn(4, 500, generator=torch.Generator().manual_seed(0))
+    >>> effective_sample_size(values.repeat_interleave(10, 1)) < 3_000  # of 20,000
+    True
+    """
+    values = as_float_tensor("values", values, torch.float64)
     return values.numel() / autocorrelation_time(values)

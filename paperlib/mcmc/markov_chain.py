@@ -10,7 +10,7 @@ Which states can be reached from which decides the qualitative questions, and on
 irreducible, all states form one class; aperiodic, the lengths of all ways back have no common divisor; recurrent, no class can be
 left. The eigenvalues decide how fast: distances from the stationary distribution shrink by the second largest modulus a step.
 
-Served chapter: 02-markov-chains-and-gibbs-sampling.
+Used in chapter: markov-chains-and-gibbs-sampling.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ import torch
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.numerics import resolve_generator
-from paperlib.validation import as_float_tensor, require_count, require_finite, require_shape
+from paperlib.validation import (
+    ArrayLike,
+    as_float_tensor,
+    as_tensor,
+    require_count,
+    require_finite,
+    require_shape,
+)
 
 _ROUNDING = 1e-9  # what a row may miss of the sum one
 
@@ -38,8 +46,16 @@ class MarkovChain:
 
     Raises
     ------
-    ValueError
+    InputError
         If it is not square, or a row is not a distribution.
+
+    Examples
+    --------
+    >>> chain = MarkovChain([[0.9, 0.1], [0.3, 0.7]])
+    >>> chain.stationary
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    >>> chain.is_ergodic, round(chain.convergence_rate, 10)
+    (True, 0.6)
     """
 
     def __init__(self, transition: object) -> None:
@@ -152,12 +168,12 @@ class MarkovChain:
 
         Raises
         ------
-        ValueError
+        InputError
             If there are several: a distribution for each class that cannot be left.
         """
         closed = len(self.classes[self.recurrent].unique())
         if closed > 1:
-            raise ValueError(
+            raise InputError(
                 f"transition: expected a chain with one stationary distribution, got {closed} classes that cannot be left"
             )
         # The columns of T' - 1 add up to zero, so that one equation is superfluous and makes room for the sum.
@@ -167,33 +183,36 @@ class MarkovChain:
         right_side[-1] = 1
         return torch.linalg.solve(equations, right_side)
 
-    def distributions(self, start: Tensor, num_steps: int) -> Tensor:
+    def distributions(self, start: ArrayLike, num_steps: int) -> Tensor:
         """Distributions of the state after 0, 1, ..., `num_steps` steps from `start` [S]; [num_steps + 1, S]."""
+        start = as_float_tensor("start", start, torch.float64)
         require_shape("start", start, [self.num_states])
         _require_distribution("start", start)
-        rows = [start.double()]
+        rows = [start]
         for _ in range(require_count("num_steps", num_steps)):
             rows.append(rows[-1] @ self.transition)
         return torch.stack(rows)
 
-    def flow(self, distribution: Tensor) -> Tensor:
+    def flow(self, distribution: ArrayLike) -> Tensor:
         """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly if detailed balance holds."""
+        distribution = as_float_tensor("distribution", distribution, torch.float64)
         require_shape("distribution", distribution, [self.num_states])
-        return distribution.double()[:, None] * self.transition
+        return distribution[:, None] * self.transition
 
     # ---- averages along the chain, in equilibrium
 
-    def autocovariance(self, values: Tensor, max_lag: int) -> Tensor:
+    def autocovariance(self, values: ArrayLike, max_lag: int) -> Tensor:
         """Covariances of f(x_n) and f(x_{n+k}), k = 0 ... `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1]."""
+        values = as_float_tensor("values", values, torch.float64)
         require_shape("values", values, [self.num_states])
-        centred = values.double() - self.stationary @ values.double()
+        centred = values - self.stationary @ values
         ahead, rows = centred, []
         for _ in range(require_count("max_lag", max_lag, minimum=0) + 1):
             rows.append(self.stationary @ (centred * ahead))
             ahead = self.transition @ ahead
         return torch.stack(rows)
 
-    def variance_of_mean(self, values: Tensor, num_samples: int) -> float:
+    def variance_of_mean(self, values: ArrayLike, num_samples: int) -> float:
         """Variance of the mean of f over `num_samples` successive states, from the lecture's formula, for a stationary start."""
         count = require_count("num_samples", num_samples)
         covariances = self.autocovariance(values, count - 1)
@@ -204,14 +223,14 @@ class MarkovChain:
     # ---- sampling
 
     def sample(
-        self, starts: Tensor, num_steps: int, generator: torch.Generator | None = None
+        self, starts: ArrayLike, num_steps: int, generator: torch.Generator | None = None
     ) -> Tensor:
         """Paths of independent chains.
 
         Parameters
         ----------
-        starts : Tensor, shape [N]
-            Numbers of the states in which the chains start, int64.
+        starts : array or Tensor, shape [N]
+            Numbers of the states in which the chains start, from 0 to S - 1.
         num_steps : int
             Steps of each.
         generator : torch.Generator, optional
@@ -221,8 +240,18 @@ class MarkovChain:
         -------
         Tensor
             int64 [num_steps + 1, N]; row 0 holds the starts.
+
+        Raises
+        ------
+        InputError
+            If a start is not the number of a state.
         """
+        starts = as_tensor("starts", starts)
         require_shape("starts", starts, [None])
+        if not bool(((starts >= 0) & (starts < self.num_states)).all()):
+            raise InputError(
+                f"starts: expected numbers of states from 0 to {self.num_states - 1}, got others"
+            )
         generator = resolve_generator(generator)
         # The last column would be one but for rounding; without it no draw can fall beyond the last state.
         cumulated = self.transition.cumsum(1)[:, :-1]
@@ -233,14 +262,21 @@ class MarkovChain:
         return torch.stack(path)
 
 
-def total_variation(p: Tensor, q: Tensor) -> Tensor:
-    """Half the sum of absolute differences over the last dimension: the most by which p and q differ on any event."""
+def total_variation(p: ArrayLike, q: ArrayLike) -> Tensor:
+    """The most by which p and q [..., S] differ on any event: half the sum of absolute differences.
+
+    Examples
+    --------
+    >>> total_variation([0.5, 0.5], [0.9, 0.1])
+    tensor(0.4000, dtype=torch.float64)
+    """
+    p, q = as_float_tensor("p", p), as_float_tensor("q", q)
     return (p - q).abs().sum(-1) / 2
 
 
 def _require_distribution(name: str, row: Tensor) -> None:
     total = row.sum().item()
     if not bool((row >= 0).all()) or not abs(total - 1) <= _ROUNDING:
-        raise ValueError(
+        raise InputError(
             f"{name}: expected probabilities that sum to one, got sum {total:g} and minimum {row.min().item():g}"
         )

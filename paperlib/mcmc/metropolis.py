@@ -8,7 +8,7 @@ otherwise the chain stays where it is, and x counts once more. Since p enters by
 known. On finitely many states the whole transition matrix can be written down, `metropolis_hastings_chain`; elsewhere `metropolis_samples`
 runs chains.
 
-Served chapter: 02-markov-chains-and-gibbs-sampling.
+Used in chapter: markov-chains-and-gibbs-sampling.
 """
 
 from __future__ import annotations
@@ -20,15 +20,22 @@ from torch import Tensor
 
 from paperlib.mcmc.markov_chain import MarkovChain
 from paperlib.numerics import resolve_generator
-from paperlib.validation import require_count, require_finite, require_shape
+from paperlib.validation import (
+    ArrayLike,
+    as_float_tensor,
+    as_tensor,
+    require_count,
+    require_finite,
+    require_shape,
+)
 
 
-def acceptance_matrix(log_target: Tensor, proposal: MarkovChain) -> Tensor:
+def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
     """A(x* | x) in row x and column x*.
 
     Parameters
     ----------
-    log_target : Tensor, shape [S]
+    log_target : array or Tensor, shape [S]
         Logarithm of the target up to a constant, in nats.
     proposal : MarkovChain
         q(x* | x) as its transition matrix.
@@ -40,19 +47,35 @@ def acceptance_matrix(log_target: Tensor, proposal: MarkovChain) -> Tensor:
 
     Raises
     ------
-    ValueError
+    InputError
         If the shapes do not fit, or `log_target` is not finite.
+
+    Examples
+    --------
+    >>> acceptance_matrix([0.0, 1.0], MarkovChain([[0.5, 0.5], [0.5, 0.5]]))
+    tensor([[1.0000, 1.0000],
+            [0.3679, 1.0000]], dtype=torch.float64)
     """
+    log_target = as_float_tensor("log_target", log_target, torch.float64)
     require_shape("log_target", log_target, [proposal.num_states])
     require_finite("log_target", log_target)
     # ln of the traffic p(x) q(x* | x) that is proposed; what comes back over what goes there is the ratio of the rule.
-    traffic = log_target.double()[:, None] + proposal.transition.log()
+    traffic = log_target[:, None] + proposal.transition.log()
     log_ratio = (traffic.T - traffic).nan_to_num(nan=0.0)
     return log_ratio.clamp(max=0).exp()
 
 
-def metropolis_hastings_chain(log_target: Tensor, proposal: MarkovChain) -> MarkovChain:
-    """The Metropolis-Hastings chain with this target and proposal, in full; arguments as for `acceptance_matrix`."""
+def metropolis_hastings_chain(log_target: ArrayLike, proposal: MarkovChain) -> MarkovChain:
+    """The Metropolis-Hastings chain with this target and proposal, in full.
+
+    Arguments and errors are those of `acceptance_matrix`.
+
+    Examples
+    --------
+    >>> chain = metropolis_hastings_chain([0.0, 1.0], MarkovChain([[0.5, 0.5], [0.5, 0.5]]))
+    >>> chain.stationary
+    tensor([0.2689, 0.7311], dtype=torch.float64)
+    """
     moves = (proposal.transition * acceptance_matrix(log_target, proposal)).fill_diagonal_(0)
     return MarkovChain(moves + torch.diag(1 - moves.sum(1)))
 
@@ -60,7 +83,7 @@ def metropolis_hastings_chain(log_target: Tensor, proposal: MarkovChain) -> Mark
 def metropolis_samples(
     log_target: Callable[[Tensor], Tensor],
     propose: Callable[[Tensor, torch.Generator], Tensor],
-    starts: Tensor,
+    starts: ArrayLike,
     num_steps: int,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, float]:
@@ -72,8 +95,8 @@ def metropolis_samples(
         Takes states [N, D] to the logarithms of the target up to a constant, [N].
     propose : callable
         Takes states [N, D] and a generator to proposed states [N, D].
-    starts : Tensor, shape [N, D]
-        Where the N chains start.
+    starts : array or Tensor, shape [N, D]
+        Where the N chains start, numbers of any type.
     num_steps : int
         Steps of each.
     generator : torch.Generator, optional
@@ -85,15 +108,29 @@ def metropolis_samples(
         What the chains visit, the starts left out.
     acceptance_rate : float
         Share of the proposals that were accepted.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> def propose(x, generator):
+    ...     return x + torch.randn(x.shape, dtype=x.dtype, generator=generator)
+    >>> states, rate = metropolis_samples(
+    ...     lambda x: -x.square().sum(1) / 2, propose, torch.zeros(100, 1).double(), 50, generator
+    ... )
+    >>> states.shape, 0.6 < rate < 0.8
+    (torch.Size([50, 100, 1]), True)
     """
+    starts = as_tensor("starts", starts)
     require_shape("starts", starts, [None, None])
     generator = resolve_generator(generator, starts.device)
     states, log_density = starts, log_target(starts)
     visited, accepted = [], 0.0
+    # states may be counts or bits, of which there are no uniform draws in [0, 1]
+    dtype = starts.dtype if starts.is_floating_point() else torch.float64
     for _ in range(require_count("num_steps", num_steps)):
         proposed = propose(states, generator)
         proposed_density = log_target(proposed)
-        uniform = torch.rand(len(starts), dtype=starts.dtype, generator=generator)
+        uniform = torch.rand(len(starts), dtype=dtype, device=starts.device, generator=generator)
         accept = uniform.log() < proposed_density - log_density
         states = torch.where(accept[:, None], proposed, states)
         log_density = torch.where(accept, proposed_density, log_density)

@@ -4,8 +4,9 @@ Estimators never look inside a model; annealing paths ask it for the quantities 
 """
 
 from paperlib.models.bernoulli_mixture import BernoulliMixture
+from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.dbm import DBM, MeanField
 from paperlib.models.dbn import DBN
 from paperlib.models.rbm import RBM
 
-__all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField"]
+__all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField", "log_z_lower_bound"]

@@ -12,7 +12,7 @@ Salakhutdinov & Hinton's fixed points
 
 and it turns into a lower bound on ln p*(v), or into a proposal for importance sampling (RAISE paper, section 5.2).
 
-Served chapter: 10-deep-boltzmann-machines.
+Used in chapter: deep-boltzmann-machines.
 """
 
 from __future__ import annotations
@@ -22,26 +22,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paperlib.kernels import bernoulli
+from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
 from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import (
-    bernoulli,
-    bernoulli_entropy,
-    bernoulli_log_prob,
-    log_mean_exp,
-    resolve_generator,
-    softplus,
-)
+from paperlib.numerics import bernoulli_entropy, bernoulli_log_prob, resolve_generator, softplus
 from paperlib.validation import (
+    ArrayLike,
+    as_binary,
+    as_states,
     parameter,
-    require_binary,
     require_count,
     require_shape,
-    require_width,
 )
-
-# Test vectors times draws handled at once.
-_BLOCK = 5_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +51,16 @@ class MeanField:
         What counts as converged.
     warnings : tuple of str
         How many cases have not converged, and by how much; empty if all have.
+
+    Examples
+    --------
+    >>> dbm = DBM([[1.0], [0.5]], [[2.0]], [0.0, 0.0], [-1.0], [0.0])
+    >>> field = dbm.mean_field([[1, 0], [1, 1]])
+    >>> torch.sigmoid(field.logits_2)
+    tensor([[0.8439],
+            [0.8586]], dtype=torch.float64)
+    >>> field.converged, field.warnings
+    (tensor([True, True]), ())
     """
 
     logits_1: Tensor
@@ -96,8 +99,18 @@ class DBM(TensorModel):
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit or a parameter is NaN or infinite.
+
+    Examples
+    --------
+    >>> dbm = DBM([[1.0], [0.5]], [[2.0]], [0.0, 0.0], [-1.0], [0.0])
+    >>> dbm
+    DBM(2-1-1, torch.float64, cpu)
+    >>> dbm.joint_rbm
+    RBM(3 visible, 1 hidden, torch.float64, cpu)
+    >>> dbm.log_unnormalized_joint([1, 0], [1])
+    tensor(2.1269, dtype=torch.float64)
     """
 
     tensor_names = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
@@ -146,27 +159,30 @@ class DBM(TensorModel):
             self.hidden_bias_1,
         )
 
-    def energy(self, v: Tensor, h1: Tensor, h2: Tensor) -> Tensor:
-        """E(v, h1, h2) in nats; leading dimensions broadcast."""
+    def energy(self, v: ArrayLike, h1: ArrayLike, h2: ArrayLike) -> Tensor:
+        """E(v, h1, h2) in nats; `v` [..., D], `h1` [..., M1] and `h2` [..., M2] broadcast."""
+        v, h2 = self._visible(v), self._top(h2)
+        h1 = as_states("h1", h1, self.weights_1, self.num_hidden_1)
         return (
             -((v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1) * h1).sum(-1)
             - v @ self.visible_bias
             - h2 @ self.hidden_bias_2
         )
 
-    def log_unnormalized_joint(self, v: Tensor, h2: Tensor) -> Tensor:
+    def log_unnormalized_joint(self, v: ArrayLike, h2: ArrayLike) -> Tensor:
         """ln sum_h1 exp(-E(v, h1, h2)) in nats; `v` [..., D] and `h2` [..., M2] give [...]."""
-        require_width("v", v, self.num_visible)
-        require_width("h2", h2, self.num_hidden_2)
+        v, h2 = self._visible(v), self._top(h2)
         hidden_input = v @ self.weights_1 + h2 @ self.weights_2.T + self.hidden_bias_1
         return v @ self.visible_bias + h2 @ self.hidden_bias_2 + softplus(hidden_input).sum(-1)
 
-    def mean_field(self, v: Tensor, max_updates: int = 200, tolerance: float = 1e-5) -> MeanField:
+    def mean_field(
+        self, v: ArrayLike, max_updates: int = 200, tolerance: float = 1e-5
+    ) -> MeanField:
         """Fixed points of mean field, by alternating updates of both layers from h2 at its bias.
 
         Parameters
         ----------
-        v : Tensor, shape [N, D]
+        v : array or Tensor, shape [N, D]
             Visible vectors.
         max_updates : int
             Updates of both layers at most.
@@ -179,11 +195,13 @@ class DBM(TensorModel):
             Its `warnings` name the cases that have not converged. Every update is the optimum of one layer given the
             other, so that the bound of `log_unnormalized_bound` never falls.
         """
+        v = self._visible(v)
         require_shape("v", v, [None, self.num_visible])
         updates = require_count("max_updates", max_updates)
-        bottom_up = v.to(self.device, self.dtype) @ self.weights_1 + self.hidden_bias_1
+        bottom_up = v @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)
         means_2 = torch.sigmoid(logits_2)
+        logits_1, residuals = bottom_up, torch.full_like(bottom_up[:, 0], torch.inf)
         for _ in range(updates):
             logits_1 = bottom_up + means_2 @ self.weights_2.T
             logits_2 = torch.sigmoid(logits_1) @ self.weights_2 + self.hidden_bias_2
@@ -194,19 +212,21 @@ class DBM(TensorModel):
                 break
         return MeanField(logits_1, logits_2, residuals, tolerance)
 
-    def log_unnormalized_bound(self, v: Tensor, mean_field: MeanField | None = None) -> Tensor:
+    def log_unnormalized_bound(self, v: ArrayLike, mean_field: MeanField | None = None) -> Tensor:
         """The mean-field lower bound on ln p*(v), with h1 summed out at its optimum; float64 [N], in nats.
 
-        max over Q(h1) of E_Q[-E] + H(Q1) + H(Q2) for the given means of h2:  b'v + a2'm2 + sum softplus(W1'v + W2 m2 + a1) + H(m2).
+        It is the maximum over Q(h1) of E_Q[-E] + H(Q1) + H(Q2) for the given means m2 of h2,
+
+            b'v + a2'm2 + sum softplus(W1'v + W2 m2 + a1) + H(m2).
         """
-        field = self.mean_field(v) if mean_field is None else mean_field
-        means = torch.sigmoid(field.logits_2)
-        energy = self.log_unnormalized_joint(v.to(self.device, self.dtype), means)
-        return (energy + bernoulli_entropy(field.logits_2)).double()
+        v = self._visible(v)
+        logits = self._logits_2(v, mean_field)
+        energy = self.log_unnormalized_joint(v, torch.sigmoid(logits))
+        return (energy + bernoulli_entropy(logits)).double()
 
     def log_unnormalized(
         self,
-        v: Tensor,
+        v: ArrayLike,
         num_samples: int = 500,
         generator: torch.Generator | None = None,
         mean_field: MeanField | None = None,
@@ -215,7 +235,7 @@ class DBM(TensorModel):
 
         Parameters
         ----------
-        v : Tensor, shape [N, D]
+        v : array or Tensor, shape [N, D]
             Binary vectors of any type.
         num_samples : int
             Draws of h2 for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average.
@@ -231,23 +251,33 @@ class DBM(TensorModel):
 
         Raises
         ------
-        ValueError
-            If `v` is not binary, is empty or has another width, or `num_samples` is not a whole number of at least 1.
+        InputError
+            If `v` is not binary, is empty or has another width, `mean_field` is that of other
+            vectors, or `num_samples` is not a whole number of at least 1.
         """
-        require_shape("v", v, [None, self.num_visible])
-        require_binary("v", v)
+        v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.device)
         cases = v.to(self.device, self.dtype)
-        logits = (self.mean_field(cases) if mean_field is None else mean_field).logits_2
-        # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
-        estimates = torch.empty(len(v), dtype=torch.float64, device=self.device)
-        size = max(1, _BLOCK // draws)
-        parts = zip(cases.split(size), logits.split(size), estimates.split(size), strict=True)
-        for block, block_logits, estimate in parts:
-            proposal = block_logits.repeat_interleave(draws, 0)
+        logits = self._logits_2(cases, mean_field)
+
+        def log_weights(part: slice) -> Tensor:
+            proposal = logits[part].repeat_interleave(draws, 0)
             h2 = bernoulli(torch.sigmoid(proposal), generator)
-            log_weights = self.log_unnormalized_joint(block.repeat_interleave(draws, 0), h2)
-            log_weights = log_weights - bernoulli_log_prob(h2, proposal)
-            estimate.copy_(log_mean_exp(log_weights.double().view(-1, draws)))
-        return estimates
+            log_joint = self.log_unnormalized_joint(cases[part].repeat_interleave(draws, 0), h2)
+            return log_joint - bernoulli_log_prob(h2, proposal)
+
+        return log_mean_weights(len(cases), draws, log_weights, self.device)
+
+    def _logits_2(self, v: Tensor, mean_field: MeanField | None) -> Tensor:
+        """Logits of the means of h2 for each row of `v`, from `mean_field` if it is given."""
+        if mean_field is None:
+            return self.mean_field(v).logits_2
+        require_shape("mean_field.logits_2", mean_field.logits_2, [len(v), self.num_hidden_2])
+        return mean_field.logits_2
+
+    def _visible(self, v: object) -> Tensor:
+        return as_states("v", v, self.weights_1, self.num_visible)
+
+    def _top(self, h2: object) -> Tensor:
+        return as_states("h2", h2, self.weights_1, self.num_hidden_2)

@@ -11,27 +11,27 @@ layer was learned. The recognition distribution goes the other way,
 
 each factor the RBM's own conditional (eq. 5). It is the true posterior only where the weights are tied.
 
-Served chapter: 07-deep-belief-networks.
+Used in chapter: deep-belief-networks.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
+from paperlib.kernels import bernoulli
 from paperlib.models.files import read_arrays
+from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
 from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import bernoulli, bernoulli_log_prob, log_mean_exp, resolve_generator
-from paperlib.validation import require_binary, require_count, require_shape, require_width
-
-# Vectors times draws handled at once.
-_BLOCK = 5_000
+from paperlib.numerics import bernoulli_log_prob, resolve_generator
+from paperlib.validation import ArrayLike, as_binary, as_states, require_count
 
 
 class DBN(TensorModel):
@@ -45,24 +45,35 @@ class DBN(TensorModel):
 
     Raises
     ------
-    ValueError
+    InputError
         If there is no layer, or neighbours differ in width, type or device.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> below = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> dbn = DBN([below, below.transposed()])
+    >>> dbn
+    DBN(2-2-2, torch.float64, cpu)
+    >>> round(dbn.log_joint_unnormalized([1, 0], hidden=[[0, 1]]).item(), 4)
+    -1.0
     """
 
+    called = "a DBN"
     layers: tuple[RBM, ...]
 
     def __init__(self, layers: Sequence[RBM]) -> None:
         self.layers = tuple(layers)
         if not self.layers:
-            raise ValueError("layers: expected at least one RBM, got none")
+            raise InputError("layers: expected at least one RBM, got none")
         for number, (below, above) in enumerate(pairwise(self.layers), start=1):
             if above.num_visible != below.num_hidden:
-                raise ValueError(
+                raise InputError(
                     f"layers: expected {below.num_hidden} visible units in layer {number}, as many as layer "
                     f"{number - 1} has hidden ones, got {above.num_visible}"
                 )
             if (above.dtype, above.device) != (below.dtype, below.device):
-                raise ValueError(
+                raise InputError(
                     f"layers: expected {below.dtype} on {below.device} in layer {number}, got {above.dtype} on "
                     f"{above.device}"
                 )
@@ -86,35 +97,30 @@ class DBN(TensorModel):
         """Number of visible units, D."""
         return self.layers[0].num_visible
 
-    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> DBN:
-        """The same model on another device or in another floating-point type."""
-        return DBN([layer.to(device, dtype) for layer in self.layers])
-
-    def recognize(self, v: Tensor, generator: torch.Generator) -> list[Tensor]:
+    def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
         """A draw of h^1, ..., h^{L-1} from Q(. | v); `v` [..., D] gives one tensor [..., M_l] per directed layer."""
-        require_width("v", v, self.num_visible)
-        hidden, below = [], v
+        hidden, below = [], self._visible(v)
         for layer in self.directed:
             below = bernoulli(layer.hidden_probs(below), generator)
             hidden.append(below)
         return hidden
 
-    def log_recognition(self, v: Tensor, hidden: Sequence[Tensor]) -> Tensor:
-        """ln Q(h^1, ..., h^{L-1} | v) in nats; shapes as in `log_joint_unnormalized`."""
-        states = [v, *hidden]
-        total = v.new_zeros(v.shape[:-1])
+    def log_recognition(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
+        """ln Q(h^1, ..., h^{L-1} | v) in nats; shapes and errors as in `log_joint_unnormalized`."""
+        states = self._states(v, hidden)
+        total = states[0].new_zeros(states[0].shape[:-1])
         for layer, (below, above) in zip(self.directed, pairwise(states), strict=True):
             total = total + bernoulli_log_prob(above, below @ layer.weights + layer.hidden_bias)
         return total
 
     def log_unnormalized(
-        self, v: Tensor, num_samples: int = 500, generator: torch.Generator | None = None
+        self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | None = None
     ) -> Tensor:
         """Estimate ln p*(v) = ln p(v) + ln Z by importance sampling from Q (RAISE paper, section 5.3).
 
         Parameters
         ----------
-        v : Tensor, shape [N, D]
+        v : array or Tensor, shape [N, D]
             Binary vectors of any type.
         num_samples : int
             Draws for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average; its expectation
@@ -129,56 +135,58 @@ class DBN(TensorModel):
 
         Raises
         ------
-        ValueError
+        InputError
             If `v` is not binary, is empty or has another width, or `num_samples` is not a whole number of at least 1.
         """
-        require_shape("v", v, [None, self.num_visible])
-        require_binary("v", v)
+        v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.device)
-        # Filled, not collected: small results that stay between large ones that go keep the heap from being used again.
-        estimates = torch.empty(len(v), dtype=torch.float64, device=self.device)
-        size = max(1, _BLOCK // draws)
-        for block, estimate in zip(v.split(size), estimates.split(size), strict=True):
-            repeated = block.to(self.device, self.dtype).repeat_interleave(draws, 0)
-            hidden = self.recognize(repeated, generator)
-            log_weights = self.log_joint_unnormalized(repeated, hidden) - self.log_recognition(
-                repeated, hidden
-            )
-            estimate.copy_(log_mean_exp(log_weights.double().view(-1, draws)))
-        return estimates
 
-    def log_joint_unnormalized(self, v: Tensor, hidden: Sequence[Tensor]) -> Tensor:
+        def log_weights(part: slice) -> Tensor:
+            repeated = v[part].to(self.device, self.dtype).repeat_interleave(draws, 0)
+            hidden = self.recognize(repeated, generator)
+            log_joint = self.log_joint_unnormalized(repeated, hidden)
+            return log_joint - self.log_recognition(repeated, hidden)
+
+        return log_mean_weights(len(v), draws, log_weights, self.device)
+
+    def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, the top layer summed out; below eq. 21.
 
         Parameters
         ----------
-        v : Tensor, shape [..., D]
+        v : array or Tensor, shape [..., D]
             Visible vectors.
-        hidden : sequence of Tensor, shapes [..., M_l]
+        hidden : sequence of arrays or Tensors, shapes [..., M_l]
             h^1, ..., h^{L-1}.
+
+        Raises
+        ------
+        InputError
+            If `hidden` has another number of layers, or a layer another width.
         """
-        require_width("v", v, self.num_visible)
-        if len(hidden) != len(self.directed):
-            raise ValueError(
-                f"hidden: expected {len(self.directed)} layers, as many as are directed, got {len(hidden)}"
-            )
-        states = [v, *hidden]
-        total = self.top.log_unnormalized(states[-1])
+        directed = self.log_directed(v, hidden)
+        return self.top.log_unnormalized([v, *hidden][-1]) + directed
+
+    def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
+        """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
+
+        The same arguments and errors; [...], in nats.
+        """
+        states = self._states(v, hidden)
+        total = states[0].new_zeros(states[0].shape[:-1])
         for layer, (below, above) in zip(self.directed, pairwise(states), strict=True):
-            require_width("hidden", above, layer.num_hidden)
             total = total + bernoulli_log_prob(below, above @ layer.weights.T + layer.visible_bias)
         return total
 
     def generate(
-        self, top_visible: Tensor, generator: torch.Generator, mean: bool = False
+        self, top_visible: ArrayLike, generator: torch.Generator, mean: bool = False
     ) -> Tensor:
         """Visible vectors below given states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
 
         With `mean`, the lowest layer gives probabilities instead of draws, as one shows images.
         """
-        require_width("top_visible", top_visible, self.top.num_visible)
-        state = top_visible
+        state = as_states("top_visible", top_visible, self.top.weights, self.top.num_visible)
         for number, layer in reversed(list(enumerate(self.directed))):
             state = layer.visible_probs(state)
             if number > 0 or not mean:
@@ -203,7 +211,7 @@ class DBN(TensorModel):
 
         Raises
         ------
-        ValueError
+        InputError
             If a count is not a whole number of at least 1.
         """
         num_samples = require_count("num_samples", num_samples)
@@ -226,35 +234,42 @@ class DBN(TensorModel):
         }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], dtype: torch.dtype | None = None) -> DBN:
-        """Read a model that `save` wrote; `dtype` as in `RBM.load`.
+    def from_tensors(cls, tensors: Mapping[str, object]) -> Self:
+        """The DBN with these parameters, named as in `tensors`.
 
         Raises
         ------
-        ValueError
-            If the file is missing, damaged, of another format, or its arrays do not make a DBN.
+        InputError
+            If a parameter is missing, is one too many, or does not fit the others.
         """
-        path = Path(path)
-        arrays = dict(read_arrays(path))
-        layers = []
-        while f"layers.{len(layers)}.weights" in arrays:
+        rest, layers = dict(tensors), []
+        while rest:
             names = [f"layers.{len(layers)}.{name}" for name in RBM.tensor_names]
-            missing = [name for name in names if name not in arrays]
+            missing = [name for name in names if name not in rest]
             if missing:
-                raise ValueError(f"path: expected {', '.join(missing)} in {path} too")
+                raise InputError(f"expected {', '.join(missing)}, got {', '.join(sorted(tensors))}")
             try:
-                layer = RBM(*(arrays.pop(name) for name in names))
-            except ValueError as error:
-                raise ValueError(
-                    f"path: expected an RBM as layer {len(layers)} in {path}: {error}"
-                ) from error
-            layers.append(layer if dtype is None else layer.to(dtype=dtype))
-        if arrays or not layers:
-            raise ValueError(
-                f"path: expected layers.0.weights, layers.0.visible_bias and so on in {path}, got "
-                f"{', '.join(sorted(arrays)) or 'none'}"
+                layers.append(RBM(*(rest.pop(name) for name in names)))
+            except InputError as error:
+                raise InputError(f"expected an RBM as layer {len(layers)}: {error}") from error
+        return cls(layers)
+
+    @classmethod
+    def _read(cls, path: Path) -> Mapping[str, object]:
+        return read_arrays(path)
+
+    def _visible(self, v: object) -> Tensor:
+        return as_states("v", v, self.layers[0].weights, self.num_visible)
+
+    def _states(self, v: object, hidden: Sequence[object]) -> list[Tensor]:
+        """v, h^1, ..., h^{L-1}."""
+        if len(hidden) != len(self.directed):
+            raise InputError(
+                f"hidden: expected {len(self.directed)} layers, as many as are directed, "
+                f"got {len(hidden)}"
             )
-        try:
-            return DBN(layers)
-        except ValueError as error:
-            raise ValueError(f"path: expected a DBN in {path}: {error}") from error
+        above = [
+            as_states("hidden", states, layer.weights, layer.num_hidden)
+            for layer, states in zip(self.directed, hidden, strict=True)
+        ]
+        return [self._visible(v), *above]

@@ -16,8 +16,10 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.errors import InputError
 from paperlib.validation import require_finite
 
+_STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 READABLE = (".safetensors", ".npz", ".mat")
 # Where in a file's text the checksum of all the rest stands.
 _CHECKSUM = "contents_sha256"
@@ -28,13 +30,13 @@ def read_arrays(path: Path) -> Mapping[str, object]:
 
     Raises
     ------
-    ValueError
+    InputError
         If the file is missing, damaged (also if a checksum that it carries does not fit), or of another format.
     """
     if path.suffix not in READABLE:
-        raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
+        raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
     if not path.is_file():
-        raise ValueError(f"path: expected a model file, found none at {path}")
+        raise InputError(f"path: expected a model file, found none at {path}")
     try:
         if path.suffix == ".safetensors":
             return _read_safetensors(path)
@@ -50,7 +52,7 @@ def read_arrays(path: Path) -> Mapping[str, object]:
         }
     except Exception as error:  # each format's reader has exceptions of its own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
+        raise InputError(
             f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
         ) from error
 
@@ -64,7 +66,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)
     if expected is not None and expected != _contents_checksum(tensors, metadata):
-        raise ValueError("its contents are not those that were written (checksum)")
+        raise InputError("its contents are not those that were written (checksum)")
     return tensors
 
 
@@ -79,12 +81,12 @@ def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
 
     Raises
     ------
-    ValueError
+    InputError
         As `read_arrays`, or if one of the names is missing.
     """
     arrays, names = read_arrays(path), list(names)
     if any(name not in arrays for name in names):
-        raise ValueError(
+        raise InputError(
             f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(arrays)) or 'none'}"
         )
     return {name: arrays[name] for name in names}
@@ -95,7 +97,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
     Raises
     ------
-    ValueError
+    InputError
         If the file is missing or damaged.
     """
     from safetensors import safe_open
@@ -104,7 +106,7 @@ def read_metadata(path: Path) -> dict[str, str]:
         with safe_open(path, "pt") as stored:
             metadata = stored.metadata() or {}
     except Exception as error:  # safetensors raises an exception type of its own
-        raise ValueError(
+        raise InputError(
             f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
         ) from error
     return {key: text for key, text in metadata.items() if key != _CHECKSUM}
@@ -115,9 +117,11 @@ def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -
 
     Raises
     ------
-    ValueError
-        If a parameter overflows `dtype`.
+    InputError
+        If `dtype` is not a floating-point type of 16 to 64 bits, or a parameter overflows it.
     """
+    if dtype not in (None, *_STORABLE):
+        raise InputError(f"dtype: expected one of {', '.join(map(str, _STORABLE))}, got {dtype}")
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     if dtype is not None:
         stored = {name: tensor.to(dtype) for name, tensor in stored.items()}
@@ -136,11 +140,11 @@ def write_safetensors(
 
     Raises
     ------
-    ValueError
+    InputError
         For another suffix, or as `as_stored`.
     """
     if path.suffix != ".safetensors":
-        raise ValueError(f"path: expected a .safetensors file, got {path.name!r}")
+        raise InputError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file
 
     stored, text = as_stored(tensors, dtype), dict(metadata or {})
@@ -155,5 +159,6 @@ def tensors_checksum(tensors: Iterable[Tensor]) -> str:
     for tensor in tensors:
         digest.update(f"{tensor.dtype}{list(tensor.shape)}".encode())
         # bytes, since numpy does not know all of torch's types
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        numbers = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+        digest.update(numbers.data)
     return digest.hexdigest()

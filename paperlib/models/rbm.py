@@ -8,7 +8,7 @@ The layers are conditionally independent given each other, so that one layer can
 and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases `a` and the hidden
 ones `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the confusion.
 
-Served chapter: 01-restricted-boltzmann-machines.
+Used in chapter: restricted-boltzmann-machines.
 """
 
 from __future__ import annotations
@@ -16,19 +16,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.errors import InputError
+from paperlib.kernels import bernoulli
 from paperlib.models.files import as_stored, read_tensors
 from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import bernoulli, softplus
-from paperlib.validation import as_float_tensor, parameter, require_width
+from paperlib.numerics import softplus
+from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
 
 # The names under which the first paper's authors published MATLAB models.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
+# Floating-point types that numpy, and of these that MATLAB knows.
+_NUMPY_FILE_TYPES = {
+    ".npz": (torch.float16, torch.float32, torch.float64),
+    ".mat": (torch.float32, torch.float64),
+}
 
 
 class RBM(TensorModel):
@@ -45,14 +53,25 @@ class RBM(TensorModel):
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit or a parameter is NaN or infinite.
 
     Notes
     -----
-    Parameters keep the device and the floating-point type of `weights` (integers become float64, half precision
-    becomes float32); every method returns tensors of the same kind. The tensors are shared with the caller, not
-    copied, when they already have that type.
+    Parameters keep the device and the floating-point type of `weights` (integers become float64,
+    half precision becomes float32); every method returns tensors of the same kind. The tensors are
+    shared with the caller, not copied, when they already have that type. Every method takes states
+    as numbers of any type: bytes from `binarize`, booleans, numpy arrays, lists.
+
+    Examples
+    --------
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> rbm
+    RBM(3 visible, 2 hidden, torch.float64, cpu)
+    >>> rbm.log_unnormalized([[1, 0, 1], [0, 0, 0]])
+    tensor([1.1564, 1.4913], dtype=torch.float64)
+    >>> rbm.hidden_probs([1, 0, 1])
+    tensor([0.7685, 0.5000], dtype=torch.float64)
     """
 
     tensor_names = ("weights", "visible_bias", "hidden_bias")
@@ -81,37 +100,42 @@ class RBM(TensorModel):
         """The same joint distribution with the two layers' roles exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
-    def energy(self, v: Tensor, h: Tensor) -> Tensor:
+    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        v, h = self._visible(v), self._hidden(h)
         return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
 
-    def log_unnormalized(self, v: Tensor) -> Tensor:
+    def log_unnormalized(self, v: ArrayLike) -> Tensor:
         """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
 
         Memory is that of two tensors [..., M]: give it many vectors in parts (`v.split(5_000)`).
         """
-        require_width("v", v, self.num_visible)
+        v = self._visible(v)
         return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
 
-    def log_unnormalized_hidden(self, h: Tensor) -> Tensor:
+    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        require_width("h", h, self.num_hidden)
+        h = self._hidden(h)
         return h @ self.hidden_bias + softplus(h @ self.weights.T + self.visible_bias).sum(-1)
 
-    def hidden_probs(self, v: Tensor) -> Tensor:
+    def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
-        require_width("v", v, self.num_visible)
-        return torch.sigmoid(v @ self.weights + self.hidden_bias)
+        return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
 
-    def visible_probs(self, h: Tensor) -> Tensor:
+    def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
-        require_width("h", h, self.num_hidden)
-        return torch.sigmoid(h @ self.weights.T + self.visible_bias)
+        return torch.sigmoid(self._hidden(h) @ self.weights.T + self.visible_bias)
 
-    def gibbs_step(self, v: Tensor, generator: torch.Generator) -> Tensor:
+    def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
+
+    def _visible(self, v: object) -> Tensor:
+        return as_states("v", v, self.weights, self.num_visible)
+
+    def _hidden(self, h: object) -> Tensor:
+        return as_states("h", h, self.weights, self.num_hidden)
 
     def save(
         self,
@@ -132,22 +156,32 @@ class RBM(TensorModel):
 
         Raises
         ------
-        ValueError
-            For another suffix, metadata in a format without room for it, or a parameter that overflows `dtype`.
+        InputError
+            For another suffix, metadata in a format without room for it, a `dtype` that the format
+            cannot hold, or a parameter that overflows it.
         """
         path = Path(path)
         if path.suffix == ".safetensors":
             super().save(path, metadata, dtype)
             return
         if metadata:
-            raise ValueError(
+            raise InputError(
                 f"metadata: expected none for a {path.suffix} file, got {len(metadata)} entries"
+            )
+        held = _NUMPY_FILE_TYPES.get(path.suffix)
+        if held is None:
+            raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
+        if dtype not in (None, *held):
+            raise InputError(
+                f"dtype: expected one of {', '.join(map(str, held))} in a {path.suffix} file, "
+                f"got {dtype}"
             )
         tensors = as_stored(self.tensors(), dtype)
         if path.suffix == ".npz":
             with storage.atomic_path(path) as temporary:
-                np.savez(temporary, **{name: tensor.numpy() for name, tensor in tensors.items()})
-        elif path.suffix == ".mat":
+                arrays: dict[str, Any] = {name: t.numpy() for name, t in tensors.items()}
+                np.savez(temporary, **arrays)
+        else:
             from scipy.io import savemat
 
             arrays = {
@@ -156,11 +190,9 @@ class RBM(TensorModel):
             }
             with storage.atomic_path(path) as temporary:
                 savemat(temporary, arrays, oned_as="row")
-        else:
-            raise ValueError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
 
     @classmethod
-    def _read(cls, path: Path) -> list[object]:
+    def _read(cls, path: Path) -> Mapping[str, object]:
         if path.suffix != ".mat":
             return super()._read(path)
         weights, *biases = (
@@ -168,4 +200,5 @@ class RBM(TensorModel):
             for name, array in read_tensors(path, _MATLAB_NAMES).items()
         )
         # MATLAB has no vectors: biases come as one row or one column.
-        return [weights, *(bias.flatten() if 1 in bias.shape else bias for bias in biases)]
+        biases = [bias.flatten() if 1 in bias.shape else bias for bias in biases]
+        return dict(zip(cls.tensor_names, [weights, *biases], strict=True))

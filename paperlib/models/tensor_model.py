@@ -10,22 +10,36 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from paperlib.errors import InputError
 from paperlib.models.files import read_tensors, tensors_checksum, write_safetensors
 
 
 class TensorModel:
-    """A model of named tensors, all of one floating-point type and on one device.
+    """A model of a few named tensors, all of one floating-point type and on one device.
 
-    Subclasses name them in `tensor_names`, in the order of the constructor's arguments, of which there are no others; `called` is
-    what an error calls such a model.
+    A subclass says which: by `tensor_names`, in the order of its constructor's arguments, of which
+    there are no others; or, as for a DBN, which may have any number of layers, by `tensors` and
+    `from_tensors`. Type, device, checksum and files follow. `called` is what an error calls such a
+    model.
     """
 
-    tensor_names: ClassVar[tuple[str, ...]]
     called: ClassVar[str]
+    tensor_names: ClassVar[tuple[str, ...]] = ()
 
     def tensors(self) -> dict[str, Tensor]:
         """The parameters by name, as a file stores them."""
         return {name: getattr(self, name) for name in self.tensor_names}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, object]) -> Self:
+        """The model with these parameters, named as in `tensors`.
+
+        Raises
+        ------
+        InputError
+            If one is missing or does not fit the others.
+        """
+        return cls(*(tensors[name] for name in cls.tensor_names))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -40,10 +54,22 @@ class TensorModel:
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> Self:
-        """The same model on another device or in another floating-point type."""
-        return type(self)(
-            *(tensor.to(device=device, dtype=dtype) for tensor in self.tensors().values())
-        )
+        """The same model on another device, or in single or double precision.
+
+        Raises
+        ------
+        InputError
+            For any other type: no estimator works in half precision.
+        """
+        if dtype not in (None, torch.float32, torch.float64):
+            raise InputError(
+                f"dtype: expected torch.float32 or torch.float64, got {dtype}; half precision is "
+                "for files: save(path, dtype=torch.float16)"
+            )
+        moved = {
+            name: tensor.to(device=device, dtype=dtype) for name, tensor in self.tensors().items()
+        }
+        return type(self).from_tensors(moved)
 
     def checksum(self) -> str:
         """SHA-256 over shapes, type and values of the parameters, independent of the file format."""
@@ -68,8 +94,9 @@ class TensorModel:
 
         Raises
         ------
-        ValueError
-            For another suffix, or a parameter that overflows `dtype`.
+        InputError
+            For another suffix, another `dtype` than 16 to 64 bits, or a parameter that overflows
+            it.
         """
         write_safetensors(Path(path), self.tensors(), metadata, dtype)
 
@@ -82,22 +109,24 @@ class TensorModel:
         path : path
             `.safetensors`, `.npz` or `.mat` (version 5). Nothing is ever unpickled.
         dtype : torch.dtype, optional
-            Type to convert to; by default the stored one, with half precision widened to float32.
+            torch.float32 or torch.float64; by default the stored type, half precision widened to
+            float32.
 
         Raises
         ------
-        ValueError
-            If the file is missing, damaged, of another format, or its arrays do not make such a model.
+        InputError
+            If the file is missing, damaged, of another format, its arrays do not make such a model,
+            or `dtype` is another one.
         """
         path = Path(path)
         arrays = cls._read(path)
         try:
-            model = cls(*arrays)
-            return model if dtype is None else model.to(dtype=dtype)
-        except ValueError as error:
-            raise ValueError(f"path: expected {cls.called} in {path}: {error}") from error
+            model = cls.from_tensors(arrays)
+        except InputError as error:
+            raise InputError(f"path: expected {cls.called} in {path}: {error}") from error
+        return model if dtype is None else model.to(dtype=dtype)
 
     @classmethod
-    def _read(cls, path: Path) -> list[object]:
-        """The constructor's arguments."""
-        return list(read_tensors(path, cls.tensor_names).values())
+    def _read(cls, path: Path) -> Mapping[str, object]:
+        """The arrays in a file, as `from_tensors` takes them."""
+        return read_tensors(path, cls.tensor_names)

@@ -7,8 +7,9 @@ Both steps climb the same bound, the sum of L(v, theta, q) over the training vec
 - M-step: the maximum over b, W and beta for this q, in closed form: the logits of the average means, the least-squares weights and
   the variances that they leave.
 
-With the exact posterior the bound touches ln p(v) after every E-step, and EM climbs the likelihood. With mean field it climbs the bound,
-which also rises when the model makes its posterior easier to approximate. Served chapter: 11-inference-as-optimisation.
+With the exact posterior the bound touches ln p(v) after every E-step, and EM climbs the likelihood.
+With mean field it climbs the bound, which also rises when the model makes its posterior easier to
+approximate. Used in chapter: inference-as-optimisation.
 """
 
 from __future__ import annotations
@@ -16,40 +17,65 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from paperlib.models.sparse_coding import BinarySparseCoding
 from paperlib.numerics import all_states
-from paperlib.validation import require_count, require_shape
+from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 from paperlib.variational.mean_field import mean_field
+from paperlib.variational.sparse_coding import BinarySparseCoding
 
 # Keeps the logit of a unit that is never, or always, on from being infinite.
 _MIN_MEAN = 1e-6
 
 
-def exact_moments(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
-    """E[h] for each vector, [N, M], and E[h h'] summed over them, [M, M], under the exact posterior; `v` is [N, D]."""
+def exact_moments(model: BinarySparseCoding, v: ArrayLike) -> tuple[Tensor, Tensor]:
+    """E[h] for each vector, [N, M], and E[h h'] summed over them, [M, M]; `v` is [N, D].
+
+    Both under the exact posterior.
+
+    Examples
+    --------
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> means, second = exact_moments(model, [[1.0, 0.0]])
+    >>> means
+    tensor([[0.8327, 0.1263]], dtype=torch.float64)
+    """
     posterior = model.log_joint_table(v).softmax(-1)
     states = all_states(model.num_hidden).to(posterior)
     return posterior @ states, states.T @ (posterior.sum(0)[:, None] * states)
 
 
 def factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
-    """The same under a factorial q with these means, [N, M]."""
+    """The same under a factorial q with these means, [N, M].
+
+    Examples
+    --------
+    >>> factorial_moments(torch.tensor([[0.5, 1.0]]))
+    (tensor([[0.5000, 1.0000]]), tensor([[0.5000, 0.5000],
+            [0.5000, 1.0000]]))
+    """
     variances = (means * (1 - means)).sum(0)
     return means, means.T @ means + variances.diag()
 
 
-def maximize_parameters(v: Tensor, means: Tensor, second_moments: Tensor) -> BinarySparseCoding:
+def maximize_parameters(v: ArrayLike, means: Tensor, second_moments: Tensor) -> BinarySparseCoding:
     """The M-step: the model with the largest bound for the q of these moments.
 
     Parameters
     ----------
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Visible vectors.
     means : Tensor, shape [N, M]
         E[h] for each of them.
     second_moments : Tensor, shape [M, M]
         E[h h'] summed over them.
+
+    Examples
+    --------
+    >>> v = torch.tensor([[1.0, 0.1], [0.0, 0.1], [1.1, 0.0]])
+    >>> codes = torch.tensor([[1.0], [0.0], [1.0]])
+    >>> maximize_parameters(v, codes, codes.T @ codes)
+    BinarySparseCoding(2 visible, 1 hidden)
     """
+    v = as_float_tensor("v", v)
     require_shape("v", v, [None, None])
     require_shape("means", means, [len(v), None])
     # The pseudo-inverse gives a unit that is never on weights of zero.
@@ -60,7 +86,7 @@ def maximize_parameters(v: Tensor, means: Tensor, second_moments: Tensor) -> Bin
 
 
 def learn_sparse_coding(
-    start: BinarySparseCoding, v: Tensor, num_rounds: int, factorial: bool
+    start: BinarySparseCoding, v: ArrayLike, num_rounds: int, factorial: bool
 ) -> tuple[BinarySparseCoding, list[float]]:
     """Rounds of E-step and M-step.
 
@@ -68,7 +94,7 @@ def learn_sparse_coding(
     ----------
     start : BinarySparseCoding
         Where to begin.
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Visible vectors.
     num_rounds : int
         Rounds.
@@ -81,7 +107,17 @@ def learn_sparse_coding(
         The model after the last M-step.
     list of float
         The bound per vector after every E-step, in nats: with the exact posterior, the log-likelihood. It never falls.
+
+    Examples
+    --------
+    >>> from paperlib.numerics import seeded_generator
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> v, _ = model.sample(100, seeded_generator(0))
+    >>> learned, bounds = learn_sparse_coding(model, v, num_rounds=5, factorial=True)
+    >>> bounds[-1] >= bounds[0]
+    True
     """
+    v = as_float_tensor("v", v, start.weights.dtype)
     model, bounds, means = start, [], None
     for _ in range(require_count("num_rounds", num_rounds)):
         if factorial:

@@ -6,19 +6,19 @@ ISTA is gradient descent on the quadratic part of the sparse coding energy, foll
 
 Collected, h <- soft((v - b) B + h S, t) with B = W / L, S = I - W'W / L and t = lambda / (beta L). Cut after K steps it is a network of K
 layers, all with the same weights. LISTA learns B, S and one threshold per unit, so that these few layers come as close as
-possible to the codes that many would give. Served chapter: 12-learned-inference.
+possible to the codes that many would give. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from paperlib.models.sparse_coding import LaplaceSparseCoding
-from paperlib.validation import require_count, require_shape
+from paperlib.validation import ArrayLike, as_states, require_count, require_shape
 from paperlib.variational.recognition import ascend
+from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,13 @@ class ThresholdNetwork:
         b, subtracted from v.
     depth : int
         K.
+
+    Examples
+    --------
+    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
+    >>> network = ista(model, depth=1)
+    >>> network.depth, network.bottom_up.shape
+    (1, torch.Size([2, 2]))
     """
 
     bottom_up: Tensor
@@ -45,8 +52,9 @@ class ThresholdNetwork:
     offset: Tensor
     depth: int
 
-    def __call__(self, v: Tensor) -> Tensor:
+    def __call__(self, v: ArrayLike) -> Tensor:
         """Codes, [N, M], of `v` [N, D]."""
+        v = as_states("v", v, self.offset, len(self.offset))
         require_shape("v", v, [None, len(self.offset)])
         drive = (v - self.offset) @ self.bottom_up
         threshold = self.log_thresholds.exp()
@@ -57,7 +65,16 @@ class ThresholdNetwork:
 
 
 def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
-    """ISTA cut after `depth` steps from zero, as a network. Its codes' energy never rises with the depth."""
+    """ISTA cut after `depth` steps from zero, as a network.
+
+    The energy of its codes never rises with the depth.
+
+    Examples
+    --------
+    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
+    >>> ista(model, depth=200)([[1.0, 0.5]])
+    tensor([[0.4688, 0.4688]], dtype=torch.float64)
+    """
     gram = model.weights.T @ model.weights
     curvature = torch.linalg.eigvalsh(gram)[-1]
     threshold = model.rate / (model.precision * curvature)
@@ -71,22 +88,43 @@ def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
 
 
 def learn_ista(
-    start: ThresholdNetwork, v: Tensor, codes: Tensor, num_steps: int, learning_rate: float
+    start: ThresholdNetwork, v: ArrayLike, codes: ArrayLike, num_steps: int, learning_rate: float
 ) -> ThresholdNetwork:
-    """LISTA: least squares between the network's codes of `v` [N, D] and the given ones [N, M], from `start` on."""
+    """LISTA: the network whose codes of `v` [N, D] are closest to the given ones [N, M].
+
+    Least squares by gradient descent from `start`.
+
+    Examples
+    --------
+    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
+    >>> v = torch.eye(2).double()
+    >>> codes = ista(model, depth=500)(v)
+    >>> shallow = ista(model, depth=2)
+    >>> learned = learn_ista(shallow, v, codes, num_steps=50, learning_rate=0.01)
+    >>> bool((learned(v) - codes).norm() < (shallow(v) - codes).norm())
+    True
+    """
+    v = as_states("v", v, start.offset, len(start.offset))
+    codes = as_states("codes", codes, start.offset, len(start.lateral))
     require_shape("codes", codes, [len(v), len(start.lateral)])
     leaves = [
         value.clone().requires_grad_()
         for value in (start.bottom_up, start.lateral, start.log_thresholds)
     ]
-    network = ThresholdNetwork(*leaves, start.offset, start.depth)
+    bottom_up, lateral, log_thresholds = leaves
+    network = ThresholdNetwork(bottom_up, lateral, log_thresholds, start.offset, start.depth)
     ascend(
         leaves,
         lambda: -(network(v) - codes).square().sum(-1).mean(),
         num_steps,
         learning_rate,
     )
-    return ThresholdNetwork(*(leaf.detach() for leaf in leaves), start.offset, start.depth)
+    return replace(
+        network,
+        bottom_up=bottom_up.detach(),
+        lateral=lateral.detach(),
+        log_thresholds=log_thresholds.detach(),
+    )
 
 
 def _soft(values: Tensor, threshold: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ maximising it over W is regression on the codes. Both problems are convex, and b
 - Column i, all others fixed, with norm(W_i) <= 1: the least-squares column, scaled back to length 1 where it is longer. The
   constraint is needed: without it small codes and large columns lower the energy without end.
 
-No step can raise the energy. Served chapter: 11-inference-as-optimisation.
+No step can raise the energy. Used in chapter: inference-as-optimisation.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from paperlib.models.sparse_coding import LaplaceSparseCoding
+from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
-from paperlib.validation import require_count, require_shape
+from paperlib.validation import (
+    ArrayLike,
+    as_float_tensor,
+    as_states,
+    require_count,
+    require_shape,
+)
+from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
 
 def map_codes(
     model: LaplaceSparseCoding,
-    v: Tensor,
-    start: Tensor | None = None,
+    v: ArrayLike,
+    start: ArrayLike | None = None,
     max_sweeps: int = 1_000,
     tolerance: float = 1e-8,
 ) -> Tensor:
@@ -34,9 +41,9 @@ def map_codes(
     ----------
     model : LaplaceSparseCoding
         The model; none of its columns may be zero.
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Visible vectors.
-    start : Tensor, shape [N, M], optional
+    start : array or Tensor, shape [N, M], optional
         Codes at which to begin; by default zero.
     max_sweeps : int
         Updates of all units at most.
@@ -50,16 +57,26 @@ def map_codes(
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit or a column of the weights is zero.
+
+    Examples
+    --------
+    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
+    >>> map_codes(model, [[1.0, 0.0], [0.1, 0.0]])
+    tensor([[0.7500, 0.0000],
+            [0.0000, 0.0000]], dtype=torch.float64)
     """
+    weights = model.weights
+    v = as_states("v", v, weights, model.num_visible)
     require_shape("v", v, [None, model.num_visible])
     require_count("max_sweeps", max_sweeps)
-    weights = model.weights
     squares = weights.square().sum(0)
     if not bool((squares > 0).all()):
-        raise ValueError("weights: expected no column of zeros, which leave a code undetermined")
-    codes = weights.new_zeros(len(v), model.num_hidden) if start is None else start.clone()
+        raise InputError("weights: expected no column of zeros, which leave a code undetermined")
+    if start is None:
+        start = weights.new_zeros(len(v), model.num_hidden)
+    codes = as_states("start", start, weights, model.num_hidden).clone()
     require_shape("start", codes, [len(v), model.num_hidden])
     threshold = model.rate / model.precision
     gram = weights.T @ weights
@@ -77,12 +94,25 @@ def map_codes(
     return codes
 
 
-def improve_dictionary(model: LaplaceSparseCoding, v: Tensor, codes: Tensor) -> LaplaceSparseCoding:
+def improve_dictionary(
+    model: LaplaceSparseCoding, v: ArrayLike, codes: ArrayLike
+) -> LaplaceSparseCoding:
     """The model with every column in turn at its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
 
     Columns that no code uses stay as they are.
+
+    Examples
+    --------
+    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
+    >>> v = torch.tensor([[1.0, 0.2]]).double()
+    >>> codes = map_codes(model, v)
+    >>> better = improve_dictionary(model, v, codes)
+    >>> bool(better.energy(v, codes) <= model.energy(v, codes))
+    True
     """
     weights = model.weights.clone()
+    v = as_states("v", v, weights, model.num_visible)
+    codes = as_states("codes", codes, weights, model.num_hidden)
     residual = v - model.visible_bias - codes @ weights.T
     for unit in range(model.num_hidden):
         code = codes[:, unit]
@@ -96,13 +126,13 @@ def improve_dictionary(model: LaplaceSparseCoding, v: Tensor, codes: Tensor) -> 
 
 
 def learn_dictionary(
-    v: Tensor, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
+    v: ArrayLike, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
 ) -> tuple[LaplaceSparseCoding, Tensor, list[float]]:
     """Sparse coding learned by alternating minimisation of the energy, from random visible vectors as columns.
 
     Parameters
     ----------
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Visible vectors; their mean becomes the visible bias.
     num_hidden : int
         Columns of the dictionary, M.
@@ -124,25 +154,37 @@ def learn_dictionary(
 
     Raises
     ------
-    ValueError
+    InputError
         If fewer than `num_hidden` visible vectors differ from their mean, or a number is out of range.
+
+    Examples
+    --------
+    >>> v = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)).double()
+    >>> model, codes, energies = learn_dictionary(v, 3, 1.0, 4.0, num_rounds=3, seed=0)
+    >>> model
+    LaplaceSparseCoding(4 visible, 3 hidden)
+    >>> energies == sorted(energies, reverse=True)
+    True
     """
+    v = as_float_tensor("v", v)
     require_shape("v", v, [None, None])
     num_hidden = require_count("num_hidden", num_hidden)
     mean = v.mean(0)
     centred = v - mean
     usable = centred[centred.norm(dim=1) > 1e-6]
     if len(usable) < num_hidden:
-        raise ValueError(
+        raise InputError(
             f"v: expected at least {num_hidden} vectors to start columns at, got {len(usable)}"
         )
     chosen = torch.randperm(len(usable), generator=seeded_generator(seed))[:num_hidden]
     columns = usable[chosen].T
     model = LaplaceSparseCoding(columns / columns.norm(dim=0), mean, rate, precision)
-    codes, energies = None, []
+    codes: Tensor | None = None
+    energies: list[float] = []
     for _ in range(require_count("num_rounds", num_rounds)):
         codes = map_codes(model, v, codes, max_sweeps=20)
         energies.append(model.energy(v, codes).mean().item())
         model = improve_dictionary(model, v, codes)
         energies.append(model.energy(v, codes).mean().item())
+    assert codes is not None  # there is at least one round
     return model, codes, energies

@@ -15,7 +15,7 @@ each unit encodes what the others have left over. Two ways to use it:
   below two over the largest one, as `largest_stable_step` computes: aligned units that are in doubt make it large.
 
 If unsure: `mean_field`. Blocks pay only where one matrix product for all units is much cheaper than one per unit.
-Served chapter: 11-inference-as-optimisation.
+Used in chapter: inference-as-optimisation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paperlib.models.sparse_coding import BinarySparseCoding
-from paperlib.validation import require_count, require_shape
+from paperlib.errors import InputError
+from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.variational.sparse_coding import BinarySparseCoding
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,13 @@ class MeanFieldTrace:
         The evidence lower bound of each, in nats.
     tolerance : float
         What counts as converged.
+
+    Examples
+    --------
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> trace = mean_field(model, [[1.0, 0.0]])
+    >>> len(trace.iterates) == len(trace.bounds), bool((trace.bounds.diff(dim=0) > -1e-12).all())
+    (True, True)
     """
 
     iterates: Tensor
@@ -71,8 +79,8 @@ class MeanFieldTrace:
 
 def mean_field(
     model: BinarySparseCoding,
-    v: Tensor,
-    start: Tensor | None = None,
+    v: ArrayLike,
+    start: ArrayLike | None = None,
     max_sweeps: int = 500,
     tolerance: float = 1e-8,
 ) -> MeanFieldTrace:
@@ -82,9 +90,9 @@ def mean_field(
     ----------
     model : BinarySparseCoding
         The model.
-    v : Tensor, shape [N, D]
+    v : array or Tensor, shape [N, D]
         Visible vectors.
-    start : Tensor, shape [N, M], optional
+    start : array or Tensor, shape [N, M], optional
         Means at which to begin; by default those of the prior.
     max_sweeps : int
         Updates of all units at most.
@@ -98,10 +106,18 @@ def mean_field(
 
     Raises
     ------
-    ValueError
+    InputError
         If a shape does not fit, or a mean of `start` is not in [0, 1].
+
+    Examples
+    --------
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> trace = mean_field(model, [[1.0, 0.0]])
+    >>> trace.converged, bool(trace.lower_bound <= model.log_prob([[1.0, 0.0]]))
+    (tensor([True]), True)
     """
     require_count("max_sweeps", max_sweeps)
+    v = as_states("v", v, model.weights, model.num_visible)
 
     def sweep(means: Tensor) -> Tensor:
         means = means.clone()
@@ -114,9 +130,9 @@ def mean_field(
 
 def block_mean_field(
     model: BinarySparseCoding,
-    v: Tensor,
+    v: ArrayLike,
     step: float,
-    start: Tensor | None = None,
+    start: ArrayLike | None = None,
     max_updates: int = 500,
     tolerance: float = 1e-8,
 ) -> MeanFieldTrace:
@@ -138,12 +154,19 @@ def block_mean_field(
 
     Raises
     ------
-    ValueError
+    InputError
         If `step` is not in (0, 1], a shape does not fit, or a mean of `start` is not in [0, 1].
+
+    Examples
+    --------
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> block_mean_field(model, [[1.0, 0.0]], step=0.5).converged
+    tensor([True])
     """
     if not 0 < step <= 1:
-        raise ValueError(f"step: expected a number in (0, 1], got {step}")
+        raise InputError(f"step: expected a number in (0, 1], got {step}")
     require_count("max_updates", max_updates)
+    v = as_states("v", v, model.weights, model.num_visible)
 
     def update(means: Tensor) -> Tensor:
         return torch.lerp(means, torch.sigmoid(model.conditional_logits(v, means)), step)
@@ -155,6 +178,12 @@ def largest_stable_step(model: BinarySparseCoding, means: Tensor) -> Tensor:
     """The step below which damped block updates are drawn to the fixed point `means`; [..., M] gives [...].
 
     It holds at maxima of the bound; away from those no step is small enough. Values above 1 say that no damping is needed.
+
+    Examples
+    --------
+    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
+    >>> largest_stable_step(model, torch.tensor([0.5, 0.5]).double()) > 1
+    tensor(True)
     """
     couplings = model.couplings
     off_diagonal = couplings - couplings.diagonal().diag()
@@ -167,7 +196,7 @@ def largest_stable_step(model: BinarySparseCoding, means: Tensor) -> Tensor:
 def _iterate(
     model: BinarySparseCoding,
     v: Tensor,
-    start: Tensor | None,
+    start: ArrayLike | None,
     update: Callable[[Tensor], Tensor],
     max_updates: int,
     tolerance: float,
@@ -176,9 +205,10 @@ def _iterate(
     require_shape("v", v, [None, model.num_visible])
     if start is None:
         start = torch.sigmoid(model.hidden_bias).expand(len(v), -1)
+    start = as_states("start", start, model.weights, model.num_hidden)
     require_shape("start", start, [len(v), model.num_hidden])
     if not bool(((start >= 0) & (start <= 1)).all()):
-        raise ValueError(f"start: expected means in [0, 1], got {start.min():g} to {start.max():g}")
+        raise InputError(f"start: expected means in [0, 1], got {start.min():g} to {start.max():g}")
     iterates = [start]
     for _ in range(max_updates):
         iterates.append(update(iterates[-1]))

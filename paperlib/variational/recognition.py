@@ -5,7 +5,7 @@ pass; its parameters are shared by all v ("amortised" inference). What the bound
 parts: what even the best q of the family loses, and what the network loses against that best q.
 
 `Network` is the plain feed-forward network of all recognition models here, and `ascend` the plain Adam of all objectives.
-Served chapter: 12-learned-inference.
+Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from paperlib.validation import require_count, require_width
+from paperlib.errors import InputError
+from paperlib.validation import ArrayLike, as_states, require_count
 
 
 class Network:
@@ -30,13 +31,21 @@ class Network:
 
     Raises
     ------
-    ValueError
+    InputError
         If there are fewer than two widths, or one is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> network = Network([3, 5, 2], torch.Generator().manual_seed(0))
+    >>> network
+    Network(3-5-2)
+    >>> network([[1, 0, 1]]).shape
+    torch.Size([1, 2])
     """
 
     def __init__(self, widths: Sequence[int], generator: torch.Generator) -> None:
         if len(widths) < 2:
-            raise ValueError(f"widths: expected at least two, got {len(widths)}")
+            raise InputError(f"widths: expected at least two, got {len(widths)}")
         self.widths = tuple(require_count("widths", width) for width in widths)
         self.weights, self.biases = [], []
         for fan_in, fan_out in zip(self.widths, self.widths[1:], strict=False):
@@ -52,10 +61,9 @@ class Network:
         """All weights and biases, leaves of the graph of autograd."""
         return [*self.weights, *self.biases]
 
-    def __call__(self, inputs: Tensor) -> Tensor:
+    def __call__(self, inputs: ArrayLike) -> Tensor:
         """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; for binary units their logits."""
-        require_width("inputs", inputs, self.widths[0])
-        values = inputs.to(torch.float64)
+        values = as_states("inputs", inputs, self.weights[0], self.widths[0])
         for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = (torch.tanh(values) if layer else values) @ weights + bias
         return values
@@ -86,6 +94,13 @@ def ascend(
     -------
     list of float
         The objective before every step.
+
+    Examples
+    --------
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> values = ascend([x], lambda: -(x - 3).square().sum(), num_steps=300, learning_rate=0.1)
+    >>> bool((x - 3).abs() < 0.01)
+    True
     """
     steps = require_count("num_steps", num_steps)
     adam = torch.optim.Adam(parameters, lr=learning_rate)

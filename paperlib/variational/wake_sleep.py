@@ -8,7 +8,7 @@
   the average over dreamt v of KL(p(h | v) || q(h | v)): the other direction than the gap of the bound, and on other v than the data.
 
 Both are delta rules, input times (what was - what was predicted). Since sleep descends another objective than wake, nothing guarantees
-that the bound rises. Served chapter: 12-learned-inference.
+that the bound rises. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paperlib.models.sigmoid_belief_net import SigmoidBeliefNet
-from paperlib.numerics import bernoulli
-from paperlib.validation import require_count, require_shape
+from paperlib.kernels import bernoulli
+from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,40 @@ class RecognitionWeights:
         R.
     bias : Tensor, shape [M]
         c.
+
+    Examples
+    --------
+    >>> network = RecognitionWeights(torch.zeros(2, 1).double(), torch.zeros(1).double())
+    >>> torch.sigmoid(network.logits([[1, 0]]))
+    tensor([[0.5000]], dtype=torch.float64)
     """
 
     weights: Tensor
     bias: Tensor
 
-    def logits(self, v: Tensor) -> Tensor:
+    def logits(self, v: ArrayLike) -> Tensor:
         """Logits of q(h_i = 1 | v); `v` [..., D] gives [..., M]."""
-        return v @ self.weights + self.bias
+        return as_states("v", v, self.weights, len(self.weights)) @ self.weights + self.bias
 
 
 def wake_step(
     model: SigmoidBeliefNet,
     recognition: RecognitionWeights,
-    v: Tensor,
+    v: ArrayLike,
     learning_rate: float,
     generator: torch.Generator,
 ) -> SigmoidBeliefNet:
-    """The model after one wake step on the batch `v` [N, D]."""
+    """The model after one wake step on the batch `v` [N, D].
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = SigmoidBeliefNet([[2.0], [-1.0]], [0.0, 0.0], [0.0])
+    >>> network = RecognitionWeights(torch.zeros(2, 1).double(), torch.zeros(1).double())
+    >>> wake_step(model, network, [[1, 0], [0, 1]], 0.1, generator)
+    SigmoidBeliefNet(2 visible, 1 hidden)
+    """
+    v = as_states("v", v, model.weights, model.num_visible)
     require_shape("v", v, [None, model.num_visible])
     h = bernoulli(torch.sigmoid(recognition.logits(v)), generator)
     surprise = v - torch.sigmoid(h @ model.weights.T + model.visible_bias)
@@ -69,7 +85,16 @@ def sleep_step(
     learning_rate: float,
     generator: torch.Generator,
 ) -> RecognitionWeights:
-    """The recognition weights after one sleep step on `num_dreams` draws from the model."""
+    """The recognition weights after one sleep step on `num_dreams` draws from the model.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = SigmoidBeliefNet([[2.0], [-1.0]], [0.0, 0.0], [0.0])
+    >>> network = RecognitionWeights(torch.zeros(2, 1).double(), torch.zeros(1).double())
+    >>> sleep_step(model, network, 10, 0.1, generator).weights.shape
+    torch.Size([2, 1])
+    """
     v, h = model.sample(num_dreams, generator)
     surprise = h - torch.sigmoid(recognition.logits(v))
     rate = learning_rate / num_dreams
@@ -81,7 +106,7 @@ def sleep_step(
 def wake_sleep(
     model: SigmoidBeliefNet,
     recognition: RecognitionWeights,
-    v: Tensor,
+    v: ArrayLike,
     num_epochs: int,
     learning_rate: float,
     generator: torch.Generator,
@@ -93,8 +118,8 @@ def wake_sleep(
     ----------
     model, recognition
         Where to begin.
-    v : Tensor, shape [N, D]
-        Binary training vectors, in the model's type.
+    v : array or Tensor, shape [N, D]
+        Binary training vectors.
     num_epochs : int
         Passes over them, each in a new order.
     learning_rate : float
@@ -103,7 +128,17 @@ def wake_sleep(
         Source of randomness.
     batch_size : int
         Vectors, and dreams, per step.
+
+    Examples
+    --------
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> model = SigmoidBeliefNet([[2.0], [-1.0]], [0.0, 0.0], [0.0])
+    >>> network = RecognitionWeights(torch.zeros(2, 1).double(), torch.zeros(1).double())
+    >>> model, network = wake_sleep(model, network, [[1, 0], [0, 1]], 5, 0.1, generator)
+    >>> model
+    SigmoidBeliefNet(2 visible, 1 hidden)
     """
+    v = as_states("v", v, model.weights, model.num_visible)
     require_shape("v", v, [None, model.num_visible])
     for _ in range(require_count("num_epochs", num_epochs)):
         order = torch.randperm(len(v), generator=generator)

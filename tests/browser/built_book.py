@@ -2,11 +2,24 @@
 
 from pathlib import Path
 
-from paperlib.reproduction.book import toc_pages
+import pytest
+
+from paperlib.publishing.book import toc_pages
+from paperlib.publishing.runner import chapters
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
-PAGES = toc_pages(ROOT / "_toc.yml")
+CHAPTERS = [f"book/{path.stem}" for path in chapters()]
+# Chapters first, so that a page has the same place in each list: pytest then runs all tests of a page one after the other.
+PAGES = sorted(toc_pages(ROOT / "_toc.yml"), key=lambda name: name not in CHAPTERS)
+
+# Of a window, in pixels.
+HEIGHT = 1000
+
+#: For tests that take the fixture `tab`: pages that are opened once for all of them.
+EACH_CHAPTER = pytest.mark.parametrize("page", CHAPTERS, indirect=True)
+EACH_PAGE = pytest.mark.parametrize("page", PAGES, indirect=True)
+EVERY_PAGE = pytest.mark.parametrize("page", [*PAGES, "search", "genindex"], indirect=True)
 
 
 def page_path(name):
@@ -23,3 +36,27 @@ def go(tab, name, formulas=True):
     if formulas:
         tab.evaluate("window.MathJax && window.MathJax.startup.promise")
     return tab
+
+
+def resize(tab, width):
+    """The window of a tab in another width."""
+    tab.set_viewport_size({"width": width, "height": HEIGHT})
+
+
+def switch(tab, theme):
+    """The page in the theme light or dark, as its button switches it."""
+    tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+
+
+def set_aside(tab, selector):
+    """Take elements out of the page until the next test."""
+    tab.evaluate(
+        """selector => {
+        window.setAside = [...document.querySelectorAll(selector)].map(element => {
+            const place = document.createComment('set aside');
+            element.replaceWith(place);
+            return [place, element];
+        });
+        }""",
+        selector,
+    )

@@ -3,8 +3,11 @@
 import shutil
 
 import pytest
+from built_book import HEIGHT, go
 from playwright.sync_api import sync_playwright
 
+# Milliseconds for anything that a page is waited for: only a defect takes so long.
+PATIENCE = 600_000
 # Without these Chromium tries to reach its maker's hosts at every start.
 QUIET = [
     "--no-sandbox",
@@ -22,32 +25,73 @@ def browser():
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     assert executable, "expected Chromium on the path"
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=QUIET)
+        running = playwright.chromium.launch(
+            executable_path=executable, args=QUIET, timeout=PATIENCE
+        )
         yield running
         running.close()
 
 
+def open_tab(browser, width):
+    """A tab; complaints of the browser collect in its `.problems`."""
+    tab = browser.new_context(viewport={"width": width, "height": HEIGHT}).new_page()
+    tab.set_default_timeout(PATIENCE)
+    tab.problems = []
+    tab.on("console", lambda m: m.type == "error" and tab.problems.append(m.text))
+    tab.on("pageerror", lambda error: tab.problems.append(str(error)))
+    tab.on("requestfailed", lambda r: tab.problems.append(f"failed: {r.url}"))
+    tab.on(
+        "request",
+        lambda r: (
+            r.url.startswith(("file:", "data:", "blob:"))
+            or tab.problems.append(f"asks another host: {r.url}")
+        ),
+    )
+    return tab
+
+
 @pytest.fixture
 def new_tab(browser):
-    """Opens a tab of a width; complaints of the browser collect in its `.problems`."""
-    contexts = []
+    """Opens tabs of a width."""
+    tabs = []
 
     def open_(width=1400):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 1000}))
-        tab = contexts[-1].new_page()
-        tab.problems = []
-        tab.on("console", lambda m: m.type == "error" and tab.problems.append(m.text))
-        tab.on("pageerror", lambda error: tab.problems.append(str(error)))
-        tab.on("requestfailed", lambda r: tab.problems.append(f"failed: {r.url}"))
-        tab.on(
-            "request",
-            lambda r: (
-                r.url.startswith(("file:", "data:", "blob:"))
-                or tab.problems.append(f"asks another host: {r.url}")
-            ),
-        )
-        return tab
+        tabs.append(open_tab(browser, width))
+        return tabs[-1]
 
     yield open_
-    for context in contexts:
-        context.close()
+    for tab in tabs:
+        tab.context.close()
+
+
+@pytest.fixture(scope="session")
+def page(browser, request):
+    """A page of the book, opened once for all tests that look at it: most of their time is that of typesetting its formulas."""
+    tab = open_tab(browser, 1400)
+    # what unfolds would fade in, and be measured half-way
+    tab.emulate_media(reduced_motion="reduce")
+    go(tab, request.param)
+    tab.evaluate("document.querySelectorAll('details').forEach(d => d.dataset.found = d.open)")
+    tab.problems_at_load = tab.problems.copy()
+    yield tab
+    tab.context.close()
+
+
+@pytest.fixture
+def tab(page):
+    """The page as a reader finds it, whatever the test before has done with it."""
+    page.emulate_media(media="screen", reduced_motion="reduce")
+    page.set_viewport_size({"width": 1400, "height": HEIGHT})
+    page.evaluate(
+        """() => {
+        dispatchEvent(new Event('afterprint'));
+        for (const [place, element] of window.setAside ?? []) place.replaceWith(element);
+        window.setAside = [];
+        scrollTo(0, 0);
+        document.documentElement.dataset.theme = 'light';
+        document.querySelectorAll('details').forEach(d => d.open = d.dataset.found === 'true');
+        document.querySelectorAll('[data-look]').forEach(e => delete e.dataset.look);
+        }"""
+    )
+    page.problems.clear()
+    return page

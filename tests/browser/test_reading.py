@@ -8,12 +8,10 @@ from urllib.parse import unquote, urlparse
 
 import nbformat
 import pytest
-from built_book import HTML, PAGES, ROOT, go, page_path
+from built_book import EACH_CHAPTER, EACH_PAGE, HTML, ROOT, go, page_path, resize, switch
 
-from paperlib.reproduction.runner import chapters
+from paperlib.publishing.runner import chapters
 
-CHAPTERS = [path.stem for path in chapters()]
-EACH_CHAPTER = pytest.mark.parametrize("name", CHAPTERS)
 # A4 less the margins of the style sheet, at 96 pixels to the inch.
 PRINTED_WIDTH = int((210 - 2 * 15) / 25.4 * 96)
 
@@ -46,29 +44,6 @@ def test_search_finds_what_was_typed(new_tab, words, chapter, section):
     assert tab.problems == []
 
 
-def seconds_to_load(tab, name):
-    """Seconds of the processor in the page's own thread, until the last formula is typeset. The clock would measure what else the
-    machine does.
-    """
-    metrics = tab.context.new_cdp_session(tab)
-    metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
-    go(tab, name)
-    measured = {m["name"]: m["value"] for m in metrics.send("Performance.getMetrics")["metrics"]}
-    assert measured["TaskDuration"] > 0
-    return measured["TaskDuration"]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_page_costs_at_most_fifteen_times_the_lightest(new_tab, name):
-    """The longest chapters take eleven times as long, 1.6 seconds on a recent core, 3 on an older one: a limit in seconds tells cores
-    apart, not pages. Whatever shares the core slows a page at times, so it has three tries.
-    """
-    assert any(
-        seconds_to_load(new_tab(), name) < 15 * seconds_to_load(new_tab(), "book/bibliography")
-        for _ in range(3)
-    )
-
-
 # ---- opening a section
 
 
@@ -86,10 +61,14 @@ def test_link_to_a_section_arrives_there(new_tab, width):
 # ---- where figures and tables come from
 
 
+def chapter_of(tab):
+    """The committed notebook that a page shows."""
+    return ROOT / "book" / f"{Path(unquote(urlparse(tab.url).path)).stem}.ipynb"
+
+
 @EACH_CHAPTER
-def test_figures_and_tables_lead_to_their_records(new_tab, name):
-    tab = go(new_tab(), f"book/{name}", formulas=False)
-    notebook = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+def test_figures_and_tables_lead_to_their_records(tab):
+    notebook = nbformat.read(chapter_of(tab), as_version=4)
     saved = [
         cell
         for cell in notebook.cells
@@ -116,24 +95,22 @@ def test_figures_and_tables_lead_to_their_records(new_tab, name):
 
 
 @EACH_CHAPTER
-def test_chapter_says_how_to_run_it(new_tab, name):
-    tab = go(new_tab(), f"book/{name}", formulas=False)
+def test_chapter_says_how_to_run_it(tab):
     box = tab.locator(".run-this-chapter")
     assert box.count() == 1
     box.locator("summary").click()
     (number,) = set(re.findall(r"--only (\w+)", box.inner_text()))
-    assert [path.stem for path in chapters([number])] == [name]
+    assert chapters([number]) == [chapter_of(tab)]
     assert box.get_by_role("link", name="Running the chapters").count() == 1
 
 
 @EACH_CHAPTER
-def test_download_is_the_executed_chapter_and_nothing_else(new_tab, name):
-    tab = go(new_tab(), f"book/{name}", formulas=False)
+def test_download_is_the_executed_chapter_and_nothing_else(tab):
     addresses = tab.locator("a[href$='.ipynb']").evaluate_all("all => all.map(link => link.href)")
     # From disk a browser shows the file that it would else download.
     (path,) = {Path(unquote(urlparse(a).path)) for a in addresses if a.startswith("file:")}
     got = nbformat.read(path, as_version=4)
-    committed = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
+    committed = nbformat.read(chapter_of(tab), as_version=4)
     assert [cell.source for cell in got.cells] == [cell.source for cell in committed.cells]
     assert [cell.metadata for cell in got.cells] == [cell.metadata for cell in committed.cells]
     assert any(cell.get("outputs") for cell in got.cells)
@@ -193,9 +170,9 @@ def test_every_public_name_is_on_the_page_of_the_library():
 # ---- on paper
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_is_cut_off_on_paper(new_tab, name):
-    tab = go(new_tab(PRINTED_WIDTH), name)
+@EACH_PAGE
+def test_nothing_is_cut_off_on_paper(tab):
+    resize(tab, PRINTED_WIDTH)
     tab.emulate_media(media="print")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     cut_off = tab.evaluate(
@@ -227,10 +204,9 @@ def test_chapter_prints_to_a_file(new_tab):
 
 
 @EACH_CHAPTER
-def test_figures_stay_white_cards_in_the_dark(new_tab, name):
+def test_figures_stay_white_cards_in_the_dark(tab):
     """Their text is black: behind it the page must be light."""
-    tab = go(new_tab(), f"book/{name}", formulas=False)
-    tab.evaluate("document.documentElement.dataset.theme = 'dark'")
+    switch(tab, "dark")
     dark = tab.locator("article figure img, article .cell_output img").evaluate_all(
         """images => images.filter(image => {
             const [r, g, b, a = 1] = getComputedStyle(image).backgroundColor.match(/[\\d.]+/g).map(Number);
@@ -249,18 +225,22 @@ PLAYERS = [
 
 @pytest.mark.parametrize(("name", "player"), PLAYERS)
 def test_player_plays_and_pauses(new_tab, name, player):
+    """Within the book's theme and beside its scripts; test_players.py has everything else."""
     tab = go(new_tab(), name)
+    # from here on the page's clock stands still, but for the moments below
+    tab.clock.install(time=0)
+    tab.clock.pause_at(1_000)
     player = tab.locator(player).first
     button, slider = player.get_by_role("button").first, player.get_by_role("slider").last
     button.click()
     assert button.inner_text() == "Pause"
     begun = slider.input_value()
-    handle = slider.element_handle()
-    tab.wait_for_function("([range, begun]) => range.value !== begun", arg=[handle, begun])
+    tab.clock.run_for(600)
+    paused = slider.input_value()
+    assert paused != begun
     button.click()
     assert button.inner_text() == "Play"
-    paused = slider.input_value()
-    tab.wait_for_timeout(500)
+    tab.clock.run_for(5_000)
     assert slider.input_value() == paused
     assert tab.problems == []
 

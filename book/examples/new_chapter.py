@@ -1,0 +1,48 @@
+# %% parameters
+profile = "digits"
+seed = 7
+num_chains = 100
+
+# %%
+from paperlib.annealing import base_rate_path, uniform_betas
+from paperlib.estimators import ais, exact_log_z
+from paperlib.experiments.records import Column
+from paperlib.numerics import seeded_generator
+from paperlib.publishing.chapter import open_chapter
+from paperlib.publishing.tables import record_table
+
+chapter = open_chapter("16-how-many-steps", globals(), seed=7, num_chains=100)
+model_id = {"digits": "digits-cd1-16", "paper": "mnist-cd1-20"}[profile]
+model = chapter.size.model(model_id)
+path = base_rate_path(model, chapter.size.images().train)
+
+# %%
+exact = exact_log_z(model)
+rows = []
+for num_steps in (10, 100, 1_000):
+    estimate = ais(
+        path, uniform_betas(num_steps), num_chains, seeded_generator(seed)
+    )
+    rows.append(
+        {"model": f"K = {num_steps:,}", "log_z": estimate.log_z, "exact": exact}
+    )
+
+# %%
+table = chapter.save(
+    "how-many-steps",
+    {
+        "model": Column("steps"),
+        "log_z": Column(
+            "$\\ln \\hat Z$", "nats", 1e-6
+        ),  # how far two runs of this code may differ
+        "exact": Column("true $\\ln Z$", "nats", 1e-6),
+    },
+    rows,
+    models={model_id: model},
+)
+record_table(table, ["model", "log_z", "exact"])
+
+# %%
+chapter.check(
+    "with 1,000 steps AIS is within a nat", abs(rows[-1]["log_z"] - exact) < 1
+)

@@ -1,0 +1,123 @@
+"""Profiles: the two sizes at which the same chapters run.
+
+`digits` is the default: 8 x 8 digits, float64 (whose results agree between processors), minutes, offline. `paper` is the
+papers' size: MNIST and Omniglot, float32.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib import cluster
+from paperlib.annealing import BaseRatePath, RBMPairPath
+from paperlib.datasets import BinaryImages, binary_images, cache_folder
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    ais,
+    ais_in_shards,
+    raise_in_shards,
+    raise_log_prob,
+)
+from paperlib.experiments import DEVICE
+from paperlib.experiments.recipes import Model, load_model
+from paperlib.numerics import seeded_generator
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a chapter needs to know about the size at which it runs.
+
+    Attributes
+    ----------
+    name : str
+        `digits` or `paper`.
+    dataset : str
+        Name of its data set.
+    dtype : torch.dtype
+        Type of its models.
+    """
+
+    name: str
+    dataset: str
+    dtype: torch.dtype
+
+    @property
+    def device(self) -> str:
+        """Where the chains of AIS and RAISE walk, at the papers' size the device that `PAPERLIB_DEVICE` names, by default the CPU."""
+        return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
+
+    def images(self) -> BinaryImages:
+        """Its data set, binarised once and for all."""
+        return binary_images(self.dataset)
+
+    def model(self, model_id: str) -> Model:
+        """One of its models, in its type."""
+        return load_model(model_id, self.dtype)
+
+    def ais(
+        self,
+        path: BaseRatePath | RBMPairPath,
+        betas: Tensor,
+        num_chains: int,
+        seed: int,
+        progress: bool | None = None,
+    ) -> PartitionEstimate:
+        """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
+
+        Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one.
+        The small runs are computed anew each time: a stored result cannot notice that the code has changed.
+        """
+        if self.name == "digits":
+            return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
+        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._elsewhere())
+
+    def raise_log_prob(
+        self,
+        path: BaseRatePath,
+        v: Tensor,
+        betas: Tensor,
+        num_chains: int,
+        seed: int,
+        progress: bool | None = None,
+    ) -> ReverseEstimate:
+        """RAISE, kept in shards in the same way."""
+        if self.name == "digits":
+            generator = seeded_generator(seed, path.device)
+            return raise_log_prob(path, v, betas, num_chains, generator, progress)
+        return raise_in_shards(
+            path, v, betas, num_chains, seed, progress=progress, **self._elsewhere()
+        )
+
+    def _elsewhere(self) -> dict[str, Any]:
+        """Where shards are kept, and where they are computed."""
+        return {
+            "folder": cache_folder() / "shards",
+            "client": cluster.from_environment(),
+            "device": self.device,
+        }
+
+
+PROFILES = {
+    "digits": Profile("digits", "digits", torch.float64),
+    "paper": Profile("paper", "mnist", torch.float32),
+}
+
+
+def get_profile(name: str) -> Profile:
+    """The profile of this name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if name not in PROFILES:
+        raise InputError(f"profile: expected one of {', '.join(PROFILES)}, got {name!r}")
+    return PROFILES[name]

@@ -1,0 +1,156 @@
+"""The numbers that the papers publish, read from `data/published.yaml` and checked entry by entry."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paperlib import storage
+from paperlib.errors import InputError
+
+PAPERS = ("sm2008", "raise2015")
+UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
+KINDS = ("protocol", "model", "claim")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What counts as reproduced: a difference of at most `tolerance`; None is not judged."""
+
+    tolerance: float | None
+    why: str
+
+
+@dataclass(frozen=True)
+class ReproducedBy:
+    """The record, its row (field `model`) and its column that hold our value."""
+
+    record: str
+    row: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published number; the header of `data/published.yaml` explains the fields."""
+
+    id: str
+    paper: str
+    where: str
+    row: str
+    column: str
+    value: float | None
+    interval: tuple[float, float] | None
+    unit: str
+    kind: str
+    criterion: Criterion
+    reproduced_by: ReproducedBy | None
+    note: str | None = None
+
+    @property
+    def printed(self) -> float | list[float]:
+        """The value, or the two ends where only an interval is printed."""
+        if self.value is not None:
+            return self.value
+        assert self.interval is not None  # an entry without either is refused when it is read
+        return list(self.interval)
+
+
+def load_published(path: str | os.PathLike[str] | None = None) -> list[Published]:
+    """Read and check every published number.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        The YAML file; by default the companion's `data/published.yaml`.
+
+    Raises
+    ------
+    InputError
+        If an entry is malformed; names the entry, the field, what was expected and what came.
+    """
+    path = path or storage.companion_folder() / "data" / "published.yaml"
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a YAML file, got one that ends in: {error}") from error
+    listed = content.get("entries") if isinstance(content, Mapping) else None
+    if not isinstance(listed, list) or not listed:
+        raise InputError(f"{path}: field 'entries': expected a non-empty list, got {listed!r}")
+    entries: dict[str, Published] = {}
+    for number, raw in enumerate(listed, start=1):
+        name = raw.get("id") if isinstance(raw, Mapping) else None
+        entry = _entry(raw, name if isinstance(name, str) else f"number {number}")
+        _require(entry.id not in entries, entry.id, "id", "a unique id", "a second entry with it")
+        entries[entry.id] = entry
+    return list(entries.values())
+
+
+def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
+    """The entries whose fields equal all those given, such as `find(entries, where="Table 1")`."""
+    if unknown := sorted(set(wanted) - {field.name for field in fields(Published)}):
+        raise InputError(f"find: expected names of fields of Published, got {unknown}")
+    return [e for e in entries if all(getattr(e, name) == value for name, value in wanted.items())]
+
+
+def _entry(raw: Any, name: str) -> Published:
+    raw = _mapping(raw, name, "entry", Published, optional="note")
+    for field in ("id", "where", "row", "column"):
+        _text(raw[field], name, field)
+    for field, known in (("paper", PAPERS), ("unit", UNITS), ("kind", KINDS)):
+        _require(raw[field] in known, name, field, f"one of {', '.join(known)}", raw[field])
+    well_named = re.fullmatch(raw["paper"] + r"(/[a-z0-9.-]+){3}", raw["id"])
+    _require(well_named, name, "id", f"lower-case {raw['paper']}/where/row/column", raw["id"])
+    value, ends, note = raw["value"], raw["interval"], raw.get("note")
+    _text("-" if note is None else note, name, "note")
+    _require((value, ends) != (None, None), name, "value", "a number, or an interval", None)
+    _require(value is None or _finite(value), name, "value", "a finite number or null", value)
+    if ends is not None:
+        pair = isinstance(ends, list) and len(ends) == 2 and _finite(ends[1])
+        # A lower end of minus infinity is the one infinity that a paper can mean; it wants a note.
+        known = pair and (_finite(ends[0]) or (ends[0] == -math.inf and note is not None))
+        ordered = known and ends[0] < ends[1]
+        _require(ordered, name, "interval", "[low, high], rising (-.inf as low needs a note)", ends)
+    criterion = _mapping(raw["criterion"], name, "criterion", Criterion)
+    tolerance = criterion["tolerance"]
+    usable = tolerance is None or (_finite(tolerance) and tolerance >= 0)
+    _require(usable, name, "criterion.tolerance", "a finite number >= 0 or null", tolerance)
+    _text(criterion["why"], name, "criterion.why")
+    source = raw["reproduced_by"]
+    if source is not None:
+        source = ReproducedBy(**_mapping(source, name, "reproduced_by", ReproducedBy))
+        for field in fields(source):
+            _text(getattr(source, field.name), name, f"reproduced_by.{field.name}")
+    raw["interval"] = None if ends is None else tuple(ends)
+    return Published(**raw | {"criterion": Criterion(**criterion), "reproduced_by": source})
+
+
+def _mapping(raw: Any, name: str, field: str, shape: type, optional: str = "") -> dict[str, Any]:
+    """`raw` as a dictionary that has exactly the fields of the dataclass `shape`."""
+    names = [f.name for f in fields(shape)]
+    _require(isinstance(raw, Mapping), name, field, f"a mapping with {', '.join(names)}", raw)
+    for key in names:
+        _require(key in raw or key == optional, name, key, f"to be given in {field}", "nothing")
+    for key in raw:
+        _require(key in names, name, str(key), f"only {', '.join(names)} in {field}", raw[key])
+    return dict(raw)
+
+
+def _text(value: Any, name: str, field: str) -> None:
+    _require(isinstance(value, str) and value.strip(), name, field, "a non-empty text", value)
+
+
+def _finite(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _require(holds: object, name: str, field: str, expected: str, got: object) -> None:
+    if not holds:
+        raise InputError(f"published entry {name}: {field}: expected {expected}, got {got!r}")

@@ -1,0 +1,388 @@
+"""Does `paperlib evaluate` mislead? Models with a known answer, evaluated as if it were not known.
+
+Every model here has an exact average test log-probability: one of its layers is small enough to be enumerated, or it consists of
+such models side by side. Each is evaluated by the way that `evaluate` takes for models too large for that, AIS and RAISE, from
+three starts and with few intermediate distributions. What counts is how often the bracket holds the truth, how often an
+estimate that is off goes without a finding, and how often a right one is suspected.
+
+Models are made on the spot from a list, in float64 and from fixed seeds: well and badly trained
+ones, ones whose biases or weights were tampered with, and ones with a planted mode that no image is
+near. Used in chapter: why-trust-this-code.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from paperlib import storage
+from paperlib.datasets import binary_images, cache_folder
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation.evaluation import AnnealingRuns, base_rates, far_off, find_reasons
+from paperlib.experiments.recipes import load_model
+from paperlib.experiments.records import Column
+from paperlib.kernels import bernoulli
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+# Nats beyond which an estimate is called wrong: a gap up to that size `evaluate` leaves without remark.
+WRONG = 1.0
+STARTS = ("training images", "test images", "uniform")
+# Far fewer steps than `evaluate` takes in its two minutes, so that there is something to warn about.
+LARGEST_STEPS = (128, 2_048)
+OUTCOMES = ("right, trusted", "right, suspected", "wrong, suspected", "wrong, trusted")
+_MNIST_IMAGES = 3_000
+_SEED = 2008
+
+
+@cache
+def study_images(data: str) -> tuple[Tensor, Tensor]:
+    """Training and test images of a case, binary, uint8.
+
+    Parameters
+    ----------
+    data : str
+        `digits` or `mnist` (its first 3,000 training images), also followed by `inverted`, `quarters` (pixels ordered by quarter
+        of the image) or `centre` (of the digits: the middle 5 x 4 pixels); or `hidden states` (of `digits-cd1-16`, drawn once
+        given the digits).
+
+    Raises
+    ------
+    InputError
+        If there is no such data set.
+    """
+    if data == "hidden states":
+        rbm = cast(RBM, load_model("digits-cd1-16", torch.float64))
+        generator = seeded_generator(0)
+        images = binary_images("digits")
+        first, second = (
+            bernoulli(rbm.hidden_probs(v.double()), generator).to(torch.uint8)
+            for v in (images.train, images.test)
+        )
+        return first, second
+    name, _, kind = data.partition(" ")
+    images = binary_images(name)
+    side = math.isqrt(images.train.shape[1])
+    change = {
+        "": lambda v: v,
+        "inverted": lambda v: 1 - v,
+        "quarters": lambda v: v[:, _by_quarter(side)],
+        "centre": lambda v: v.view(-1, side, side)[:, 2:7, 2:6].flatten(1),
+    }.get(kind)
+    if change is None:
+        raise InputError(f"data: expected a data set of the study, got {data!r}")
+    return change(images.train[:_MNIST_IMAGES]), change(images.test)
+
+
+def _by_quarter(side: int) -> Tensor:
+    """Pixel numbers of a square image, quarter by quarter."""
+    pixels = torch.arange(side * side).view(2, side // 2, 2, side // 2)
+    return pixels.permute(0, 2, 1, 3).flatten()
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A mode at random pixels that no image is near, held by new hidden units that are on together or off together.
+
+    Attributes
+    ----------
+    log_odds : float
+        Of its units being on together. Chains that never meet it miss ln(1 + e^{log_odds}) nats of ln Z.
+    units : int
+        How many hidden units hold it.
+    pixels : float
+        Fraction of the pixels that it fixes; the others are as free as without it.
+    """
+
+    log_odds: float
+    units: int = 1
+    pixels: float = 1.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of the study.
+
+    Attributes
+    ----------
+    name : str
+        What tables call it.
+    data : str
+        See `study_images`. With `quarters` four models are trained, one for each, and joined into one.
+    training : ContrastiveDivergence or str
+        The recipe, or the id of a stored model.
+    weight_factor : float
+        What the weights are multiplied by after training.
+    bias_shift : float
+        What is added to all visible biases then.
+    mode : Mode, optional
+        What is planted at last.
+    """
+
+    name: str
+    data: str
+    training: ContrastiveDivergence | str
+    weight_factor: float = 1.0
+    bias_shift: float = 0.0
+    mode: Mode | None = None
+
+    def make(self) -> tuple[RBM, float]:
+        """The model, float64, and its exact ln Z in nats."""
+        parts = [
+            RBM(
+                self.weight_factor * part.weights,
+                part.visible_bias + self.bias_shift,
+                part.hidden_bias,
+            )
+            for part in self._trained()
+        ]
+        joined = RBM(
+            torch.block_diag(*(part.weights for part in parts)),
+            torch.cat([part.visible_bias for part in parts]),
+            torch.cat([part.hidden_bias for part in parts]),
+        )
+        log_z = _log_z(parts, torch.zeros_like(joined.visible_bias))
+        return (joined, log_z) if self.mode is None else _planted(joined, parts, log_z, self.mode)
+
+    def _trained(self) -> Iterable[RBM]:
+        if isinstance(self.training, str):
+            return [cast(RBM, load_model(self.training, torch.float64))]
+        train = study_images(self.data)[0]
+        quarters = train.chunk(4, 1) if self.data.endswith("quarters") else [train]
+        return [
+            train_rbm(part, self.training, seed, dtype=torch.float64, progress=False)[0]
+            for seed, part in enumerate(quarters)
+        ]
+
+
+def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
+    """Exact ln Z of models side by side, with a shift of their visible biases."""
+    shifts = shift.split([part.num_visible for part in parts])
+    return sum(
+        exact_log_z(RBM(part.weights, part.visible_bias + by, part.hidden_bias), progress=False)
+        for part, by in zip(parts, shifts, strict=True)
+    )
+
+
+def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
+    """The model with a mode, and its exact ln Z, states in which only some of the new units are on included."""
+    generator = seeded_generator(_SEED)
+    half = torch.full((joined.num_visible,), 0.5, dtype=joined.dtype)
+    towards = 6 * (2 * bernoulli(half, generator) - 1)
+    towards[round(mode.pixels * joined.num_visible) :] = 0
+    bias = (mode.log_odds + log_z - _log_z(parts, towards)) / mode.units
+    rbm = RBM(
+        torch.cat([joined.weights, (towards / mode.units)[:, None].expand(-1, mode.units)], 1),
+        joined.visible_bias,
+        torch.cat([joined.hidden_bias, bias * torch.ones_like(joined.hidden_bias[: mode.units])]),
+    )
+    # Any number of these units may be on: they only differ in how far they shift the visible biases.
+    terms = [
+        math.lgamma(mode.units + 1)
+        - math.lgamma(on + 1)
+        - math.lgamma(mode.units - on + 1)
+        + on * bias
+        + _log_z(parts, towards * on / mode.units)
+        for on in range(mode.units + 1)
+    ]
+    return rbm, torch.logsumexp(torch.tensor(terms, dtype=torch.float64), 0).item()
+
+
+def _cd(
+    num_hidden: int, epochs: int, batch_size: int = 50, **options: Any
+) -> ContrastiveDivergence:
+    return ContrastiveDivergence(num_hidden, epochs, batch_size=batch_size, **options)
+
+
+def _pcd(num_hidden: int, epochs: int, rate: float = 0.05) -> ContrastiveDivergence:
+    return _cd(
+        num_hidden,
+        epochs,
+        persistent_chains=50,
+        learning_rate=rate,
+        final_learning_rate=0.0,
+        initial_momentum=0.0,
+        final_momentum=0.0,
+    )
+
+
+_QUARTERS = _pcd(100, 60, rate=0.2)
+_MNIST_QUARTERS = _pcd(16, 5, rate=0.1)
+CASES = (
+    Case("CD-1, 4 units", "digits", _cd(4, 60)),
+    Case("CD-1, 8 units", "digits", _cd(8, 60)),
+    Case("CD-1, 20 units", "digits", _cd(20, 60)),
+    Case("CD-1, 16 units, 2 epochs", "digits", _cd(16, 2)),
+    Case("CD-1, 16 units, 300 epochs", "digits", "digits-cd1-16"),
+    Case("CD-3, 16 units", "digits", "digits-cd3-16"),
+    Case("CD-25, 16 units", "digits", _cd(16, 30, cd_steps=25)),
+    Case("PCD, 16 units", "digits", "digits-pcd-16"),
+    Case("PCD, 20 units, rate 1", "digits", _pcd(20, 60, rate=1.0)),
+    Case("CD-1, 16 units, rate 0.3", "digits", _cd(16, 60, learning_rate=0.3)),
+    Case("CD-1, 16 units, rate 3", "digits", _cd(16, 60, learning_rate=3.0)),
+    Case("CD-1, 20 units, no weight cost", "digits", _cd(20, 200, learning_rate=0.2, weight_cost=0.0)),
+    Case("CD-1, 20 units, weight cost 0.05", "digits", _cd(20, 60, weight_cost=0.05)),
+    Case("random weights, 20 units", "digits", _cd(20, 1, learning_rate=1e-3, initial_weight_std=3.0)),
+    Case("weights times 2", "digits", "digits-cd1-16", weight_factor=2.0),
+    Case("weights times 10", "digits", "digits-cd1-16", weight_factor=10.0),
+    Case("biases + 2", "digits", "digits-cd1-16", bias_shift=2.0),
+    Case("biases - 3", "digits", "digits-cd1-16", bias_shift=-3.0),
+    Case("CD-1, 16 units", "digits inverted", _cd(16, 60)),
+    Case("CD-1, 16 units, rate 1", "digits inverted", _cd(16, 60, learning_rate=1.0)),
+    Case("CD-1, 100 units", "digits centre", _cd(100, 60)),
+    Case("CD-1, 100 units, rate 1", "digits centre", _cd(100, 60, learning_rate=1.0)),
+    Case("CD-1, 100 units", "hidden states", _cd(100, 60)),
+    Case("mode, odds e", "digits", "digits-cd1-16", mode=Mode(1.0)),
+    Case("mode, odds e^3", "digits", "digits-cd1-16", mode=Mode(3.0)),
+    Case("mode of 4 units, odds e^3", "digits", "digits-cd1-16", mode=Mode(3.0, units=4)),
+    Case("mode of 4 units, odds e^30", "digits", "digits-cd1-16", mode=Mode(30.0, units=4)),
+    Case("PCD, 4 x 100 units", "digits quarters", _QUARTERS),
+    Case("mode, odds e^-2", "digits quarters", _QUARTERS, mode=Mode(-2.0)),
+    Case("mode, odds e^2", "digits quarters", _QUARTERS, mode=Mode(2.0)),
+    Case("mode in half the pixels, odds e", "digits quarters", _QUARTERS, mode=Mode(1.0, pixels=0.5)),
+    Case("mode in half the pixels, odds e^2", "digits quarters", _QUARTERS, mode=Mode(2.0, pixels=0.5)),
+    Case("mode in a quarter, odds e^4", "digits quarters", _QUARTERS, mode=Mode(4.0, pixels=0.25)),
+    Case("CD-1, 4 units", "mnist", _cd(4, 30)),
+    Case("CD-1, 10 units", "mnist", _cd(10, 30)),
+    Case("CD-1, 20 units, 300 epochs of all images", "mnist", "mnist-cd1-20"),
+    Case("CD-3, 25 units, 300 epochs of all images", "mnist", "mnist-cd3-25"),
+    Case("PCD, 20 units, 200 epochs of all images", "mnist", "mnist-pcd-20"),
+    Case("CD-1, 16 units, 2 epochs", "mnist", _cd(16, 2)),
+    Case("CD-1, 16 units, rate 1", "mnist", _cd(16, 20, learning_rate=1.0)),
+    Case("PCD, 16 units", "mnist", _pcd(16, 30)),
+    Case("weights times 2", "mnist", "mnist-pcd-20", weight_factor=2.0),
+    Case("biases + 0.5", "mnist", "mnist-pcd-20", bias_shift=0.5),
+    Case("mode, odds e", "mnist", "mnist-pcd-20", mode=Mode(1.0)),
+    Case("PCD, 4 x 16 units", "mnist quarters", _MNIST_QUARTERS),
+    Case("mode in a quarter, odds e^2", "mnist quarters", _MNIST_QUARTERS, mode=Mode(2.0, pixels=0.25)),
+)  # fmt: skip
+
+
+COLUMNS = {
+    "model": Column("model"),
+    "data": Column("data"),
+    "size": Column("$D \\times M$"),
+    "start": Column("start at base rates of"),
+    "steps": Column("K", "count", 0),
+    "exact": Column("exact", "nats", 1e-6),
+    # single-precision chains take other ways on other processors
+    "ais": Column("AIS", "nats", None),
+    "ais_interval_3_sigma": Column("AIS, 3 sigma", "nats", None),
+    "raise": Column("RAISE", "nats", None),
+    "raise_std_error": Column("its standard error", "nats", None),
+    "gap": Column("gap", "nats", None),
+    "ais_error": Column("AIS less exact", "nats", None),
+    "raise_error": Column("RAISE less exact", "nats", None),
+    "held": Column("bracket holds the truth", "", None),
+    "outcome": Column("outcome", "", None),
+    "findings": Column("findings", "", None),
+}
+
+
+def study_folder() -> Path:
+    """Where a study keeps its rows: in the cache, under a name that changes with the library's code."""
+    library = Path(__file__).parents[1]
+    sources = b"".join(path.read_bytes() for path in sorted(library.rglob("*.py")))
+    return cache_folder() / "evaluate-study" / storage.sha256(sources)[:16]
+
+
+def study(
+    cases: Sequence[Case] = CASES,
+    largest_steps: Sequence[int] = LARGEST_STEPS,
+    starts: Sequence[str] = STARTS,
+    folder: Path | None = None,
+    progress: bool | None = None,
+) -> list[dict[str, Any]]:
+    """Evaluate models whose truth is known; a row for every model, start and number of steps, with the keys of `COLUMNS`.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        The models.
+    largest_steps : sequence of int
+        K of the last of `evaluate`'s three runs.
+    starts : sequence of str
+        From `STARTS`.
+    folder : Path, optional
+        Where the rows of each finished model are kept, so that an interrupted study continues: `study_folder()`, since stored
+        rows cannot notice that the code has changed.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    list of dict
+        `findings` are those of `evaluate`; at a uniform start without the sentence which every such start gets.
+    """
+    rows = []
+    hide = None if progress is None else not progress
+    for number, case in enumerate(tqdm(cases, "study", unit="model", disable=hide)):
+        stored = None if folder is None else folder / f"{number:02}.json"
+        if stored is not None and stored.is_file():
+            own = json.loads(stored.read_text())
+        else:
+            own = _rows(case, largest_steps, starts)
+            if stored is not None:
+                with storage.atomic_path(stored) as temporary:
+                    temporary.write_text(json.dumps(own))
+        rows += own
+    return rows
+
+
+def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
+    rbm, log_z = case.make()
+    train, test = study_images(case.data)
+    exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
+    rows = []
+    for start in starts:
+        images = {"training images": train, "test images": test, "uniform": None}[start]
+        bias = None if images is None else base_rates(images)
+        for steps in largest_steps:
+            series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
+            finished = series.run_up_to(steps, progress=False)
+            findings = find_reasons(finished)
+            if start == "training images":
+                findings += far_off(train, test)
+            if start == "uniform":
+                findings = tuple(text for text in findings if "uniformly random" not in text)
+            bracket = finished.runs[-1].bracket
+            below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
+            off = bracket.upper - exact
+            rows.append(
+                {
+                    "model": case.name,
+                    "data": case.data,
+                    "size": f"{rbm.num_visible} × {rbm.num_hidden}",
+                    "start": start,
+                    "steps": steps,
+                    "exact": exact,
+                    "ais": bracket.upper,
+                    "ais_interval_3_sigma": list(bracket.upper_interval),
+                    "raise": bracket.lower.mean,
+                    "raise_std_error": bracket.lower.test_set_std_error,
+                    "gap": bracket.gap,
+                    "ais_error": off,
+                    "raise_error": bracket.lower.mean - exact,
+                    "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
+                    "outcome": outcome(off, findings),
+                    "findings": list(findings),
+                }
+            )
+    return rows
+
+
+def outcome(error: float, findings: Sequence[str]) -> str:
+    """One of `OUTCOMES`, for an estimate that is off by `error` nats and what was found against it."""
+    right = abs(error) <= WRONG
+    return f"{'right' if right else 'wrong'}, {'suspected' if findings else 'trusted'}"

@@ -1,0 +1,51 @@
+"""How fast it goes: the one door to numba, triton, CUDA graphs and private parts of torch.
+
+No other room asks on which device or in which type a tensor is. What is computed is defined by `paperlib.kernels.reference` in plain
+torch; the compiled functions are compared with it when they are first used, and make way for it where they do not agree.
+
+If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything else.
+
+===============  ====================================================================================================
+`reference`      plain torch, any device: the definition, and the fallback
+`draws`          Bernoulli draws and sums, by the fastest means for a tensor
+`products`       products of binary states with a fixed matrix, rounded alike in both directions
+`sampler`        both conditionals of a two-layer model, and the sums over its hidden units
+`replay`         a step recorded in a CUDA graph
+`blocks`         how many chains walk together
+`capability`     which of the compiled functions agree with the reference on this machine
+`cpu`, `gpu`     the compiled functions: numba, triton
+`version`        the version of the draws, part of the names of stored shards
+===============  ====================================================================================================
+"""
+
+from paperlib.kernels.blocks import chains_per_block, walks_in_threads
+from paperlib.kernels.draws import (
+    Beta,
+    bernoulli,
+    draw_bits,
+    draw_bits_of_logits,
+    draw_units,
+    softplus_increment,
+    sum_where,
+)
+from paperlib.kernels.products import Memory
+from paperlib.kernels.replay import can_replay, replayed
+from paperlib.kernels.sampler import BipartiteSampler
+from paperlib.kernels.version import DRAWS
+
+__all__ = [
+    "DRAWS",
+    "Beta",
+    "BipartiteSampler",
+    "Memory",
+    "bernoulli",
+    "can_replay",
+    "chains_per_block",
+    "draw_bits",
+    "draw_bits_of_logits",
+    "draw_units",
+    "replayed",
+    "softplus_increment",
+    "sum_where",
+    "walks_in_threads",
+]

@@ -1,0 +1,242 @@
+"""Which kernels can be trusted on this machine: each compiled function is compared with the reference when it is first used.
+
+A mismatch, or a compiler that is missing or fails, is told in one warning, and plain torch takes that function's place. Results stay
+the same but for the rounding of float32 sums; they only take longer. `PAPERLIB_KERNELS=reference` asks for that from the start.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from paperlib.errors import InputError
+from paperlib.kernels import reference
+
+VARIABLE = "PAPERLIB_KERNELS"
+FAST, REFERENCE = "fast", "reference"
+
+# Any key will do; it is fixed so that a check gives the same answer in every process.
+_KEY = (0x2008, 0x2015)
+_ROWS, _COLUMNS = 3, 70
+
+
+def chosen() -> str:
+    """What the environment variable `PAPERLIB_KERNELS` asks for: `fast`, the default, or `reference`.
+
+    Raises
+    ------
+    InputError
+        If it is set to anything else.
+    """
+    value = os.environ.get(VARIABLE) or FAST
+    if value not in (FAST, REFERENCE):
+        raise InputError(f"{VARIABLE}: expected {FAST} or {REFERENCE}, got {value!r}")
+    return value
+
+
+def compiled(name: str) -> Callable[..., Any] | None:
+    """The compiled function of this name, or None where plain torch takes its place."""
+    return getattr(_module(), name) if agrees(name) else None
+
+
+@cache
+def _module() -> ModuleType:
+    from paperlib.kernels import cpu
+
+    return cpu
+
+
+@cache
+def agrees(name: str) -> bool:
+    """Whether the compiled function of this name in `paperlib.kernels.cpu` may be used: it agrees with the reference."""
+    if chosen() == REFERENCE:
+        return False
+    try:
+        if _CHECKS[name]():
+            return True
+        reason = "its results differ from those of plain torch"
+    except Exception as error:  # a compiler may fail in ways of its own
+        reason = f"{type(error).__name__}: {error}"
+    warnings.warn(
+        f"paperlib.kernels: the compiled {name} is not used on this machine ({reason}); plain torch takes its place and is slower",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+@cache
+def multiplies_integers() -> bool:
+    """Whether products of eight-bit integers are fast and right here: the processor has instructions for them (VNNI).
+
+    The product is a private function of torch, which a later version may change or remove.
+    """
+    if chosen() == REFERENCE or not _says("_is_vnni_supported"):
+        return False
+    states = (torch.arange(40 * 33) % 3 == 0).view(40, 33).to(torch.int8)
+    matrix = (torch.arange(33 * 70) * 37 % 256 - 128).view(33, 70).to(torch.int8)
+    try:
+        product = torch._int_mm(states, matrix)  # pyright: ignore[reportPrivateImportUsage]
+    except Exception:
+        return False
+    return bool((product == (states.double() @ matrix.double())).all())
+
+
+def multiplies_tiles() -> bool:
+    """Whether the processor has instructions for whole tiles of a matrix (AMX)."""
+    return _says("_is_amx_tile_supported")
+
+
+def _says(name: str) -> bool:
+    return bool(getattr(torch.cpu, name, lambda: False)())
+
+
+def _logits() -> torch.Tensor:
+    return torch.linspace(-4, 4, _ROWS * _COLUMNS).view(_ROWS, _COLUMNS)
+
+
+def _states() -> torch.Tensor:
+    return reference.draw_bits(_logits(), 1.0, *_KEY)
+
+
+def _columns(count: int = 5) -> np.ndarray:
+    """Whole numbers of 16 bits, [count, columns]."""
+    numbers = (np.arange(count * _COLUMNS) * 12_347) % 65_000 - 32_000
+    return numbers.astype(np.int16).reshape(count, -1)
+
+
+def _draws() -> Iterator[tuple[torch.Tensor, tuple[int, int]]]:
+    """Logits of so few units that most are left over after the quarters, and of many; each with several keys."""
+    for count in (*range(1, 9), _ROWS * _COLUMNS):
+        for key in range(4):
+            yield 4 * torch.sin(torch.arange(count, dtype=torch.float32)), (_KEY[0] + key, _KEY[1])
+
+
+def _check_draw_bits() -> bool:
+    from paperlib.kernels import cpu
+
+    for first in (0, 1_000):
+        for logits, key in _draws():
+            out = np.empty(len(logits), bool)
+            keys = map(np.uint32, (*key, first))
+            cpu.draw_bits(logits.numpy(), np.float32(0.7), *keys, out)
+            if not np.array_equal(out, reference.draw_bits(logits, 0.7, *key, first).numpy()):
+                return False
+    return True
+
+
+def _check_draw_below() -> bool:
+    from paperlib.kernels import cpu
+
+    for logits, key in _draws():
+        given, out = torch.sigmoid(logits), np.empty(len(logits), np.float32)
+        cpu.draw_below(given.numpy(), *map(np.uint32, key), out)
+        if not np.array_equal(out, reference.draw_below(given, *key).numpy()):
+            return False
+    return True
+
+
+def _check_softplus_increment() -> bool:
+    from paperlib.kernels import cpu
+
+    lower, step = torch.tensor([0.0, 0.3, 0.9]), torch.tensor([1.0, 0.01, 0.1])
+    # more units than the logarithm of one product is taken of, and inputs beyond the range of the exponential
+    for x in (5 * _logits(), torch.linspace(-300, 300, _ROWS * 600).view(_ROWS, 600)):
+        out = np.empty(_ROWS)
+        cpu.softplus_increment(x.numpy(), lower.numpy(), step.numpy(), out)
+        expected = reference.softplus_increment(x.double(), lower[:, None], step[:, None])
+        if not np.allclose(out, expected, rtol=1e-5, atol=1e-5):
+            return False
+    return True
+
+
+def _check_sum_where() -> bool:
+    from paperlib.kernels import cpu
+
+    states, values, out = _states(), torch.linspace(-1, 2, _COLUMNS), np.empty(_ROWS)
+    cpu.sum_where(states.numpy(), values.numpy(), out)
+    return np.allclose(out, reference.sum_where(states, values), rtol=0, atol=1e-9)
+
+
+def _check_sum_selected() -> bool:
+    from paperlib.kernels import cpu
+
+    states, columns, out = _states(), _columns(), np.empty((_ROWS, 5), np.int32)
+    cpu.sum_selected(columns, states.numpy(), out)
+    expected = reference.integer_sums(states, torch.from_numpy(columns.T.copy()))
+    return np.array_equal(out, expected.numpy())
+
+
+def _check_add_changed_rows() -> bool:
+    from paperlib.kernels import cpu
+
+    before, after = _states(), ~_states()
+    after[0] = before[0]
+    matrix = torch.from_numpy(_columns().T.copy())
+    sums = reference.integer_sums(before, matrix).numpy()
+    cpu.add_changed_rows(
+        matrix.numpy(), after.numpy(), np.flatnonzero(before.numpy() != after.numpy()), sums
+    )
+    return np.array_equal(sums, reference.integer_sums(after, matrix).numpy())
+
+
+def _check_join_pieces() -> bool:
+    from paperlib.kernels import cpu
+
+    pieces = torch.arange(-60, 60, dtype=torch.int32).view(3, 40)
+    out = np.empty((3, 20), np.int32)
+    expected = (256 * pieces[:, :20] + pieces[:, 20:]).numpy()
+    for given in (pieces, pieces.float()):
+        cpu.join_pieces(given.numpy(), out)
+        if not np.array_equal(out, expected):
+            return False
+    return True
+
+
+def _check_scale_sums() -> bool:
+    from paperlib.kernels import cpu
+
+    sums = torch.arange(-100, 110, dtype=torch.int32).view(_ROWS, _COLUMNS)
+    factor, out = torch.tensor([0.1, 0.2, 0.3]), np.empty((_ROWS, _COLUMNS), np.float32)
+    for offset in (_logits()[:1], _logits()):
+        cpu.scale_sums(sums.numpy(), factor.numpy(), offset.numpy(), out)
+        expected = reference.scale_sums(sums, factor, offset)
+        if not np.allclose(out, expected, rtol=1e-5, atol=1e-5):
+            return False
+    return True
+
+
+def _check_draw_visible() -> bool:
+    from paperlib.kernels import cpu
+
+    # enough hidden units for rows to be added eight at a time
+    logits, columns, bias = _logits()[:, :30].contiguous(), _columns(30), _logits()[0].contiguous()
+    v, scale = np.empty((_ROWS, _COLUMNS), bool), 1e-4
+    keys = tuple(map(np.uint32, (*_KEY, *reversed(_KEY))))
+    cpu.draw_visible(
+        logits.numpy(), np.float32(0.7), keys, columns, np.float32(scale), bias.numpy(), v
+    )
+    h = reference.draw_bits(logits, 0.7, *_KEY)
+    sums = reference.integer_sums(h, torch.from_numpy(columns))
+    visible = reference.scale_sums(sums, torch.full((_ROWS,), scale), bias)
+    return np.array_equal(v, reference.draw_bits(visible, 1.0, *reversed(_KEY)).numpy())
+
+
+_CHECKS: dict[str, Callable[[], bool]] = {
+    "draw_bits": _check_draw_bits,
+    "draw_below": _check_draw_below,
+    "softplus_increment": _check_softplus_increment,
+    "sum_where": _check_sum_where,
+    "sum_selected": _check_sum_selected,
+    "add_changed_rows": _check_add_changed_rows,
+    "join_pieces": _check_join_pieces,
+    "scale_sums": _check_scale_sums,
+    "draw_visible": _check_draw_visible,
+}

@@ -1,0 +1,317 @@
+"""What annealing and training do to every unit at every step, each in one pass over memory: compiled by numba, for float32 on a CPU.
+
+`paperlib.kernels.reference` defines what these functions compute. Beside fast integer products (`paperlib.kernels.products`) the
+elementwise work would otherwise cost more than the products do: torch walks through memory once for every sign in a formula.
+
+Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place. No state
+passes from one element to the next, so the loop runs in vector instructions. The key of every call comes from the caller's generator.
+
+Nothing here checks an argument: a wrong shape is a wrong address. The callers in this folder check shapes before they call.
+"""
+
+# numba's types are called and subscripted in ways that no type checker understands.
+# pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, int16, int32, njit, uint32, uint64
+from numba.extending import intrinsic
+
+# Division by zero as in numpy: a check for it would keep the loops from being vectorised.
+_compile: Any = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
+_inline: Any = njit(fastmath=True, error_model="numpy", inline="always")
+_intrinsic: Any = intrinsic
+
+# So many factors of at least one half stay within the range of float64.
+_FACTORS_PER_LOGARITHM = 512
+
+
+@_intrinsic
+def _float_of_bits(typing_context, bits):
+    """The float32 number with the given bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return float32(int32), generate
+
+
+@_intrinsic
+def _float_of_int(typing_context, integer):
+    """float32 of an int32 number; numba's own conversion goes through 64 bits, for which AVX2 has no vector instruction."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.sitofp(arguments[0], ir.FloatType())
+
+    return float32(int32), generate
+
+
+@_inline
+def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
+    """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
+    # 64-bit numbers of which only the lower halves count: nothing has to be widened before, or narrowed after, each product.
+    low = uint64(0xFFFFFFFF)
+    a, b, c, d = uint64(counter), uint64(0), uint64(0), uint64(0)
+    key_a, key_c = uint64(key_low), uint64(key_high)
+    for _ in range(10):
+        product_a = uint64(0xD2511F53) * (a & low)
+        product_c = uint64(0xCD9E8D57) * (c & low)
+        a, b = (product_c >> uint64(32)) ^ b ^ key_a, product_c
+        c, d = (product_a >> uint64(32)) ^ d ^ key_c, product_a
+        key_a += uint64(0x9E3779B9)
+        key_c += uint64(0xBB67AE85)
+    return uint32(a), uint32(b), uint32(c), uint32(d)
+
+
+@_inline
+def _uniform(bits: np.uint32):
+    """`bits` / 2^32 rounded to float32, from two halves that fit into signed integers."""
+    upper = _float_of_int(int32(bits >> uint32(16)))
+    lower = _float_of_int(int32(bits & uint32(0xFFFF)))
+    return upper * float32(2.0**-16) + lower * float32(2.0**-32)
+
+
+@_inline
+def _reduced_exponential(x: np.float32):
+    """(p, s) with e^x = s (1 + p), s a power of two and |p| < 0.42, for |x| <= 87; Cephes' polynomial."""
+    exponent = int32(x * float32(1.44269504) + float32(128.5)) - int32(128)
+    n = _float_of_int(exponent)
+    r = x - n * float32(0.693359375) + n * float32(2.12194440e-4)
+    p = float32(1.9875691500e-4)
+    p = p * r + float32(1.3981999507e-3)
+    p = p * r + float32(8.3334519073e-3)
+    p = p * r + float32(4.1665795894e-2)
+    p = p * r + float32(1.6666665459e-1)
+    p = p * r + float32(5.0000001201e-1)
+    return p * r * r + r, _float_of_bits(int32((exponent + int32(127)) << int32(23)))
+
+
+@_inline
+def _sigmoid(x: np.float32):
+    p, scale = _reduced_exponential(min(max(-x, float32(-87)), float32(87)))
+    return float32(1) / (float32(1) + scale * (float32(1) + p))
+
+
+@_compile
+def draw_bits(
+    logits: np.ndarray,
+    factor: np.float32,
+    key_low: np.uint32,
+    key_high: np.uint32,
+    first: np.uint32,
+    out: np.ndarray,
+) -> None:
+    """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool. Counters run from `first`."""
+    quarter = logits.size // 4
+    # The four numbers of a block go to four places far apart: all stores are then to consecutive addresses.
+    logits_a, logits_b = logits[:quarter], logits[quarter : 2 * quarter]
+    logits_c, logits_d = logits[2 * quarter : 3 * quarter], logits[3 * quarter : 4 * quarter]
+    out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
+    out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
+    for i in range(quarter):
+        a, b, c, d = philox(first + i, key_low, key_high)
+        out_a[i] = _uniform(a) < _sigmoid(factor * logits_a[i])
+        out_b[i] = _uniform(b) < _sigmoid(factor * logits_b[i])
+        out_c[i] = _uniform(c) < _sigmoid(factor * logits_c[i])
+        out_d[i] = _uniform(d) < _sigmoid(factor * logits_d[i])
+    rest = philox(first + quarter, key_low, key_high)
+    for i in range(4 * quarter, logits.size):
+        out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])
+
+
+@_compile
+def draw_below(
+    probabilities: np.ndarray, key_low: np.uint32, key_high: np.uint32, out: np.ndarray
+) -> None:
+    """`out[i]` is 1 with probability `probabilities[i]`, else 0; both one-dimensional, float32."""
+    quarter = probabilities.size // 4
+    # As in `draw_bits`.
+    given_a, given_b = probabilities[:quarter], probabilities[quarter : 2 * quarter]
+    given_c = probabilities[2 * quarter : 3 * quarter]
+    given_d = probabilities[3 * quarter : 4 * quarter]
+    out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
+    out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
+    for i in range(quarter):
+        a, b, c, d = philox(i, key_low, key_high)
+        out_a[i] = _uniform(a) < given_a[i]
+        out_b[i] = _uniform(b) < given_b[i]
+        out_c[i] = _uniform(c) < given_c[i]
+        out_d[i] = _uniform(d) < given_d[i]
+    rest = philox(quarter, key_low, key_high)
+    for i in range(4 * quarter, probabilities.size):
+        out[i] = _uniform(rest[i - 4 * quarter]) < probabilities[i]
+
+
+@_compile
+def softplus_increment(
+    x: np.ndarray, lowers: np.ndarray, steps: np.ndarray, out: np.ndarray
+) -> None:
+    """`out[i]` is the sum over j of softplus((lowers[i] + steps[i]) x[i, j]) - softplus(lowers[i] x[i, j]), float64; steps >= 0.
+
+    `lowers` and `steps` of one number serve every i.
+
+    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is taken as the logarithm of the product, whose factors
+    lie between one half and one.
+    """
+    rows, columns = x.shape
+    terms = np.empty(_FACTORS_PER_LOGARITHM, np.float32)
+    for i in range(rows):
+        lower = lowers[i if lowers.size > 1 else 0]
+        step = steps[i if steps.size > 1 else 0]
+        linear, curved = 0.0, 0.0
+        for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
+            part = x[i, begin : begin + _FACTORS_PER_LOGARITHM]
+            # float32 and float64 in loops of their own: vector instructions then take eight numbers at a time in the first
+            for j in range(part.size):
+                magnitude = abs(part[j])
+                p, scale = _reduced_exponential(max(-step * magnitude, float32(-87)))
+                expm1 = scale * p + (scale - float32(1))
+                terms[j] = expm1 * _sigmoid(-lower * magnitude)
+            product = 1.0
+            for j in range(part.size):
+                product *= 1.0 + np.float64(terms[j])
+                linear += np.float64(part[j] + abs(part[j]))
+            curved += np.log(product)
+        out[i] = 0.5 * step * linear + curved
+
+
+@_compile
+def join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = 256 upper + lower` for whole numbers `pieces` [n, 2 m], int32 or float32, upper beside lower."""
+    rows, columns = sums.shape
+    for i in range(rows):
+        for j in range(columns):
+            sums[i, j] = int32(pieces[i, j]) * int32(256) + int32(pieces[i, columns + j])
+
+
+@_inline
+def _add_rows(
+    matrix: np.ndarray, rows: np.ndarray, count: int, sign: np.int32, sums: np.ndarray
+) -> None:
+    """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is read and written seldom."""
+    grouped = count - count % 8
+    for k in range(0, grouped, 8):
+        a, b, c, d = matrix[rows[k]], matrix[rows[k + 1]], matrix[rows[k + 2]], matrix[rows[k + 3]]
+        e, f, g, h = (
+            matrix[rows[k + 4]],
+            matrix[rows[k + 5]],
+            matrix[rows[k + 6]],
+            matrix[rows[k + 7]],
+        )
+        for j in range(sums.size):
+            total = int32(a[j]) + int32(b[j]) + int32(c[j]) + int32(d[j])
+            sums[j] += sign * (total + int32(e[j]) + int32(f[j]) + int32(g[j]) + int32(h[j]))
+    for k in range(grouped, count):
+        a = matrix[rows[k]]
+        for j in range(sums.size):
+            sums[j] += sign * int32(a[j])
+
+
+@_compile
+def add_changed_rows(
+    matrix: np.ndarray, states: np.ndarray, changed: np.ndarray, sums: np.ndarray
+) -> None:
+    """Brings `sums` = `states @ matrix` up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
+
+    `changed` are the places, in increasing order, of the units of all chains that went on or off.
+    """
+    width = states.shape[1]
+    on, off = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
+    k = 0
+    while k < changed.size:
+        chain = changed[k] // width
+        begin = chain * width
+        num_on, num_off = 0, 0
+        while k < changed.size and changed[k] < begin + width:
+            row = changed[k] - begin
+            on[num_on] = row
+            off[num_off] = row
+            num_on += states[chain, row]
+            num_off += not states[chain, row]
+            k += 1
+        _add_rows(matrix, on, num_on, int32(1), sums[chain])
+        _add_rows(matrix, off, num_off, int32(-1), sums[chain])
+
+
+@_compile
+def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = states @ columns.T`: int16 `columns` [m, n], bool `states` [chains, n], int32 `sums` [chains, m]; for a small m."""
+    count, width = columns.shape
+    # of the columns' type: sums of products of two 16-bit numbers are one vector instruction
+    on = np.empty(width, np.int16)
+    grouped = count - count % 4
+    for i in range(len(states)):
+        for j in range(width):
+            on[j] = int16(states[i, j])
+        for k in range(0, grouped, 4):
+            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+            sum_a, sum_b, sum_c, sum_d = int32(0), int32(0), int32(0), int32(0)
+            for j in range(width):
+                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
+                sum_b = int32(sum_b + int32(int32(b[j]) * int32(on[j])))
+                sum_c = int32(sum_c + int32(int32(c[j]) * int32(on[j])))
+                sum_d = int32(sum_d + int32(int32(d[j]) * int32(on[j])))
+            sums[i, k], sums[i, k + 1], sums[i, k + 2], sums[i, k + 3] = sum_a, sum_b, sum_c, sum_d
+        for k in range(grouped, count):
+            a, sum_a = columns[k], int32(0)
+            for j in range(width):
+                sum_a = int32(sum_a + int32(int32(a[j]) * int32(on[j])))
+            sums[i, k] = sum_a
+
+
+@_compile
+def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: np.ndarray) -> None:
+    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; one factor, or an `offset` of one row, serves every i."""
+    rows, columns = out.shape
+    for i in range(rows):
+        factor = factors[i if factors.size > 1 else 0]
+        own = offset[i if len(offset) > 1 else 0]
+        for j in range(columns):
+            out[i, j] = own[j] + factor * float32(sums[i, j])
+
+
+@_compile
+def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """`out[i]` is the sum of `values[j]` over the j with `states[i, j]`, float64."""
+    rows, columns = states.shape
+    for i in range(rows):
+        total = 0.0
+        for j in range(columns):
+            total += np.float64(values[j]) * states[i, j]
+        out[i] = total
+
+
+@_compile
+def draw_visible(
+    hidden_input: np.ndarray,
+    beta: np.float32,
+    keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
+    columns: np.ndarray,
+    visible_scale: np.float32,
+    visible_bias: np.ndarray,
+    v: np.ndarray,
+) -> None:
+    """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
+
+    Bit for bit what draws and products one by one come to; see `paperlib.annealing.rbm_paths` for the formulas. The weights times
+    beta are `visible_scale * columns.T`, int16 `columns` [m, D]; `keys` are those of the two draws, lower before upper half.
+    """
+    h = np.empty(hidden_input.shape, np.bool_)
+    none = uint32(0)
+    draw_bits(hidden_input.reshape(-1), beta, keys[0], keys[1], none, h.reshape(-1))
+    logits, sums = np.empty(v.shape, np.float32), np.empty((1, v.shape[1]), np.int32)
+    factor, offset = np.full(1, visible_scale), visible_bias.reshape(1, -1)
+    on = np.empty(h.shape[1] + 1, np.int64)
+    for i in range(len(h)):
+        num_on = 0
+        for j in range(h.shape[1]):
+            on[num_on] = j
+            num_on += h[i, j]
+        sums[:] = 0
+        _add_rows(columns, on, num_on, int32(1), sums[0])
+        scale_sums(sums, factor, offset, logits[i : i + 1])
+    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], none, v.reshape(-1))

@@ -1,0 +1,278 @@
+"""Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
+
+A binary vector is exact in eight bits. A matrix is not, but rounded to fixed-point numbers of 16 bits it is the sum of two matrices
+of eight bits. Sums of integers are exact, and do not drift: where few units have changed since the last product of the same chains,
+adding and subtracting their rows gives the same sums bit for bit, and sooner. Of the visible units of an RBM one in twenty may
+change in a step, of the hidden ones one in three.
+
+The products of eight-bit integers run four times as fast as float32 ones on processors with vector instructions for them (VNNI).
+Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can; a matrix of few
+columns they do not split, and sum up the 16-bit numbers themselves. The sums are the same in every case.
+
+What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
+the whole path, so that annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of
+the path (`AnnealingPath.end_correction`) put that right: AIS stays unbiased for the model itself.
+
+On a GPU the two matrices are of eight significant bits each, in bfloat16, and are multiplied by tensor cores with float32 sums; what is
+lost there is the rounding of each element by at most 2^-16 of its own size, put right in the same way.
+
+float64 models use ordinary products, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.kernels import reference
+from paperlib.kernels.capability import compiled, multiplies_integers, multiplies_tiles
+from paperlib.kernels.draws import Beta, column, for_each_row
+
+# The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
+_LARGEST = 127 * 256 + 127
+# Sums of so many terms of _LARGEST stay within 32 bits, and of so many of eight bits within the 24 of a float32 number.
+_MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
+_FAST_INTEGERS = multiplies_integers()
+# Adding single rows is slower than a full product, for each of them, by about this factor, most with instructions for whole tiles
+# of a matrix (AMX).
+_COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
+# With fewer columns the sums over all rows cost less than finding out which of them have changed.
+_FEWEST_COLUMNS = 128
+
+# For every product of a batch of chains the last states and their sums, int32 [chains, m]. Both are its own: nobody else holds or
+# changes them.
+Memory = dict["BinaryProduct", tuple[np.ndarray, np.ndarray]]
+
+
+class BinaryProduct(ABC):
+    """`states @ matrix` for binary states, prepared once for many products; `binary_product` chooses the kind.
+
+    Attributes
+    ----------
+    matrix : Tensor, shape [n, m]
+        What is really multiplied.
+    rounded : bool
+        Whether that differs from the matrix that was given, by rounding.
+    """
+
+    rounded = True
+
+    def __init__(self, matrix: Tensor) -> None:
+        self.matrix = matrix
+        self._rows, self._columns = matrix.shape
+
+    def __call__(
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
+    ) -> Tensor:
+        """`offset + factor * (states @ matrix)`.
+
+        Parameters
+        ----------
+        states : Tensor, shape [chains, n]
+            bool.
+        factor : float or Tensor
+            A number, or one for each chain, [chains].
+        offset : Tensor, shape [m] or [chains, m]
+            Of the matrix's type.
+        memory : dict, optional
+            What the last product with the same chains can spare this one; brought up to date. It changes no result.
+
+        Returns
+        -------
+        Tensor, shape [chains, m]
+
+        Raises
+        ------
+        InputError
+            If a shape does not fit.
+        """
+        if states.ndim != 2 or states.shape[1] != self._rows or states.dtype is not torch.bool:
+            raise InputError(
+                f"states: expected bool [chains, {self._rows}], got {states.dtype} {list(states.shape)}"
+            )
+        one_row = offset.ndim == 1
+        if offset.shape[-1] != self._columns or not (one_row or offset.shape[0] == states.shape[0]):
+            raise InputError(
+                f"offset: expected shape [{self._columns}] or [{len(states)}, {self._columns}], got {list(offset.shape)}"
+            )
+        return self._scaled(states, factor, offset, memory)
+
+    @abstractmethod
+    def _scaled(
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
+    ) -> Tensor:
+        """The same, with shapes that fit."""
+
+
+class PlainProduct(BinaryProduct):
+    """An ordinary product in the matrix's own type."""
+
+    rounded = False
+
+    def _scaled(
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
+    ) -> Tensor:
+        numbers = states.view(torch.uint8).to(self.matrix.dtype)
+        if isinstance(factor, Tensor):
+            return torch.addcmul(offset, numbers @ self.matrix, column(factor).to(numbers.dtype))
+        return torch.addmm(offset, numbers, self.matrix, alpha=factor)
+
+
+class IntegerProduct(BinaryProduct):
+    """Exact sums of 16-bit integers, for float32 on a CPU.
+
+    Parameters
+    ----------
+    matrix : Tensor, shape [n, m]
+        float32, on the CPU.
+    scale : float
+        What one unit of the integers stands for.
+
+    Attributes
+    ----------
+    scale : float
+        As given.
+    fast_integers : bool
+        Whether torch multiplies eight-bit integers by instructions for them, with as many threads as it has.
+    """
+
+    def __init__(self, matrix: Tensor, scale: float) -> None:
+        fixed = torch.round(matrix.double() / scale).to(torch.int32)
+        super().__init__((fixed.double() * scale).float())
+        self.scale = scale
+        self._fixed = fixed.to(torch.int16).numpy()
+        self.fast_integers = _FAST_INTEGERS
+        upper = (fixed + 128) >> 8
+        pieces = torch.cat([upper, fixed - 256 * upper], 1)
+        self._pieces = pieces.to(torch.int8 if self.fast_integers else torch.float32)
+
+    def _scaled(
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
+    ) -> Tensor:
+        sums = self._sums(states.contiguous().numpy(), memory)
+        factors, scale_sums = for_each_row(factor, len(sums), self.scale), compiled("scale_sums")
+        if scale_sums is None:
+            return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
+        # numpy's arrays here and in `_sums`: for small models the price of torch's is felt
+        product = np.empty(sums.shape, np.float32)
+        scale_sums(sums, factors, offset.contiguous().numpy().reshape(-1, self._columns), product)
+        return torch.from_numpy(product)
+
+    def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
+        """`states @ matrix` in units of the scale, int32 [chains, m]; not to be changed."""
+        if memory is None:
+            return self._all_sums(states)
+        remembered = memory.get(self)
+        if remembered is None or remembered[0].shape != states.shape:
+            memory[self] = states.copy(), self._all_sums(states)
+            return memory[self][1]
+        last_states, sums = remembered
+        changed = states != last_states
+        few = np.count_nonzero(changed) * _COST_OF_A_ROW < states.size
+        add_changed_rows = compiled("add_changed_rows") if few else None
+        if add_changed_rows is None:
+            sums = self._all_sums(states)
+        else:
+            add_changed_rows(self._fixed, states, np.flatnonzero(changed), sums)
+        # A copy: whoever edits the states that were given must not change what is remembered.
+        np.copyto(last_states, states)
+        memory[self] = last_states, sums
+        return sums
+
+    def _all_sums(self, states: np.ndarray) -> np.ndarray:
+        join_pieces = compiled("join_pieces")
+        if join_pieces is None:
+            return self._reference_sums(states)
+        if self.fast_integers:
+            numbers = torch.from_numpy(states.view(np.int8))
+            pieces = torch._int_mm(numbers, self._pieces)  # pyright: ignore[reportPrivateImportUsage]
+        else:
+            pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
+        sums = np.empty((len(states), self._columns), np.int32)
+        join_pieces(pieces.numpy(), sums)
+        return sums
+
+    def _reference_sums(self, states: np.ndarray) -> np.ndarray:
+        return reference.integer_sums(
+            torch.from_numpy(states), torch.from_numpy(self._fixed)
+        ).numpy()
+
+
+class NarrowIntegerProduct(IntegerProduct):
+    """The same with few columns: sums over all units are always taken anew.
+
+    Attributes
+    ----------
+    columns : ndarray, shape [m, n]
+        int16: the matrix in units of `scale`, by columns.
+    """
+
+    def __init__(self, matrix: Tensor, scale: float) -> None:
+        super().__init__(matrix, scale)
+        self.columns = np.ascontiguousarray(self._fixed.T)
+
+    def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
+        if self.fast_integers:
+            return self._all_sums(states)
+        sum_selected = compiled("sum_selected")
+        if sum_selected is None:
+            return self._reference_sums(states)
+        sums = np.empty((len(states), self._columns), np.int32)
+        sum_selected(self.columns, states, sums)
+        return sums
+
+
+class HalvesProduct(BinaryProduct):
+    """Two matrices of eight significant bits, multiplied by tensor cores."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        upper = matrix.bfloat16()
+        lower = (matrix - upper).bfloat16()
+        # exact: together these have no more bits than the element itself had
+        super().__init__(upper.float() + lower.float())
+        self._halves = torch.cat([upper, lower], 1)
+
+    def _scaled(
+        self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
+    ) -> Tensor:
+        upper, lower = _sum_bfloat16(states, self._halves).chunk(2, 1)
+        product = upper + lower
+        if isinstance(factor, Tensor):
+            return torch.addcmul(offset, product, column(factor).to(product.dtype))
+        return torch.add(offset, product, alpha=factor)
+
+
+def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
+    """The fastest product with a matrix for its type and device.
+
+    Parameters
+    ----------
+    matrix : Tensor, shape [n, m]
+        Its type is that of the products.
+    largest : Tensor, scalar
+        The largest absolute value of all elements that are rounded alike. Those of a matrix and of its transpose have to be, so
+        that the two conditionals of an RBM belong to one joint distribution.
+    """
+    if matrix.dtype != torch.float32 or matrix.numel() == 0:
+        return PlainProduct(matrix)
+    if _multiplies_bfloat16(matrix.device):
+        return HalvesProduct(matrix)
+    # of the matrix and of its transpose alike: one of them rounded alone would be another model
+    if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
+        narrow = matrix.shape[1] < _FEWEST_COLUMNS
+        kind = NarrowIntegerProduct if narrow else IntegerProduct
+        return kind(matrix, largest.item() / _LARGEST)
+    return PlainProduct(matrix)
+
+
+def _multiplies_bfloat16(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def _sum_bfloat16(states: Tensor, halves: Tensor) -> Tensor:
+    """`states @ halves`, summed up in float32."""
+    return torch.mm(states.to(torch.bfloat16), halves, out_dtype=torch.float32)

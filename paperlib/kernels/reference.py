@@ -1,0 +1,112 @@
+"""What the fast kernels compute, written down in plain torch: the definition, and what runs where they cannot.
+
+Every function here works on any device. `paperlib.kernels.cpu` repeats them compiled, and is compared with them when it is first used
+(`paperlib.kernels.capability`) and by the tests.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_LOW = 0xFFFFFFFF
+_ROUNDS = 10
+
+
+def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0): four independent 32-bit integers each.
+
+    Parameters
+    ----------
+    counter : Tensor, shape [n]
+        int64, below 2^32.
+    key_low, key_high : int
+        The two 32-bit halves of the key.
+
+    Returns
+    -------
+    tuple of four Tensor, shape [n]
+        int64, below 2^32.
+    """
+    a, c = counter, torch.zeros_like(counter)
+    b, d = c, c
+    for _ in range(_ROUNDS):
+        # A product of two 32-bit numbers fits into 64 bits; as a signed number its bits are the same.
+        product_a, product_c = a * 0xD2511F53, c * 0xCD9E8D57
+        a, b = ((product_c >> 32) & _LOW) ^ b ^ key_low, product_c & _LOW
+        c, d = ((product_a >> 32) & _LOW) ^ d ^ key_high, product_a & _LOW
+        key_low = (key_low + 0x9E3779B9) & _LOW
+        key_high = (key_high + 0xBB67AE85) & _LOW
+    return a, b, c, d
+
+
+def uniform_numbers(
+    count: int, key_low: int, key_high: int, device: torch.device, first: int = 0
+) -> Tensor:
+    """Uniform numbers in [0, 1], float32 [count], one for each place.
+
+    The four numbers of a counter go to four places a quarter of the whole apart. What is left over after the quarters takes the
+    numbers of one more counter. Counters run from `first`.
+    """
+    quarter = count // 4
+    counter = torch.arange(first, first + quarter + 1, device=device)
+    numbers = philox(counter, key_low, key_high)
+    rest = [number[quarter:] for number in numbers]
+    bits = torch.cat([*(number[:quarter] for number in numbers), *rest])[:count]
+    # Rounded once: each half is exact in float32.
+    return (bits >> 16).float() * 2.0**-16 + (bits & 0xFFFF).float() * 2.0**-32
+
+
+def draw_bits(
+    logits: Tensor, factor: float | Tensor, key_low: int, key_high: int, first: int = 0
+) -> Tensor:
+    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`."""
+    uniform = uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
+    return uniform.view(logits.shape) < torch.sigmoid(factor * logits)
+
+
+def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
+    """Independent draws from {0, 1}, float32, with the given probabilities of 1; of their shape."""
+    uniform = uniform_numbers(probabilities.numel(), key_low, key_high, probabilities.device)
+    return (uniform.view(probabilities.shape) < probabilities).float()
+
+
+def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -> Tensor:
+    """Sum over the last dimension of softplus((lower + step) x) - softplus(lower x), for lower, step >= 0; float64.
+
+    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the logistic function. Nothing cancels, so that
+    a float32 sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
+
+    Parameters
+    ----------
+    x : Tensor, shape [..., n]
+        Inputs.
+    lower, step : float or Tensor
+        Tensors have the shape [..., 1], or none.
+    """
+    magnitude = x.abs()
+    curved = torch.expm1(magnitude * -step)
+    curved.mul_(torch.sigmoid(magnitude * -lower)).log1p_()
+    # 2 max(x, 0) = x + |x|
+    linear = magnitude.add_(x).sum(-1, dtype=torch.float64)
+    half = 0.5 * (step.squeeze(-1) if isinstance(step, Tensor) and step.ndim else step)
+    return linear.mul_(half).add_(curved.sum(-1, dtype=torch.float64))
+
+
+def sum_where(states: Tensor, values: Tensor) -> Tensor:
+    """For each row of bool `states` [chains, n] the sum of the `values` [n] of units that are on, float64 [chains].
+
+    float32 values are added up in float64; others by a product in their own type.
+    """
+    exact = values.double() if values.dtype == torch.float32 else values
+    return (states.to(exact.dtype) @ exact).double()
+
+
+def integer_sums(states: Tensor, matrix: Tensor) -> Tensor:
+    """`states @ matrix` for bool `states` [chains, n] and a matrix [n, m] of whole numbers; int32 [chains, m], exact."""
+    return (states.double() @ matrix.double()).to(torch.int32)
+
+
+def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
+    """`offset + factor * sums` in float32, for int32 `sums` [chains, m], `factor` [chains] and `offset` [m] or [chains, m]."""
+    return offset + factor[:, None] * sums.float()

@@ -1,0 +1,119 @@
+"""One step of a walk, recorded in a CUDA graph and replayed.
+
+A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one; recorded they are
+launched at once, and the host, which never looks at a result, runs ahead. The betas lie on the device, where the step finds its own
+by a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Step = Callable[[Any, Tensor, Any, Any], Any]
+
+
+def can_replay(device: torch.device) -> bool:
+    """Whether steps on this device are recorded: on any but a CPU."""
+    return device.type != "cpu"
+
+
+def replayed(
+    step: Step,
+    state: Any,
+    log_weights: Tensor,
+    betas: Sequence[float],
+    generator: torch.Generator,
+    on_step: Callable[[], object],
+) -> Any:
+    """`paperlib.annealing.walk.walk` by a recorded step; arguments and result are the same.
+
+    `on_step` is called when a step has been launched. The step must not read numbers from tensors.
+    """
+    with _current(log_weights.device):
+        recorded = RecordedStep(step, state, log_weights, betas)
+        replay = _record(recorded, generator)
+        for _ in betas[1:]:
+            replay()
+            on_step()
+    return recorded.state
+
+
+def _current(device: torch.device) -> AbstractContextManager[object]:
+    """Within it, streams and graphs are this GPU's, whichever was current before."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+class RecordedStep:
+    """A step that reads and writes the same memory each time, as a CUDA graph demands; on any device.
+
+    Parameters
+    ----------
+    step : callable
+        See `paperlib.annealing.walk`; it must not read numbers from tensors.
+    state : dataclass
+        Where the chains begin; it is copied.
+    log_weights : Tensor, shape [chains]
+        float64, in nats, added to in place.
+    betas : sequence of numbers
+        In the order in which they are met.
+
+    Attributes
+    ----------
+    state : dataclass
+        Where the chains are.
+    """
+
+    def __init__(self, step: Step, state: Any, log_weights: Tensor, betas: Sequence[float]) -> None:
+        device = log_weights.device
+        self._step = step
+        self._names = [
+            field.name for field in fields(state) if isinstance(getattr(state, field.name), Tensor)
+        ]
+        # copies, since they will be written to
+        self.state = replace(state, **{name: getattr(state, name).clone() for name in self._names})
+        self._log_weights = log_weights
+        self._betas = torch.tensor(betas, dtype=torch.float64, device=device)
+        self._place = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def __call__(self) -> None:
+        """Go on by one step."""
+        places = torch.cat([self._place, self._place + 1])
+        beta_from, beta_to = self._betas.index_select(0, places).unbind()
+        after = self._step(self.state, self._log_weights, beta_from, beta_to)
+        for name in self._names:
+            getattr(self.state, name).copy_(getattr(after, name))
+        self._place.add_(1)
+
+    def memory(self) -> list[Tensor]:
+        """All that a call changes."""
+        return [
+            *(getattr(self.state, name) for name in self._names),
+            self._log_weights,
+            self._place,
+        ]
+
+
+def _record(recorded: RecordedStep, generator: torch.Generator) -> Callable[[], None]:
+    """A function that replays the step."""
+    # The first call sets up libraries and workspaces, which must not be recorded. What it did is undone.
+    before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        recorded()
+    torch.cuda.current_stream().wait_stream(side)
+    for tensor, value in zip(recorded.memory(), before, strict=True):
+        tensor.copy_(value)
+    generator.set_state(drawn)
+
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    with torch.cuda.graph(graph):
+        recorded()
+    return graph.replay

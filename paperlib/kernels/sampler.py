@@ -1,0 +1,178 @@
+"""Binary visible units joined to binary hidden ones: what annealing asks of them at every step.
+
+This is the seam for the types of units. A path between models with other units needs a class like this one, and nothing else here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.kernels.blocks import WIDE
+from paperlib.kernels.capability import compiled
+from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
+from paperlib.kernels.products import (
+    BinaryProduct,
+    IntegerProduct,
+    Memory,
+    NarrowIntegerProduct,
+    binary_product,
+)
+from paperlib.numerics import softplus
+
+
+class BipartiteSampler:
+    """Hidden units given visible ones and the other way round, in groups of hidden units with an inverse temperature each.
+
+    Parameters
+    ----------
+    weights : Tensor, shape [D, M]
+        Between the two layers.
+    hidden_bias : Tensor, shape [M]
+        Of the hidden units.
+    groups : sequence of slice
+        Parts of the hidden layer, in the order in which they are drawn.
+
+    Attributes
+    ----------
+    groups : tuple of slice
+        As given.
+
+    Examples
+    --------
+    >>> import torch
+    >>> sampler = BipartiteSampler(torch.eye(3), torch.zeros(3), [slice(None)])
+    >>> hidden_input = sampler.hidden_input(torch.tensor([[True, False, True]]), {})
+    >>> [round(number, 3) for number in hidden_input[0].tolist()]
+    [1.0, 0.0, 1.0]
+    >>> sampler.increment(hidden_input, [0.5], [0.5])  # from a beta to itself
+    tensor([0.], dtype=torch.float64)
+    """
+
+    def __init__(self, weights: Tensor, hidden_bias: Tensor, groups: Sequence[slice]) -> None:
+        self.groups = tuple(groups)
+        self._weights, self._hidden_bias = weights, hidden_bias
+        self._num_hidden = weights.shape[1]
+        self._largest = weights.abs().max()
+        self._to_hidden = binary_product(weights, self._largest)
+        self._to_visible = [self.to_visible(group) for group in self.groups]
+
+    @property
+    def dividable(self) -> bool:
+        """Whether parts of a block of chains may walk side by side, and gain by it.
+
+        They may where draws depend on a chain's place alone, for float32 on a CPU. They gain where both layers are wide: with few
+        units the interpreter is most of the work, and runs one thread at a time. And they gain where a step is long: products of
+        eight-bit integers use all threads themselves, and leave little to be gained.
+        """
+        product = self._to_hidden
+        wide = min(self._weights.shape) >= WIDE
+        return wide and isinstance(product, IntegerProduct) and not product.fast_integers
+
+    def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
+        """Products of some hidden units' states with their weights to some visible units."""
+        return binary_product(self._weights[visible, hidden].T.contiguous(), self._largest)
+
+    def hidden_input(self, v: Tensor, memory: Memory) -> Tensor:
+        """W' v + a for bool `v` [chains, D], [chains, M]."""
+        return self._to_hidden(v, 1.0, self._hidden_bias, memory)
+
+    def log_sums(self, hidden_input: Tensor, betas: Sequence[Beta]) -> Tensor:
+        """ln sum_h e^{beta h'u} over the states of all hidden units, each group at its own beta; float64 [chains]."""
+        parts = [
+            softplus(hidden_input[:, group] * _column(beta, hidden_input)).sum(
+                -1, dtype=torch.float64
+            )
+            for group, beta in zip(self.groups, betas, strict=True)
+        ]
+        return torch.stack(parts).sum(0)
+
+    def increment(
+        self, hidden_input: Tensor, betas_from: Sequence[Beta], betas_to: Sequence[Beta]
+    ) -> Tensor:
+        """`log_sums` at `betas_to` less that at `betas_from`, without cancellation; float64 [chains]."""
+        total: Tensor | None = None
+        for group, beta_from, beta_to in zip(self.groups, betas_from, betas_to, strict=True):
+            part = softplus_increment(hidden_input[:, group], beta_from, beta_to)
+            total = part if total is None else total.add_(part)
+        assert total is not None
+        return total
+
+    def draw_visible(
+        self,
+        hidden_input: Tensor,
+        betas: Sequence[Beta],
+        visible_bias: Tensor,
+        generator: torch.Generator,
+        memory: Memory,
+        first: int = 0,
+    ) -> Tensor:
+        """A Gibbs step: all hidden units given their inputs, then the visible ones given them.
+
+        Parameters
+        ----------
+        hidden_input : Tensor, shape [chains, M]
+            From `hidden_input`.
+        betas : sequence of float or Tensor
+            The inverse temperature of each group, a number or one for each chain.
+        visible_bias : Tensor, shape [D] or [chains, D]
+            At that temperature.
+        generator : torch.Generator
+            On the device of the inputs.
+        memory : dict
+            The chains', see `paperlib.kernels.products`.
+        first : int
+            For a part of a block of chains, see `draw_bits_of_logits`.
+
+        Returns
+        -------
+        Tensor, shape [chains, D]
+            bool.
+        """
+        if hidden_input.ndim != 2 or hidden_input.shape[1] != self._num_hidden:
+            raise InputError(
+                f"state: expected inputs of shape [chains, {self._num_hidden}], got {list(hidden_input.shape)}"
+            )
+        beta, product = betas[0], self._to_hidden
+        alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
+        if alone and isinstance(product, NarrowIntegerProduct) and visible_bias.ndim == 1:
+            draw_visible = compiled("draw_visible")
+            if draw_visible is not None:
+                v = np.empty((hidden_input.shape[0], visible_bias.shape[0]), bool)
+                # One function: the interpreter would take a third of the time where hidden units are few.
+                draw_visible(
+                    hidden_input.contiguous().numpy(),
+                    np.float32(beta),
+                    draw_keys(generator, 2),
+                    product.columns,
+                    np.float32(beta * product.scale),
+                    visible_bias.contiguous().numpy(),
+                    v,
+                )
+                return torch.from_numpy(v)
+        visible_input: Tensor | None = None
+        for group, beta, product in zip(self.groups, betas, self._to_visible, strict=True):
+            h = draw_bits_of_logits(hidden_input[:, group], generator, beta, first)
+            offset = visible_bias if visible_input is None else torch.zeros_like(visible_bias)
+            part = product(h, beta, offset, memory)
+            visible_input = part if visible_input is None else visible_input.add_(part)
+        assert visible_input is not None
+        return draw_bits_of_logits(visible_input, generator, 1.0, first)
+
+    def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
+        """How much a group's `log_sums` at beta = 1 would be with weights that are not rounded, less what it is; float64 [chains]."""
+        if not self._to_hidden.rounded:
+            return torch.zeros(len(v), dtype=torch.float64, device=v.device)
+        exact = torch.addmm(
+            self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]
+        )
+        difference = softplus(exact) - softplus(hidden_input[:, group])
+        return difference.sum(-1, dtype=torch.float64)
+
+
+def _column(beta: Beta, like: Tensor) -> Beta:
+    return beta.to(like.dtype)[..., None] if isinstance(beta, Tensor) else beta

@@ -1,0 +1,56 @@
+"""Importance sampling of ln p*(v) in models whose hidden units cannot be summed out.
+
+With hidden states h drawn from a proposal Q(h | v), the mean of p*(v, h) / Q(h | v) is an unbiased
+estimate of p*(v), and its logarithm too low on average (RAISE paper, sections 5.2 and 5.3). A DBM
+takes mean field as its proposal, a DBN its recognition distribution.
+
+Used in chapter: deep-boltzmann-machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from paperlib.numerics import log_mean_exp
+
+# Vectors times draws handled at once.
+_BLOCK = 5_000
+
+
+def log_mean_weights(
+    num_vectors: int,
+    num_samples: int,
+    log_weights: Callable[[slice], Tensor],
+    device: torch.device,
+) -> Tensor:
+    """ln of the mean importance weight of each vector, float64 [num_vectors], in nats.
+
+    Parameters
+    ----------
+    num_vectors, num_samples : int
+        Vectors, and draws for each.
+    log_weights : callable
+        Takes a slice of the vectors to the log-weights of all their draws, [vectors * num_samples],
+        those of one vector beside each other. It is called for one block after the other.
+    device : torch.device
+        Of the result.
+
+    Examples
+    --------
+    >>> weights = torch.tensor([1.0, 4.0, 1.5, 2.0]).log()
+    >>> estimate = log_mean_weights(2, 2, lambda part: weights.view(2, 2)[part].flatten(), "cpu")
+    >>> estimate.exp()
+    tensor([2.5000, 1.7500], dtype=torch.float64)
+    """
+    # Written into one tensor that is there from the start. A list of small results, each allocated
+    # between large ones that are freed again, would leave the large ones' memory in pieces.
+    estimates = torch.empty(num_vectors, dtype=torch.float64, device=device)
+    size = max(1, _BLOCK // num_samples)
+    for start in range(0, num_vectors, size):
+        part = slice(start, start + size)
+        weights = log_weights(part).double().view(-1, num_samples)
+        estimates[part] = log_mean_exp(weights)
+    return estimates

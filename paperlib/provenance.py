@@ -1,0 +1,157 @@
+"""What computes a number: the code and whether it is committed, the machine, and the versions.
+
+Shards (`paperlib.estimators.shards`) and records (`paperlib.experiments.records`) carry it, so that
+a number can be traced to the code that made it. What cannot be established is None.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from paperlib import __version__, storage
+from paperlib.errors import InputError
+
+# What numbers depend on. Results and stored shards are not here: a run writes them itself.
+CHECKED = (
+    "paperlib",
+    "book",
+    "benchmarks",
+    "data/published.yaml",
+    "data/models",
+    "constraints.txt",
+    "pyproject.toml",
+)
+
+
+@cache
+def repository_state() -> tuple[str | None, bool | None]:
+    """Commit of the checkout that this package runs from, and whether it differs from that commit.
+
+    It is asked once for each process: the answer is about the code that was imported, not about the
+    folder hours later.
+
+    Returns
+    -------
+    commit : str or None
+        None if the package does not run from a checkout, or git cannot tell.
+    dirty : bool or None
+        Whether anything in `CHECKED` differs from the commit, new files included.
+
+    Examples
+    --------
+    >>> commit, dirty = repository_state()
+    >>> commit is None or len(commit) == 40
+    True
+    """
+    try:
+        root = storage.repository_root()
+    except InputError:
+        return None, None
+    # An installed copy may be used inside of a checkout whose commit says nothing of it.
+    if (root / "paperlib").resolve() != Path(__file__).resolve().parent:
+        return None, None
+    return state_of(root)
+
+
+def state_of(root: Path) -> tuple[str | None, bool | None]:
+    """`repository_state` of any checkout.
+
+    Parameters
+    ----------
+    root : Path
+        Its folder.
+
+    Examples
+    --------
+    >>> state_of(Path("no-such-folder"))
+    (None, None)
+    """
+
+    def git(*arguments: str) -> str:
+        # Chapters ask at the same time: none of them takes the lock of the repository.
+        command = ["git", "--no-optional-locks", *arguments]
+        return subprocess.run(
+            command, cwd=root, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        top, commit = git("rev-parse", "--show-toplevel", "HEAD").splitlines()
+        # A folder without a repository of its own may lie in somebody else's.
+        if Path(top).resolve() != root.resolve():
+            return None, None
+        return commit, bool(git("status", "--porcelain", "--untracked-files=all", "--", *CHECKED))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+@cache
+def processor_name() -> str:
+    """The processor's name as the operating system gives it.
+
+    Examples
+    --------
+    >>> bool(processor_name())
+    True
+    """
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def device_name(device: torch.device) -> str:
+    """`cpu`, or the name of a GPU.
+
+    Examples
+    --------
+    >>> device_name(torch.device("cpu"))
+    'cpu'
+    """
+    if device.type == "cuda" and torch.cuda.is_available():
+        return torch.cuda.get_device_name(device)
+    return device.type
+
+
+def made_by() -> dict[str, str | bool | None]:
+    """What makes the numbers of this process.
+
+    Returns
+    -------
+    dict
+        `commit` and `dirty` (see `repository_state`), the package's `version`, `processor` and its
+        vector `instructions`, `os`, and the versions of `python`, `torch`, `numpy` and `numba`.
+
+    Examples
+    --------
+    >>> made_by()["version"] == __version__
+    True
+    """
+    commit, dirty = repository_state()
+    return {
+        "commit": commit,
+        "dirty": dirty,
+        "version": __version__,
+        "processor": processor_name(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "os": platform.platform(),
+        "python": platform.python_version(),
+        # without the kind of the build, such as +cpu
+        "torch": torch.__version__.split("+")[0],
+        "numpy": _version("numpy"),
+        "numba": _version("numba"),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

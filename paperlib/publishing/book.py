@@ -1,0 +1,185 @@
+"""Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
+
+A page shows more than its notebook holds: how to run the chapter, and below every figure its record and the command that makes it
+again. What a reader downloads from the page is the notebook without these.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from paperlib import storage
+from paperlib.errors import ReproductionError
+from paperlib.experiments.records import load_result, source_line
+from paperlib.publishing.runner import chapters, executed_path
+
+# What papermill adds although the chapter's own parameters say it already.
+_SAYS_NOTHING = '# Parameters\nprofile = "digits"'
+# A picture of a record in a chapter's text, up to the end of its caption.
+_STORED_FIGURE = re.compile(
+    r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
+    re.MULTILINE | re.DOTALL,
+)
+_RUN_BOX = """\
+:::{{dropdown}} Run this chapter
+:class-container: run-this-chapter
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the library installed beside it: {{doc}}`running` says how.
+Its settings are in the cell below.
+Or execute a copy in a clone of the repository, with a setting of your own if you like:
+```console
+paperlib reproduce --only {number}
+paperlib reproduce --only {number} --set seed=1
+```
+:::"""
+
+
+def build_book(profile: str) -> Path:
+    """Build the HTML book with the executed copies of the chapters in the place of the committed ones.
+
+    Parameters
+    ----------
+    profile : str
+        Whose executed copies; each chapter must have one.
+
+    Returns
+    -------
+    Path
+        `_build/html/index.html`.
+
+    Raises
+    ------
+    ReproductionError
+        If a chapter has not been executed, the build warns or fails, or a page of the table of contents is missing.
+    """
+    root = storage.repository_root()
+    source = root / "_build" / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(root / "figures", source / "figures")
+    shutil.copy(root / "_toc.yml", source)
+    config = yaml.safe_load((root / "_config.yml").read_text())
+    (source / "_config.yml").write_text(yaml.safe_dump(with_repository(config, os.environ)))
+    downloads = {}
+    for chapter in chapters():
+        executed = executed_path(chapter, profile)
+        if not executed.is_file():
+            raise ReproductionError(
+                f"{chapter.stem} has not been executed; run `paperlib reproduce --profile {profile}`"
+            )
+        notebook = nbformat.read(executed, as_version=4)
+        notebook.cells = [cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING]
+        downloads[chapter.name] = notebook
+        nbformat.write(as_page(notebook, chapter.stem, profile), source / "book" / chapter.name)
+    # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source)]
+    command += ["--path-output", str(root), "--all", "-W", "-n", "--keep-going", "-q"]
+    if subprocess.run(command, cwd=root).returncode != 0:
+        raise ReproductionError(
+            "the book's build reported errors or warnings; they are printed above"
+        )
+    html = root / "_build" / "html"
+    missing = [
+        page for page in toc_pages(root / "_toc.yml") if not (html / f"{page}.html").is_file()
+    ]
+    if missing:
+        raise ReproductionError(f"pages of the table of contents are missing: {', '.join(missing)}")
+    for name, notebook in downloads.items():
+        nbformat.write(notebook, html / "_sources" / "book" / name)
+    return html / "index.html"
+
+
+def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbformat.NotebookNode:
+    """A copy of an executed chapter with what only its page shows.
+
+    Parameters
+    ----------
+    notebook : NotebookNode
+        The executed chapter.
+    chapter : str
+        Its name, without suffix.
+    profile : str
+        Whose records its figures belong to.
+    """
+    page = copy.deepcopy(notebook)
+    for cell in page.cells:
+        figure = cell.metadata.get("mystnb", {}).get("figure")
+        record = _record_of_figure(cell, profile) if figure else None
+        if record is not None:
+            figure["caption"] += " " + source_line(record)
+        if cell.cell_type == "markdown":
+            cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
+    tags = [cell.metadata.get("tags", []) for cell in page.cells]
+    box = _RUN_BOX.format(name=chapter, number=chapter.split("-")[0])
+    place = next(index for index, names in enumerate(tags) if "parameters" in names)
+    page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
+    return page
+
+
+def _with_source(figure: re.Match[str]) -> str:
+    record = load_result(figure["name"], figure["profile"])
+    return figure[0] if record is None else f"{figure[0]}\n{source_line(record)}"
+
+
+def _record_of_figure(cell: nbformat.NotebookNode, profile: str) -> dict[str, Any] | None:
+    """The record that a cell has saved with its figure, by the name that the output carries."""
+    for output in cell.get("outputs", []):
+        if "paperlib" in output.get("metadata", {}):
+            return load_result(output.metadata["paperlib"]["record"], profile)
+    return None
+
+
+def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    """The book's settings with links to its repository and buttons that open a chapter on Binder, if the address is known.
+
+    Parameters
+    ----------
+    config : dict
+        `_config.yml`. The address is `repository: url`; where that is empty, it is that of the GitHub workflow that builds the book.
+    environment : mapping
+        Environment variables.
+    """
+    config = copy.deepcopy(config)
+    repository = config.setdefault("repository", {})
+    if not repository.get("url") and "GITHUB_REPOSITORY" in environment:
+        server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+        repository["url"] = f"{server}/{environment['GITHUB_REPOSITORY']}"
+        # The very commit: what opens is then what the page shows.
+        repository["branch"] = environment.get("GITHUB_SHA", repository.get("branch", "main"))
+    if repository.get("url"):
+        # Jupyter Book would do this itself, did the book not set other options of the theme.
+        config["sphinx"]["config"]["html_theme_options"] |= {
+            "repository_url": repository["url"],
+            "repository_branch": repository["branch"],
+            "use_repository_button": True,
+            "launch_buttons": config["launch_buttons"],
+        }
+    return config
+
+
+def toc_pages(toc: Path) -> list[str]:
+    """Every page of a table of contents, without suffixes."""
+    pages: list[str] = []
+
+    def walk(node: object) -> None:
+        if isinstance(node, dict):
+            pages.extend(str(node[key]) for key in ("root", "file") if key in node)
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for item in node:
+                walk(item)
+
+    walk(yaml.safe_load(toc.read_text()))
+    return pages

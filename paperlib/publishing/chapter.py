@@ -1,0 +1,169 @@
+"""What a running chapter needs beside its own subject: its size, its checks, and its records.
+
+A chapter opens this once, in its set-up cell, right after the cell with its parameters:
+
+    chapter = open_chapter("05-exact-partition-functions", globals(), seed=2008, num_chains=100)
+
+The keywords repeat the parameters as the book gives them. From them the chapter knows whether its
+reader has changed one. Its claims are about the given parameters: with these a claim that fails is
+a defect and stops the run; with others it is a finding and is only reported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+from IPython.display import Markdown, display
+
+from paperlib.experiments.profiles import Profile, get_profile
+from paperlib.experiments.records import Column, Run, load_result, results_folder
+from paperlib.publishing.tables import Table, record_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Chapter:
+    """A chapter while it runs; made by `open_chapter`.
+
+    Attributes
+    ----------
+    size : Profile
+        The size at which it runs.
+    as_given : bool
+        Whether claims must hold: true if all parameters are the given ones. Set it to False after a
+        change of the code.
+    """
+
+    def __init__(self, name: str, size: Profile, seed: int, as_given: bool) -> None:
+        self.size = size
+        self.as_given = as_given
+        self._run = Run(name, size, seed)
+
+    def save(
+        self,
+        name: str,
+        columns: Mapping[str, Column],
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        figure: Figure | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Write a record and its picture, and show the picture unless it has been shown already.
+
+        Parameters, what is returned and what is raised are those of `Run.save`. The output with the
+        picture carries the record's name in its metadata, so that the page can say where it is from.
+        A `plt.show()` that follows has nothing left to show.
+        """
+        record = self._run.save(name, columns, rows, figure=figure, **options)
+        # A notebook closes a figure when it has shown it.
+        if figure is not None and plt.fignum_exists(figure.number):
+            display(figure, metadata={"paperlib": {"record": name}})
+            plt.close(figure)
+        return record
+
+    def check(
+        self, claim: str, holds: object, *, expected: bool = True, required: bool = True
+    ) -> None:
+        """Print a claim and whether it holds.
+
+        Parameters
+        ----------
+        claim : str
+            A sentence without its full stop.
+        holds : truth value
+            Anything with one, a tensor of one element for example.
+        expected : bool
+            What should come out; False for a claim that the chapter refutes.
+        required : bool
+            False for a claim that is only reported, at the papers' size for example.
+
+        Raises
+        ------
+        AssertionError
+            If something else comes out than expected, although the claim is required and all
+            parameters are the given ones.
+
+        Examples
+        --------
+        >>> profile, seed, chains = "digits", 1, 100
+        >>> given = {"seed": 1, "chains": 100}
+        >>> chapter = open_chapter("05-exact-partition-functions", globals(), **given)
+        >>> chapter.check("a hundred chains suffice", chains >= 100)
+        a hundred chains suffice: yes
+        >>> chains = 3
+        >>> chapter = open_chapter("05-exact-partition-functions", globals(), **given)
+        >>> chapter.check("a hundred chains suffice", chains >= 100)
+        a hundred chains suffice: no (with your settings)
+        """
+        wrong = required and bool(holds) != expected
+        print(f"{claim}: {self._word(holds, wrong)}")
+        self._stop_if(wrong, claim)
+
+    def answer(self, holds: object, *, expected: bool = True, required: bool = True) -> str:
+        """`yes` or `no`, for a line that states several claims at once; otherwise as `check`."""
+        wrong = required and bool(holds) != expected
+        self._stop_if(wrong, "a claim of this chapter")
+        return self._word(holds, wrong)
+
+    def _word(self, holds: object, wrong: bool) -> str:
+        settings = " (with your settings)" if wrong and not self.as_given else ""
+        return f"{'yes' if holds else 'no'}{settings}"
+
+    def _stop_if(self, wrong: bool, claim: str) -> None:
+        if wrong and self.as_given:
+            raise AssertionError(
+                f"{claim}: something else came out than the chapter says. After a change of the "
+                "code, `chapter.as_given = False` lets the run go on."
+            )
+
+    def stored_table(
+        self, name: str, columns: Sequence[str] | None = None, **values: Any
+    ) -> Table | Markdown:
+        """The committed record of the papers' size as a table, or a sentence if there is none yet.
+
+        Parameters
+        ----------
+        name : str
+            Of the record.
+        columns : sequence of str, optional
+            Which columns, in which order; by default all.
+        **values
+            Only the rows with these values: `steps=100`.
+        """
+        record = load_result(name, "paper")
+        if record is None:
+            return Markdown(
+                f"The record `{name}` has not been computed at the paper's size yet; "
+                "`make paper` makes it."
+            )
+        rows = [row for row in record["rows"] if values.items() <= row.items()]
+        return record_table(record | {"rows": rows}, columns)
+
+
+def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
+    """Open a chapter: start the clock of its records, compare its parameters with the given ones.
+
+    Parameters
+    ----------
+    name : str
+        Of the notebook, without its suffix.
+    parameters : mapping
+        The parameters as they are now, `profile` among them: `globals()` of the notebook.
+    **given
+        The parameters as the book gives them, all but `profile`: claims hold in both profiles.
+
+    Raises
+    ------
+    InputError
+        If there is no such profile.
+    """
+    size = get_profile(parameters["profile"])
+    as_given = all(parameters[key] == value for key, value in given.items())
+    if "PAPERLIB_FIGURES" not in os.environ:
+        print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
+    return Chapter(name, size, parameters["seed"], as_given)

@@ -1,0 +1,41 @@
+"""`python -m paperlib.publishing.execute CHAPTER PROFILE [NAME=VALUE ...]`: one chapter in a process of its own.
+
+Whoever starts it holds the other end of its standard input. When that is closed, because the starter was killed, it stops.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from paperlib.errors import ReproductionError
+from paperlib.experiments import SETTINGS
+from paperlib.publishing.runner import execute_chapter
+
+
+def _stop_with_starter() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_stop_with_starter, daemon=True).start()
+    # Where Ctrl-C was ignored, as in a background job, it is not for this process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    chapter, profile, *settings = sys.argv[1:]
+    # for the kernel, which inherits it
+    os.environ[SETTINGS] = " ".join(f"--set {item}" for item in settings)
+    parameters = {
+        name: ast.literal_eval(value)
+        for name, _, value in (item.partition("=") for item in settings)
+    }
+    try:
+        execute_chapter(Path(chapter), profile, parameters)
+    except (ReproductionError, ValueError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)

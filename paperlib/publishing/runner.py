@@ -1,0 +1,421 @@
+"""Executing chapters with papermill: copies only, parameters checked, whole outputs or none.
+
+An executed copy carries a checksum of what it was made from, by which a later run knows what is done already.
+A chapter that reads records of other chapters names these in its metadata, `"paperlib": {"reads": [...]}`, and is
+executed after them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+
+from paperlib import cluster, storage
+from paperlib.errors import InputError, ReproductionError
+from paperlib.experiments import DEVICE
+from paperlib.validation import require_device
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as ClusterFuture
+
+# Seconds for a kernel to start, and for what it has printed to arrive: only a defect takes so long.
+_PATIENCE = 1_200
+_PAPERMILL_TAGS = {"injected-parameters"}
+# What the library is made of: the players' style and script stand in the outputs of chapters.
+_SOURCES = {".py", ".css", ".js"}
+
+
+def chapters(only: Sequence[str] = ()) -> list[Path]:
+    """The notebooks of the book in order, or those whose name contains one of `only`.
+
+    Raises
+    ------
+    InputError
+        If a name in `only` fits no chapter.
+    """
+    notebooks = sorted((storage.repository_root() / "book").glob("*.ipynb"))
+    for name in only:
+        if not any(name in notebook.stem for notebook in notebooks):
+            known = ", ".join(notebook.stem for notebook in notebooks)
+            raise InputError(f"only: expected part of a chapter's name ({known}), got {name!r}")
+    return [
+        notebook
+        for notebook in notebooks
+        if not only or any(name in notebook.stem for name in only)
+    ]
+
+
+def executed_path(chapter: Path, profile: str) -> Path:
+    """Where the executed copy of a chapter is kept: in `_build` of the checkout whose `book` it is in."""
+    return chapter.parents[1] / "_build" / "executed" / profile / chapter.name
+
+
+def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless every parameter is one of the chapter's own.
+
+    papermill only warns, and then runs the chapter with its defaults.
+    """
+    import papermill
+
+    known = papermill.inspect_notebook(str(chapter))
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        raise InputError(
+            f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
+        )
+
+
+def reads(chapter: Path) -> list[Path]:
+    """The chapters whose records a chapter reads, by the names in its metadata.
+
+    Raises
+    ------
+    InputError
+        If there is no chapter of such a name beside it.
+    """
+    names = nbformat.read(chapter, as_version=4).metadata.get("paperlib", {}).get("reads", [])
+    others = [chapter.with_name(f"{name}.ipynb") for name in names]
+    for other in others:
+        if not other.is_file():
+            raise InputError(f"reads: expected names of chapters in {chapter}, got {other.stem!r}")
+    return others
+
+
+def is_executed(chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None) -> bool:
+    """Whether the executed copy of a chapter was made from what is here now.
+
+    That is the chapter, the parameters, this library, the published numbers, the stored models, and
+    the executed copies of the chapters that it reads. The packages below are not looked at.
+    """
+    copy = executed_path(chapter, profile)
+    if not copy.is_file():
+        return False
+    made_from = nbformat.read(copy, as_version=4).metadata.get("paperlib", {}).get("inputs")
+    return made_from == _inputs(chapter, profile, parameters or {})
+
+
+def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
+    data = chapter.parents[1] / "data"
+    library = Path(storage.__file__).parent.rglob("[!.]*")
+    files = [chapter, *sorted(file for file in library if file.suffix in _SOURCES)]
+    files += [data / "published.yaml", *sorted((data / "models").glob("[!.]*.safetensors"))]
+    files += [executed_path(other, profile) for other in reads(chapter)]
+    contents = [(file.name, storage.file_sha256(file)) for file in files if file.is_file()]
+    settings = {name: repr(value) for name, value in parameters.items()}
+    return storage.sha256(json.dumps([profile, settings, contents], sort_keys=True).encode())
+
+
+def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Take out what differs from run to run: timings, papermill's notes, the interpreter's patch version.
+
+    The cell with injected parameters stays, tagged so that the book leaves it out. So do the names of
+    the chapters that this one reads.
+    """
+    others = notebook.metadata.get("paperlib", {}).get("reads", [])
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    if others:
+        notebook.metadata.update(paperlib={"reads": others})
+    for cell in notebook.cells:
+        for key in ("papermill", "execution", "ExecuteTime"):
+            cell.metadata.pop(key, None)
+        tags = cell.metadata.get("tags", [])
+        if _PAPERMILL_TAGS & set(tags):
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+        elif not tags:
+            cell.metadata.pop("tags", None)
+        if cell.cell_type == "code":
+            cell.outputs = _joined_streams(cell.outputs)
+    return notebook
+
+
+def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Printed text in one piece: into how many a kernel cuts it depends on timing."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
+
+
+def execute_chapter(
+    chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
+) -> Path:
+    """Execute a copy of a chapter in this process; returns the path of the executed copy.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell fails. An earlier executed copy stays; the partial one is kept beside it as `<name>.failed.ipynb`.
+    InputError
+        If a parameter is not one of the chapter's.
+    """
+    import papermill
+
+    parameters = dict(parameters or {})
+    check_parameters(chapter, {"profile": profile, **parameters})
+    inputs = _inputs(chapter, profile, parameters)
+    target = executed_path(chapter, profile)
+    failed = target.with_suffix(".failed.ipynb")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    failed.unlink(missing_ok=True)
+    with storage.atomic_path(target) as temporary, tempfile.TemporaryDirectory() as sockets:
+        try:
+            papermill.execute_notebook(
+                str(chapter),
+                str(temporary),
+                parameters={"profile": profile, **parameters},
+                cwd=str(chapter.parent),
+                kernel_name="python3",
+                progress_bar=False,
+                start_timeout=_PATIENCE,
+                iopub_timeout=_PATIENCE,
+                config=_connection(Path(sockets)),
+            )
+        except papermill.PapermillExecutionError as error:
+            failed.write_bytes(temporary.read_bytes())
+            source = error.source.strip().splitlines()
+            raise ReproductionError(
+                f"{chapter.stem}: cell {error.cell_index} failed with {error.ename}: {error.evalue}\n"
+                f"  the cell begins: {source[0] if source else ''}\n  partial run: {failed}"
+            ) from error
+        notebook = clean_notebook(nbformat.read(temporary, as_version=4))
+        notebook.metadata.setdefault("paperlib", {})["inputs"] = inputs
+        nbformat.write(notebook, temporary)
+    return target
+
+
+def _connection(folder: Path) -> Any:
+    """Settings by which a kernel is spoken to through files in a folder of its own.
+
+    Through ports, the default, two kernels that start at the same time now and then get the same one: it is looked for first, and
+    taken a second later.
+    """
+    from traitlets.config import Config
+
+    file = str(folder / "kernel.json")
+    return Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    chapter: Path
+    seconds: float
+    error: str | None
+
+
+def execute_chapters(
+    selected: Sequence[Path],
+    profile: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    jobs: int = 2,
+    resume: bool = False,
+    client: Client | None = None,
+    device: str = "cpu",
+    report: Any = print,
+) -> list[Path]:
+    """Execute chapters, `jobs` at a time, each in a process of its own with its share of the cores.
+
+    A chapter starts when those of the selected ones that it reads are done.
+
+    Parameters
+    ----------
+    selected : sequence of Path
+        From `chapters`.
+    profile : str
+        `digits` or `paper`.
+    parameters : mapping, optional
+        Given to every chapter.
+    jobs : int
+        Chapters at the same time.
+    resume : bool
+        Leave out the chapters that are executed already, as `is_executed` says, unless one that they
+        read is executed now.
+    client : dask.distributed.Client, optional
+        Execute chapters on its cluster, and their shards as well. Workers must see this checkout, the data and the cache under the
+        same paths.
+    device : str
+        On which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
+    report : callable
+        Called with a line of text when a chapter ends.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell failed; chapters in progress are completed first, others not started.
+    InputError
+        If a parameter is unknown to one of the chapters, there is no such device, or chapters read each
+        other in a circle, before any of them starts.
+    """
+    if require_device("device", device, client is None).type != "cpu" and profile == "digits":
+        raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
+    for chapter in selected:
+        check_parameters(chapter, {"profile": profile, **(parameters or {})})
+    before = {chapter: set(reads(chapter)) & set(selected) for chapter in selected}
+    order = TopologicalSorter(before)
+    try:
+        order.prepare()
+    except CycleError as error:
+        circle = " -> ".join(chapter.stem for chapter in error.args[1])
+        raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
+    # What differs from this process's environment, and from a worker's.
+    threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        DEVICE: device,
+    }
+    for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
+        # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
+        if os.environ.get(name):
+            environment[name] = str(Path(os.environ[name]).absolute())
+    if "PAPERLIB_FIGURES" not in environment:
+        # What comes out of other settings must not take the place of the results of the book.
+        root = storage.repository_root()
+        folder = root / "_build" / "figures" if parameters else root / "figures"
+        environment["PAPERLIB_FIGURES"] = str(folder)
+        if parameters:
+            report(f"with parameters of your own, results go to {folder / profile}")
+    if client is not None:
+        assert client.scheduler is not None  # it is connected
+        environment[cluster.VARIABLE] = str(client.scheduler.address)
+    running: list[subprocess.Popen[str]] = []
+    sent: list[ClusterFuture] = []
+
+    def execute(chapter: Path) -> _Outcome:
+        started = time.perf_counter()
+        arguments = [str(chapter), profile]
+        arguments += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
+        if client is None:
+            process = _start(arguments, environment)
+            running.append(process)
+            error = _finish(process)
+        else:
+            sent.append(client.submit(_execute_on_worker, arguments, environment, pure=False))
+            problem = sent[-1].exception()
+            error = sent[-1].result() if problem is None else repr(problem)
+        return _Outcome(chapter, time.perf_counter() - started, error)
+
+    failures: list[str] = []
+    ready: list[Path] = []
+    executed: set[Path] = set()
+    with ThreadPoolExecutor(jobs) as pool:
+        pending: set[Future[_Outcome]] = set()
+        try:
+            while order.is_active() and not (failures and not pending):
+                ready = sorted([*ready, *order.get_ready()], key=selected.index)
+                if ready and len(pending) < jobs and not failures:
+                    chapter = ready.pop(0)
+                    untouched = resume and not before[chapter] & executed
+                    if untouched and is_executed(chapter, profile, parameters):
+                        report(f"{chapter.stem}: executed already")
+                        order.done(chapter)
+                    else:
+                        executed.add(chapter)
+                        pending.add(pool.submit(execute, chapter))
+                    continue
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for outcome in (future.result() for future in done):
+                    verb = "failed after" if outcome.error else "executed in"
+                    report(f"{outcome.chapter.stem}: {verb} {outcome.seconds:.0f} s")
+                    order.done(outcome.chapter)
+                    if outcome.error:
+                        failures.append(outcome.error)
+        except KeyboardInterrupt:
+            for future in pending:
+                future.cancel()
+            for process in running:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+            for future in sent:
+                future.cancel()
+            raise
+    if failures:
+        raise ReproductionError("\n".join(failures))
+    return [executed_path(chapter, profile) for chapter in selected]
+
+
+def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """A chapter in a process of its own, which ends when this one does: that is when its standard input ends."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "paperlib.publishing.execute", *arguments],
+        env=os.environ | environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # In a session of its own, Ctrl-C reaches it once and through us, so that it can put its kernel away.
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str]) -> str | None:
+    """Wait for a chapter's process; what went wrong, if anything."""
+    # Not `communicate`, which would end its standard input.
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    # The kernel's own notices come through the same channel.
+    told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
+    return None if process.wait() == 0 else "\n".join(told).strip()[-2000:]
+
+
+def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The same on a worker of a cluster."""
+    from distributed import secede
+
+    if not Path(arguments[0]).is_file():
+        return (
+            f"cluster: expected this checkout on a file system that all workers share, found no {arguments[0]} on "
+            f"{socket.gethostname()}"
+        )
+    # A chapter mostly waits for its shards, which this worker may have to compute.
+    secede()
+    return _finish(_start(arguments, environment))
+
+
+def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
+    """Take the outputs of the executed `digits` copies over into the committed chapters; returns those that changed."""
+    changed = []
+    for chapter in selected:
+        executed = nbformat.read(executed_path(chapter, "digits"), as_version=4)
+        executed.cells = [
+            cell
+            for cell in executed.cells
+            if not _PAPERMILL_TAGS & set(cell.metadata.get("tags", []))
+        ]
+        for count, cell in enumerate(
+            (cell for cell in executed.cells if cell.cell_type == "code"), start=1
+        ):
+            cell.execution_count = count
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = count
+        text = nbformat.writes(clean_notebook(executed)) + "\n"
+        if text != chapter.read_text():
+            with storage.atomic_path(chapter) as temporary:
+                temporary.write_text(text)
+            changed.append(chapter)
+    return changed

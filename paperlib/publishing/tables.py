@@ -1,0 +1,266 @@
+"""Tables and stored pictures of the book, drawn from `data/published.yaml` and `figures/` and from nothing else."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paperlib import storage
+from paperlib.experiments.published import Published, load_published
+from paperlib.experiments.recipes import model_path, recipe
+from paperlib.experiments.records import load_result, source_line
+from paperlib.models.files import read_metadata
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that Jupyter and the book render from Markdown, formulas included.
+
+    Attributes
+    ----------
+    heading : sequence of str
+        Of the columns.
+    rows : sequence of sequences of str
+        As many cells as there are columns.
+    source : str
+        A line below it that says where its numbers come from.
+
+    Examples
+    --------
+    >>> Table(["model", "test"], [["RBM", "−1.00"]])
+    | model | test |
+    | --- | --- |
+    | RBM | −1.00 |
+    """
+
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    source: str = ""
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.heading, ["---"] * len(self.heading), *self.rows]
+        table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+        return f"{table}\n\n{self.source}" if self.source else table
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
+
+
+def format_value(value: Any) -> str:
+    """A value as a table's cell: two decimals, a proper minus sign, a dash for what is missing.
+
+    Examples
+    --------
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"))]
+    ['–', '−1,234.50', '10,000', '∞']
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, list | tuple):
+        return "(" + ", ".join(format_value(item) for item in value) + ")"
+    if isinstance(value, int | str):
+        return f"{value:,}" if isinstance(value, int) else value
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:,.2f}".replace("-", "−")
+
+
+def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
+    """The rows of a record as they are.
+
+    Parameters
+    ----------
+    record : mapping
+        From `Run.save` or `load_result`.
+    columns : sequence of str, optional
+        Which columns, in which order; by default all.
+    """
+    chosen = list(columns or record["columns"])
+    heading = [_heading(record["columns"][key]) for key in chosen]
+    rows = [[format_value(row.get(key)) for key in chosen] for row in record["rows"]]
+    return Table(heading, rows, source_line(record))
+
+
+def comparison_table(record_name: str, profile: str = "paper") -> Table:
+    """Published | reproduced | difference | verdict, for every published number that a record holds an answer to.
+
+    Parameters
+    ----------
+    record_name : str
+        For example `sm2008-table-1`.
+    profile : str
+        Whose record; only `paper` runs on the papers' data.
+    """
+    entries = [
+        entry
+        for entry in load_published()
+        if entry.reproduced_by is not None and entry.reproduced_by.record == record_name
+    ]
+    record = load_result(record_name, profile)
+    rows = []
+    for entry in entries:
+        value = reproduced_value(entry, record)
+        rows.append(
+            [
+                entry.row,
+                _quantity(entry, record),
+                format_value(entry.printed),
+                format_value(value),
+                format_value(difference(entry.printed, value)),
+                verdict(entry, value),
+            ]
+        )
+    heading = ["model", "quantity", "published", "reproduced", "difference", "verdict"]
+    return Table(heading, rows, "" if record is None else source_line(record))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What `paper_figure` returns: Markdown for Jupyter and the book."""
+
+    markdown: str
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+    def __repr__(self) -> str:
+        return self.markdown[:200]
+
+
+def paper_figure(name: str, alternative: str, caption: str) -> Picture:
+    """The stored picture of a record of the papers' size, or a sentence if there is none yet.
+
+    Parameters
+    ----------
+    name : str
+        Of the record.
+    alternative : str
+        What is to be seen, for those who cannot see it.
+    caption : str
+        In Markdown.
+    """
+    folder = storage.companion_folder() / "figures" / "paper"
+    record = load_result(name, "paper")
+    if record is None or not (folder / f"{name}.svg").is_file():
+        return Picture(
+            f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
+        )
+    address = f"../figures/paper/{name}.svg"
+    if not Path(address).is_file():  # a chapter that was taken out of the checkout
+        data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
+        address = f"data:image/svg+xml;base64,{data}"
+    return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
+
+
+def model_table(model_ids: Sequence[str]) -> Table:
+    """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
+
+    Parameters
+    ----------
+    model_ids : sequence of str
+        From `paperlib models`; one that has no file is shown without minutes and checksum.
+    """
+    rows = []
+    for model_id in model_ids:
+        chosen, path = recipe(model_id), model_path(model_id)
+        metadata = read_metadata(path) if path.is_file() else {}
+        rows.append(
+            [
+                f"`{model_id}`",
+                chosen.label,
+                chosen.summary,
+                metadata.get("minutes", format_value(None)),
+                f"`{storage.file_sha256(path)[:12]}`" if path.is_file() else format_value(None),
+            ]
+        )
+    return Table(["id", "model", "recipe", "minutes", "SHA-256"], rows)
+
+
+def reproduced_value(entry: Published, record: Mapping[str, Any] | None) -> Any:
+    """The number of a record that answers a published one; None if it was not computed."""
+    row = _answering_row(entry, record)
+    if row is None or entry.reproduced_by is None:
+        return None
+    return row.get(entry.reproduced_by.column)
+
+
+def reproduced_std_error(entry: Published, record: Mapping[str, Any] | None) -> float | None:
+    """The Monte Carlo standard error of `reproduced_value`; None if it has none, or none that is finite.
+
+    It is a column of the record. For bounds, of which the 2008 paper prints three standard errors,
+    it is a third of that column. For what depends on AIS's ln Z alone, it is half the width of its
+    one-sigma interval.
+    """
+    error = _stored_std_error(entry, record)
+    return error if isinstance(error, int | float) and math.isfinite(error) else None
+
+
+def _stored_std_error(entry: Published, record: Mapping[str, Any] | None) -> Any:
+    row = _answering_row(entry, record)
+    if row is None or entry.reproduced_by is None:
+        return None
+    column = entry.reproduced_by.column
+    if f"{column}_error" in row:
+        return row[f"{column}_error"]
+    if column == "bound" and "error_bound" in row:
+        return row["error_bound"] / 3
+    if column in ("log_z", "test", "train") and "interval_1_sigma" in row:
+        low, high = row["interval_1_sigma"]
+        # an end that is not a number is an infinite one, which records store as text
+        return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
+    return None
+
+
+def _answering_row(entry: Published, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if record is None or entry.reproduced_by is None:
+        return None
+    return next(
+        (row for row in record["rows"] if row.get("model") == entry.reproduced_by.row), None
+    )
+
+
+def verdict(entry: Published, value: Any) -> str:
+    """One of `not run`, `not judged`, `reproduced`, `not reproduced`."""
+    if value is None:
+        return "not run"
+    if entry.criterion.tolerance is None:
+        return "not judged"
+    gap = difference(entry.printed, value)
+    gaps = gap if isinstance(gap, list) else [gap]
+    within = all(gap is not None and abs(gap) <= entry.criterion.tolerance for gap in gaps)
+    return "reproduced" if within else "not reproduced"
+
+
+def _quantity(entry: Published, record: Mapping[str, Any] | None) -> str:
+    """What a published number is, in the words of the record that answers it where there is one."""
+    answered = None if record is None else entry.reproduced_by
+    column = None if record is None or answered is None else record["columns"].get(answered.column)
+    return entry.column.replace("|", "\\|") if column is None else column["label"]
+
+
+def _heading(column: Mapping[str, Any]) -> str:
+    return (
+        f"{column['label']} ({column['unit']})"
+        if column["unit"] not in ("", "count")
+        else column["label"]
+    )
+
+
+def difference(published: Any, value: Any) -> Any:
+    """Reproduced minus published, elementwise; None where there is none.
+
+    Examples
+    --------
+    >>> difference([1.0, 2.0], [1.5, 1.0])
+    [0.5, -1.0]
+    """
+    if isinstance(published, list | tuple) and isinstance(value, list | tuple):
+        return [difference(a, b) for a, b in zip(published, value, strict=True)]
+    if isinstance(published, int | float) and isinstance(value, int | float):
+        gap = value - published
+        return 0.0 if published == value else (None if math.isnan(gap) else gap)
+    return None

@@ -1,0 +1,144 @@
+"""The card of a player: one piece of HTML for a notebook and for the book alike.
+
+A player shows moments, one at a time: frames, steps of a chain, or updates. The three players share
+the card, its style (`player.css`) and its script (`player.js`). `frames`, `chains` and `traces` add
+what each of them draws.
+
+The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
+Without scripts the last moment is shown, without controls. A page may hold several players, and
+the same one more than once.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from paperlib import storage
+
+_FOLDER = Path(__file__).parent
+
+# The class `dark-light` of the pictures keeps the book's theme from dimming them on dark pages.
+_CARD = Template("""\
+<div class="paperlib-player $kind-player" data-player="$key" role="group" \
+aria-label="$description"$style>
+<style>
+$css</style>
+$drawing
+$choices<div class="controls" hidden>
+<button type="button">Play</button>
+<label>$slider_word<input class="time" type="range" min="$first" max="$last" value="$last" \
+step="1" aria-label="$slider_name"></label>
+</div>
+<p aria-live="polite">$caption</p>
+<script type="application/json">$data</script>
+<script>{
+$script
+startPlayers("$key");
+}</script>
+</div>
+""")
+
+
+@dataclass(frozen=True)
+class Slider:
+    """The slider of time.
+
+    Attributes
+    ----------
+    name : str
+        What it chooses, for a screen reader.
+    last : int
+        The last moment, at which the player stands before it is played.
+    first : int
+        The first moment.
+    word : str
+        What stands before it; nothing by default.
+    """
+
+    name: str
+    last: int
+    first: int = 0
+    word: str = ""
+
+
+def card(
+    kind: str,
+    description: str,
+    drawing: str,
+    caption: str,
+    slider: Slider,
+    data: dict[str, Any],
+    *,
+    milliseconds: int,
+    choices: str = "",
+    style: str = "",
+) -> str:
+    """A player as HTML.
+
+    Parameters
+    ----------
+    kind : str
+        Which of the drawings in `player.js` it is: frames, chains or traces.
+    description : str
+        What is to be seen, for those who cannot see it, in plain text.
+    drawing : str
+        HTML of the picture at the last moment.
+    caption : str
+        What is said of the last moment, in plain text.
+    slider : Slider
+        The slider of time.
+    data : dict
+        What the script draws from: anything that JSON can hold.
+    milliseconds : int
+        How long each moment is shown while playing.
+    choices : str
+        HTML of further controls, each of the class `choice`.
+    style : str
+        Style of the card itself.
+
+    Returns
+    -------
+    str
+        The same text for the same arguments.
+    """
+    everything = {
+        "kind": kind,
+        "description": description,
+        "milliseconds": milliseconds,
+        **data,
+    }
+    text = _in_script(everything)
+    return _CARD.substitute(
+        # Elements are found by a key made from the contents, so that a script starts its own player
+        # only, and never one that another version of the library has made.
+        key=storage.sha256((text + _source("player.js")).encode())[:16],
+        kind=kind.removesuffix("s"),
+        description=html.escape(description),
+        style=f' style="{html.escape(style)}"' if style else "",
+        css=_source("player.css"),
+        drawing=drawing,
+        choices=f'<div class="controls" hidden>\n{choices}\n</div>\n' if choices else "",
+        slider_word=f"{html.escape(slider.word)} " if slider.word else "",
+        slider_name=html.escape(slider.name),
+        first=slider.first,
+        last=slider.last,
+        caption=html.escape(caption),
+        data=text,
+        script=_source("player.js"),
+    )
+
+
+def _in_script(value: object) -> str:
+    """JSON that may stand inside of a script element: no `<` can end it."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+@cache
+def _source(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")

@@ -1,0 +1,95 @@
+// Starts the players of a key. Each kind returns a function that draws a moment and says what it shows.
+const startPlayers = (key) => {
+  "use strict";
+
+  const frames = (player, { sources, captions, description }) => {
+    const image = player.querySelector("img");
+    return (time) => {
+      image.src = "data:image/png;base64," + sources[time - 1];
+      image.alt = description + ": " + captions[time - 1];
+      return captions[time - 1];
+    };
+  };
+
+  const chains = (player, data) => {
+    const { names, matrices, labels, target, steps, left, right, bars, curve, decades } = data;
+    const [chain, start] = player.querySelectorAll("select");
+    const svg = player.querySelector("svg"), rectangles = svg.querySelectorAll(".bars rect");
+    const line = svg.querySelector("polyline"), now = svg.querySelector("circle");
+    const distance = (p) => p.reduce((sum, value, state) => sum + Math.abs(value - target[state]), 0) / 2;
+    const x = (t) => left + (right - left) * t / steps;
+    const y = (d) => curve[0] + (curve[1] - curve[0]) * Math.min(decades, -Math.log10(Math.max(d, 1e-300))) / decades;
+    const next = (p, matrix) => p.map((_, to) => p.reduce((sum, value, from) => sum + value * matrix[from][to], 0));
+    const walk = () => {
+      const rows = [labels.map((_, state) => Number(state === Number(start.value)))];
+      while (rows.length <= steps) rows.push(next(rows[rows.length - 1], matrices[Number(chain.value)]));
+      return rows;
+    };
+    return (time) => {
+      const rows = walk(), d = distance(rows[time]);
+      rectangles.forEach((rectangle, state) => {
+        const height = (bars[1] - bars[0]) * rows[time][state];
+        rectangle.setAttribute("height", height);
+        rectangle.setAttribute("y", bars[1] - height);
+      });
+      line.setAttribute("points", rows.map((row, t) => x(t) + "," + y(distance(row))).join(" "));
+      now.setAttribute("cx", x(time));
+      now.setAttribute("cy", y(d));
+      const caption = names[Number(chain.value)] + ", started in " + labels[Number(start.value)]
+        + ", step " + time + ": distance from the target " + d.toFixed(4);
+      svg.setAttribute("aria-label", data.description + ": " + caption);
+      return caption;
+    };
+  };
+
+  const traces = (player, { runs, low, high, left, top, width, height }) => {
+    const run = player.querySelector(".choice"), rectangles = player.querySelectorAll("rect");
+    const line = player.querySelector("polyline"), now = player.querySelector("circle");
+    const last = runs[0].bounds.length - 1;
+    const x = (t) => left + width * t / last;
+    const y = (bound) => top + height * (high - Math.min(Math.max(bound, low), high)) / (high - low);
+    return (time) => {
+      const { label, means, bounds } = runs[Number(run.value)];
+      rectangles.forEach((rectangle, unit) => {
+        rectangle.setAttribute("y", top + height * (1 - means[time][unit]));
+        rectangle.setAttribute("height", height * means[time][unit]);
+      });
+      line.setAttribute("points", bounds.slice(0, time + 1).map((bound, t) => x(t) + "," + y(bound)).join(" "));
+      now.setAttribute("cx", x(time));
+      now.setAttribute("cy", y(bounds[time]));
+      const fell = time > 0 && bounds[time] < bounds[time - 1] - 1e-3 ? ": it fell" : "";
+      return label + ", update " + time + ": bound " + bounds[time].toFixed(2).replace("-", "\u2212") + " nats" + fell;
+    };
+  };
+
+  for (const player of document.querySelectorAll(`[data-player="${key}"]:not([data-ready])`)) {
+    player.dataset.ready = "";
+    const data = JSON.parse(player.querySelector("script").textContent);
+    const draw = { frames, chains, traces }[data.kind](player, data);
+    const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
+    let timer = null;
+    const show = () => { caption.textContent = draw(Number(time.value)); };
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      button.textContent = "Play";
+      caption.setAttribute("aria-live", "polite");
+    };
+    const step = () => {
+      time.value = Number(time.value) + 1;
+      if (time.value === time.max) stop();
+      show();
+    };
+    button.addEventListener("click", () => {
+      if (timer !== null) return stop();
+      if (time.value === time.max) time.value = time.min;
+      button.textContent = "Pause";
+      caption.setAttribute("aria-live", "off");  // a voice could not keep up
+      show();
+      timer = setInterval(step, data.milliseconds);
+    });
+    time.addEventListener("input", () => { stop(); show(); });
+    for (const choice of player.querySelectorAll(".choice")) choice.addEventListener("input", show);
+    for (const controls of player.querySelectorAll(".controls")) controls.hidden = false;
+  }
+};

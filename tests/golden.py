@@ -1,0 +1,165 @@
+"""What the draws of annealing come to from fixed keys, for `test_golden_draws.py`; run as a script it writes what is missing.
+
+Stored shards are found by a name that holds `DRAWS`. Draws that change under the same `DRAWS` would mix old and new chains in one
+estimate. So the numbers below are kept for each kernel, and may only be written anew for a new `DRAWS`.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
+from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob
+from paperlib.kernels import (
+    bernoulli,
+    draw_bits,
+    draw_bits_of_logits,
+    softplus_increment,
+    sum_where,
+)
+from paperlib.kernels.products import binary_product
+from paperlib.kernels.version import DRAWS
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+FILE = Path(__file__).with_name("golden_draws.json")
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
+BETAS = uniform_betas(4)
+CHAINS = 5
+
+
+class Inputs:
+    """Parameters from uniform numbers, whose bits are the same on every processor.
+
+    Parameters
+    ----------
+    dtype : torch.dtype
+        Of the parameters.
+    jitter : float
+        How far each of them is moved, at random: draws that hang on the last digits would show it.
+    seed : int
+        Of the jitter.
+    """
+
+    def __init__(self, dtype, jitter=0.0, seed=0):
+        self.dtype, self._jitter = dtype, jitter
+        self._generator, self._noise = seeded_generator(2008), seeded_generator(seed)
+
+    def tensor(self, *shape, scale=1.0):
+        values = 2 * torch.rand(*shape, dtype=torch.float64, generator=self._generator) - 1
+        noise = 2 * torch.rand(*shape, dtype=torch.float64, generator=self._noise) - 1
+        return (scale * values + self._jitter * noise).to(self.dtype)
+
+    def rbm(self, visible, hidden, scale=1.0):
+        weights = self.tensor(visible, hidden, scale=scale)
+        return RBM(weights, self.tensor(visible), self.tensor(hidden))
+
+
+def bits(states):
+    """Drawn bits as they are: one hexadecimal number for each row."""
+    return [f"{int(''.join(str(int(bit)) for bit in row), 2):x}" for row in states.tolist()]
+
+
+def vectors(width, count=3):
+    return (torch.arange(count * width) % 3 == 0).view(count, width).to(torch.uint8)
+
+
+def kernels(inputs):
+    """Draws, sums and products, one at a time."""
+    logits = inputs.tensor(3, 101, scale=4.0)
+    probabilities = torch.sigmoid(logits)
+    x = inputs.tensor(3, 140, scale=20.0)
+    states, values = vectors(140).bool(), inputs.tensor(140)
+    found = {
+        "draw_bits": bits(draw_bits(probabilities, seeded_generator(1))),
+        "bernoulli": bits(bernoulli(probabilities, seeded_generator(2))),
+        "draw_bits_of_logits": bits(draw_bits_of_logits(logits, seeded_generator(3), 0.7)),
+        "softplus_increment up": softplus_increment(x, 0.3, 0.31).tolist(),
+        "softplus_increment down": softplus_increment(x, 0.8, 0.5).tolist(),
+        "sum_where": sum_where(states, values).tolist(),
+    }
+    for name, columns in (("narrow", 20), ("wide", 130)):
+        matrix, offset = inputs.tensor(140, columns), inputs.tensor(columns)
+        product, memory = binary_product(matrix, matrix.abs().max()), {}
+        found[f"products {name}"] = product(states, 0.7, offset, memory)[:, :7].flatten().tolist()
+        # few units change: the second product is made from the first
+        changed = states.clone()
+        changed[:, 5] ^= True
+        again = product(changed, 0.7, offset, memory)[:, :7]
+        found[f"products {name}, changed"] = again.flatten().tolist()
+    return found
+
+
+def walks(inputs):
+    """AIS and RAISE along every kind of path, forward and back."""
+    deep_weights = [inputs.tensor(24, 16, scale=0.5), inputs.tensor(16, 12, scale=0.5)]
+    deep_biases = [inputs.tensor(24), inputs.tensor(16), inputs.tensor(12)]
+    dbn = DBN([inputs.rbm(24, 20, 0.5), inputs.rbm(20, 16, 0.5)])
+    paths = {
+        "tiny": BaseRatePath(inputs.rbm(5, 4)),
+        "narrow": BaseRatePath(inputs.rbm(150, 20, 0.3), inputs.tensor(150)),
+        "wide": BaseRatePath(inputs.rbm(140, 130, 0.2), inputs.tensor(140)),
+        "pair": RBMPairPath(inputs.rbm(40, 10, 0.3), inputs.rbm(40, 130, 0.2), burn_in=3),
+        "DBM": DBMPath(DBM(*deep_weights, *deep_biases), inputs.tensor(24), inputs.tensor(12)),
+        "DBN": DBNPath(dbn, inputs.tensor(20)),
+    }
+    found = {}
+    for name, path in paths.items():
+        above = ais(path, BETAS, CHAINS, seeded_generator(4), progress=False)
+        found[f"AIS {name}, log-weights"] = above.log_weights.tolist()
+        if name not in ("DBM", "DBN"):
+            found[f"AIS {name}, states"] = bits(above.final_states)
+        if name != "pair":
+            v = vectors(path.num_visible)
+            below = raise_log_prob(path, v, BETAS, 2, seeded_generator(5), progress=False)
+            found[f"RAISE {name}, log-weights"] = below.log_weights.flatten().tolist()
+    return found
+
+
+def shards(inputs, folder):
+    """The first chains of a shard, whose seed comes from its name."""
+    path = BaseRatePath(inputs.rbm(5, 4))
+    above = ais_in_shards(path, BETAS, 10, 1, folder, progress=False)
+    below = raise_in_shards(path, vectors(5), BETAS, 4, 1, folder, progress=False)
+    return {
+        "AIS in shards, log-weights": above.log_weights.tolist(),
+        "AIS in shards, states": bits(above.final_states),
+        "RAISE in shards, log-weights": below.log_weights.flatten().tolist(),
+    }
+
+
+def blocks(inputs):
+    """Chains at the ends of the blocks, each of which has a generator of its own."""
+    path = BaseRatePath(inputs.rbm(5, 4))
+    weights = ais(path, BETAS, 1_001, seeded_generator(6), progress=False).log_weights
+    return {"AIS in blocks, log-weights": weights[[0, 499, 500, 999, 1_000]].tolist()}
+
+
+def numbers(dtype, folder, jitter=0.0, seed=0):
+    inputs = Inputs(dtype, jitter, seed)
+    found = kernels(inputs) | walks(inputs)
+    # A shard's name hangs on every digit of its path.
+    if not jitter:
+        found |= shards(inputs, folder)
+    # So many draws that in float32 one of them may hang on the last digits.
+    if dtype == torch.float64:
+        found |= blocks(inputs)
+    return found
+
+
+def main():
+    import tempfile
+
+    kept = json.loads(FILE.read_text()) if FILE.is_file() else {}
+    if kept.get("draws") != DRAWS:
+        kept = {"draws": DRAWS}
+    torch.set_num_threads(1)
+    for name, dtype in DTYPES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            kept[name] = numbers(dtype, folder) | kept.get(name, {})
+    FILE.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""One small player of each kind. Their words would break out of the page if they were not escaped."""
+
+import torch
+
+from paperlib.mcmc import MarkovChain
+from paperlib.publishing.widgets.chains import chain_player
+from paperlib.publishing.widgets.frames import frame_player
+from paperlib.publishing.widgets.traces import trace_player
+
+SHAPE = (8, 8)
+NASTY = 'Two & "more" </script><b title="x">'
+
+
+def some_frames(count=13, description=NASTY):
+    """Frames that all differ: in frame k pixel k of every image is black."""
+    frames = [torch.eye(64, dtype=torch.float64)[k].repeat(5, 1) for k in range(count)]
+    captions = [f"beta </script> = {k / 10}" for k in range(count)]
+    return frame_player(frames, captions, description, SHAPE, columns=3)
+
+
+def ring(states, stay=0.0, forward=0.5):
+    """A walk around a ring of states."""
+    steps = torch.eye(states, dtype=torch.float64)
+    onward, back = steps.roll(1, dims=1), steps.roll(-1, dims=1)
+    return MarkovChain(stay * steps + (1 - stay) * (forward * onward + (1 - forward) * back))
+
+
+def some_chains(num_steps=12, description=NASTY):
+    chains = {"lazy": ring(5, stay=0.2), "turning & </script>": ring(5, forward=0.9)}
+    target = torch.full((5,), 0.2, dtype=torch.float64)
+    return chain_player(chains, ["0", "1", "<2>", "3", "4"], target, num_steps, description)
+
+
+def some_runs(updates=12):
+    """Means in [0, 1] and bounds of two runs; in the second the bound falls at update 4."""
+    generator = torch.Generator().manual_seed(0)
+    means = torch.rand(2, updates + 1, 4, dtype=torch.float64, generator=generator)
+    rising = -5 + torch.arange(updates + 1, dtype=torch.float64) / 10
+    falling = rising.clone()
+    falling[4:] -= 1
+    return {"step <0.5>": (means[0], rising), "step </script>": (means[1], falling)}
+
+
+def some_traces(updates=12, description=NASTY, **changes):
+    arguments = {
+        "runs": some_runs(updates),
+        "exact": torch.full((4,), 0.25),
+        "goal": -3.0,
+        "limits": (-8.0, -2.0),
+        "description": description,
+    }
+    return trace_player(**(arguments | changes))
+
+
+#: What makes a player of each kind; both arguments are optional.
+KINDS = {"frames": some_frames, "chains": some_chains, "traces": some_traces}

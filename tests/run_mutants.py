@@ -1,0 +1,109 @@
+"""Runs checks in changed copies of the library: `run_mutants.py JOBS FOLDER`, a program of its own for `test_mutation.py`.
+
+Each copy is checked in a fork of this process, which has imported what all of them need and nothing of the library: every check
+sees one library from its first import on, and the seconds that torch and numba take to import are spent once.
+
+JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is and passes all checks. The others are
+copies of it, so that what numba has compiled once is at hand.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numba  # noqa: F401
+import pytest
+import safetensors.torch  # noqa: F401
+import torch
+import tqdm  # noqa: F401
+
+ROOT = Path(__file__).parents[1]
+
+
+class Recorder:
+    """A plugin of pytest: what passed, what failed and with which exception, and what was warned of."""
+
+    def __init__(self):
+        self.found = {"passed": [], "failed": {}, "warnings": []}
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            self.found["passed"].append(report.nodeid)
+
+    def pytest_exception_interact(self, node, call):
+        names = [kind.__name__ for kind in call.excinfo.type.__mro__]
+        self.found["failed"][node.nodeid] = {"kinds": names, "message": str(call.excinfo.value)}
+
+    def pytest_warning_recorded(self, warning_message):
+        self.found["warnings"].append(str(warning_message.message))
+
+
+def run_checks(folder, checks, options):
+    """In this process, which ends with it."""
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    torch.set_num_threads(1)
+    with open(folder / "log.txt", "w") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    recorder = Recorder()
+    arguments = ["-q", "--rootdir", str(folder), *options, *checks]
+    status = int(pytest.main(arguments, plugins=[recorder]))
+    library = Path(sys.modules["paperlib"].__file__)
+    found = recorder.found | {"status": status, "library": str(library.parents[1])}
+    (folder / "found.json").write_text(json.dumps(found))
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def in_a_fork(folder, checks, options):
+    child = os.fork()
+    if child == 0:
+        try:
+            run_checks(folder, checks, options)
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
+    log = folder / "log.txt"
+    answer = folder / "found.json"
+    found = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
+    return found | {"log": log.read_text()[-4_000:] if log.exists() else ""}
+
+
+def copy_of(source, target):
+    """A copy that keeps times, by which numba knows what it has compiled."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc"))
+
+
+def main():
+    jobs, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    intact = folder / "intact"
+    for name in ("paperlib", "tests"):
+        copy_of(ROOT / name, intact / name)
+    shutil.copy(ROOT / "pyproject.toml", intact)
+    every_check = sorted({check for job in jobs for check in job["checks"]})
+    answers = [in_a_fork(intact, every_check, [])]
+    for number, job in enumerate(jobs):
+        changed = folder / str(number)
+        copy_of(intact / "paperlib", changed / "paperlib")
+        copy_of(intact / "tests", changed / "tests")
+        shutil.copy(intact / "pyproject.toml", changed)
+        source = changed / "paperlib" / job["file"]
+        text = source.read_text()
+        if text.count(job["old"]) != 1:
+            answers.append(
+                {
+                    "status": -1,
+                    "log": f"{job['old']!r} is {text.count(job['old'])} times in {job['file']}",
+                }
+            )
+            continue
+        source.write_text(text.replace(job["old"], job["new"]))
+        answers.append(in_a_fork(changed, job["checks"], job["options"]))
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What the chapters suggest under "What to try", read from their text and from `suggestions/edits.yaml`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import yaml
+
+BOOK = Path(__file__).parents[1] / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
+EDITS = Path(__file__).parent / "suggestions" / "edits.yaml"
+# `name = value`, and further ones that belong to it: `name = value` with `other = value`.
+_SETTING = r"`(\w+) = ([^`]+)`"
+_SETTINGS = re.compile(rf"{_SETTING}(?: with {_SETTING})*")
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One thing to try: other parameters, or a change of the code."""
+
+    chapter: str
+    bullet: str
+    parameters: dict[str, object] = field(default_factory=dict)
+    replace: dict[str, str] = field(default_factory=dict)
+    append: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        changes = [f"{name}={value!r}" for name, value in self.parameters.items()]
+        changes += [*self.replace.values(), *self.append.values()]
+        return f"{self.chapter}: {', '.join(changes)}".splitlines()[0][:90]
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def parameters_of(path: Path) -> dict[str, object]:
+    """A chapter's parameters as they are given."""
+    (cell,) = [cell for cell in read(path).cells if "parameters" in cell.metadata.get("tags", [])]
+    return {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(cell.source).body
+    }
+
+
+def bullets(path: Path) -> list[str]:
+    """The items of a chapter's section "What to try"; none if it has no such section."""
+    text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    section = re.search(r"^## What to try\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^- (.*)", section[1], re.MULTILINE) if section else []
+
+
+def settings_of(bullet: str) -> list[dict[str, object]]:
+    """The sets of parameters that an item of the list names.
+
+    >>> settings_of("`chains = 10` or `chains = 20`: both, `rate = 0.5` with `steps = 1_000` too")
+    [{'chains': 10}, {'chains': 20}, {'rate': 0.5, 'steps': 1000}]
+    """
+    return [
+        {name: ast.literal_eval(value) for name, value in re.findall(_SETTING, found[0])}
+        for found in _SETTINGS.finditer(bullet)
+    ]
+
+
+@cache
+def edits() -> dict[str, list[dict[str, object]]]:
+    """Changes of code, by chapter: `says` is how the item begins, the rest is what it means."""
+    return yaml.safe_load(EDITS.read_text())
+
+
+def suggestions() -> list[Suggestion]:
+    """Everything that the chapters suggest, in their order."""
+    found = []
+    for path in NOTEBOOKS:
+        for bullet in bullets(path):
+            found += [Suggestion(path.stem, bullet, given) for given in settings_of(bullet)]
+        for edit in edits().get(path.stem, []):
+            changes = {key: edit[key] for key in ("replace", "append") if key in edit}
+            if changes:
+                found.append(Suggestion(path.stem, edit["says"], **changes))
+    return found
+
+
+def changed(suggestion: Suggestion) -> nbformat.NotebookNode:
+    """The chapter with the suggested change of its code, as its reader would make it.
+
+    Raises
+    ------
+    ValueError
+        If a piece of code that is to be changed does not occur exactly once.
+    """
+    notebook = read(BOOK / f"{suggestion.chapter}.ipynb")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for piece in (*suggestion.replace, *suggestion.append):
+        number = sum(cell.source.count(piece) for cell in code)
+        if number != 1:
+            raise ValueError(f"{suggestion.chapter}: expected {piece!r} once, found {number}")
+    for cell in code:
+        for old, new in suggestion.replace.items():
+            cell.source = cell.source.replace(old, new)
+        for piece, more in suggestion.append.items():
+            if piece in cell.source:
+                cell.source += f"\n{more}"
+        if "open_chapter(" in cell.source and (suggestion.replace or suggestion.append):
+            cell.source += "\nchapter.as_given = False"
+    return notebook

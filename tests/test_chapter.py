@@ -1,0 +1,236 @@
+"""The helper of the chapters: claims about the given parameters bind, claims about others are findings."""
+
+import ast
+import doctest
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+
+from paperlib.errors import InputError
+from paperlib.experiments import records
+from paperlib.experiments.records import Column
+from paperlib.publishing import chapter as module
+from paperlib.publishing.chapter import open_chapter
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
+
+
+@pytest.fixture(autouse=True)
+def figures(monkeypatch, tmp_path):
+    monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))
+    return tmp_path / "figures"
+
+
+def opened(**changes):
+    return open_chapter("05-x", PARAMETERS | changes, seed=7, chains=100)
+
+
+def test_examples_of_the_documentation():
+    done = doctest.testmod(module)
+    assert done.attempted >= 5
+    assert done.failed == 0
+
+
+@pytest.mark.parametrize("profile", ["digits", "paper"])
+def test_claim_that_fails_with_the_given_parameters_stops_the_run(profile, capsys):
+    with pytest.raises(AssertionError, match="enough chains: something else"):
+        opened(profile=profile).check("enough chains", False)
+    assert capsys.readouterr().out == "enough chains: no\n"
+    with pytest.raises(AssertionError, match="a claim of this chapter"):
+        opened(profile=profile).answer(False)
+
+
+@pytest.mark.parametrize("changes", [{"seed": 8}, {"chains": 3}])
+def test_claim_that_fails_with_other_parameters_is_only_reported(changes, capsys):
+    chapter = opened(**changes)
+    chapter.check("enough chains", False)
+    chapter.check("some chains", True)
+    assert capsys.readouterr().out == ("enough chains: no (with your settings)\nsome chains: yes\n")
+    assert chapter.answer(False) == "no (with your settings)"
+
+
+def test_claim_that_is_not_required_is_only_reported(capsys):
+    opened().check("enough chains", False, required=False)
+    opened(seed=8).check("enough chains", False, required=False)
+    assert capsys.readouterr().out == 2 * "enough chains: no\n"
+    assert opened().answer(False, required=False) == "no"
+
+
+def test_claim_that_the_chapter_refutes(capsys):
+    opened().check("one chain suffices", False, expected=False)
+    opened(seed=8).check("one chain suffices", True, expected=False)
+    assert capsys.readouterr().out == (
+        "one chain suffices: no\none chain suffices: yes (with your settings)\n"
+    )
+    with pytest.raises(AssertionError, match="one chain suffices"):
+        opened().check("one chain suffices", True, expected=False)
+    assert opened().answer(False, expected=False) == "no"
+    with pytest.raises(AssertionError, match="a claim of this chapter"):
+        opened().answer(True, expected=False)
+
+
+def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
+    chapter = opened()
+    chapter.as_given = False
+    chapter.check("enough chains", False)
+    assert capsys.readouterr().out == "enough chains: no (with your settings)\n"
+
+
+def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
+    parameters = PARAMETERS | {"chains": None}
+    chapter = open_chapter("05-x", parameters, seed=7, chains=None)
+    parameters["chains"] = 50
+    assert chapter.as_given
+
+
+def test_unknown_profile_is_named():
+    with pytest.raises(InputError, match="profile: expected one of digits, paper"):
+        opened(profile="imagenet")
+
+
+def test_saved_record_is_that_of_the_chapter(figures):
+    record = opened().save("one", {"a": Column("a")}, [{"a": 1}])
+    assert json.loads((figures / "digits" / "one.json").read_text()) == record
+    assert record["provenance"]["seed"] == 7
+    assert record["provenance"]["command"].endswith("--only 05-x")
+
+
+def test_saved_figure_is_shown_once_and_names_its_record(figures, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        module, "display", lambda figure, metadata: shown.append((figure, metadata))
+    )
+    figure, _ = plt.subplots()
+    for name in ("one", "two"):
+        opened().save(name, {"a": Column("a")}, [{"a": 1}], figure=figure)
+        assert (figures / "digits" / f"{name}.svg").is_file()
+    assert shown == [(figure, {"paperlib": {"record": "one"}})]
+    assert not plt.fignum_exists(figure.number)
+
+
+def test_stored_table_or_a_sentence(monkeypatch):
+    stored = opened().stored_table("sm2008-table-1", ["model", "exact_log_z"])
+    assert stored.heading[0] == "model"
+    assert "make paper" in opened().stored_table("no-such")._repr_markdown_()
+
+
+def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path, capsys):
+    opened()
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("PAPERLIB_FIGURES")
+    monkeypatch.chdir(tmp_path)
+    opened()
+    assert capsys.readouterr().err == f"Results go to {tmp_path / 'figures' / 'digits'}.\n"
+
+
+# ---- where results go
+
+
+def test_results_of_a_notebook_stay_beside_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("PAPERLIB_FIGURES")
+    monkeypatch.chdir(tmp_path)
+    assert records.results_folder("digits") == tmp_path / "figures" / "digits"
+    for folder in (ROOT, ROOT / "book"):
+        monkeypatch.chdir(folder)
+        assert records.results_folder("paper") == ROOT / "_build" / "figures" / "paper"
+
+
+def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monkeypatch, tmp_path):
+    monkeypatch.delenv("PAPERLIB_FIGURES")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "published.yaml").touch()
+    (tmp_path / "_toc.yml").touch()
+    monkeypatch.chdir(tmp_path / "book")
+    assert records.results_folder("digits") == tmp_path / "_build" / "figures" / "digits"
+
+
+STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures", "book"]
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["in the checkout", "elsewhere"])
+def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp_path, inside):
+    monkeypatch.delenv("PAPERLIB_FIGURES")
+    cells = [
+        nbformat.v4.new_code_cell(
+            'profile = "digits"\nseed = 1', metadata={"tags": ["parameters"]}
+        ),
+        nbformat.v4.new_code_cell(
+            "from paperlib.experiments.records import Column\n"
+            "from paperlib.publishing.chapter import open_chapter\n"
+            'chapter = open_chapter("05-x", globals(), seed=1)\n'
+            # the name of a committed record, which must not be overwritten
+            'chapter.save("sm2008-table-1", {"a": Column("a")}, [{"a": seed}])'
+        ),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, tmp_path / "x.ipynb")
+    before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "papermill", "x.ipynb", "out.ipynb", "-p", "seed", "2"]
+    command += ["--cwd", str(ROOT / "book" if inside else tmp_path)]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    after = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert after == before
+    home = ROOT / "_build" if inside else tmp_path
+    written = json.loads((home / "figures" / "digits" / "sm2008-table-1.json").read_text())
+    assert written["rows"] == [{"a": 2}]
+    (home / "figures" / "digits" / "sm2008-table-1.json").unlink()
+
+
+# ---- every notebook
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def calls(path, function):
+    """All calls of this name in a notebook."""
+    return [
+        node
+        for cell in code_cells(path)
+        for node in ast.walk(ast.parse(cell.source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == function
+    ]
+
+
+@EACH_NOTEBOOK
+def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
+    (parameters,) = [
+        cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])
+    ]
+    given = {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(parameters.source).body
+    }
+    assert given.pop("profile") == "digits"
+    (call,) = calls(path, "open_chapter")
+    name, namespace = call.args
+    assert name.value == path.stem
+    assert ast.unparse(namespace) == "globals()"
+    assert {word.arg: ast.literal_eval(word.value) for word in call.keywords} == given
+
+
+@EACH_NOTEBOOK
+def test_chapter_checks_its_claims_by_its_helper(path):
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            assert not isinstance(node, ast.Assert), ast.unparse(node)
+            if isinstance(node, ast.FunctionDef):
+                assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")
+
+
+@EACH_NOTEBOOK
+def test_long_cells_are_folded(path):
+    for cell in code_cells(path):
+        folded = "hide-input" in cell.metadata.get("tags", [])
+        assert folded or len(cell.source.splitlines()) <= 40, cell.source[:80]

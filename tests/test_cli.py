@@ -1,0 +1,61 @@
+"""What the command says when something goes wrong, and with which exit code."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import paperlib
+
+
+def command_that(raises):
+    """Run a command whose body raises, in a process of its own."""
+    script = f"""
+        import sys
+        from paperlib import cli
+        from paperlib.errors import InputError, ReproductionError
+
+        @cli.app.command()
+        def broken():
+            raise {raises}
+
+        sys.argv = ["paperlib", "broken"]
+        cli.main()
+    """
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("raises", "code", "said"),
+    [
+        ("InputError('minutes: expected a positive number, got 0')", 2, "minutes: expected"),
+        ("ReproductionError('chapter raise failed')", 1, "chapter raise failed"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_sentence(raises, code, said):
+    result = command_that(raises)
+    assert result.returncode == code
+    assert result.stderr.startswith(f"paperlib: {said}")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("error", ["ValueError", "RuntimeError", "KeyError"])
+def test_anything_else_keeps_its_traceback_and_is_called_a_bug(error):
+    result = command_that(f"{error}('operands could not be broadcast')")
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+    assert "in broken" in result.stderr
+    assert f"{error}: " in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"This is probably a bug in paperlib {paperlib.__version__}.")
+
+
+def test_an_interruption_has_neither_traceback_nor_blame():
+    result = command_that("KeyboardInterrupt")
+    assert result.returncode == 130
+    assert "Traceback" not in result.stderr
+    assert "bug" not in result.stderr

@@ -1,0 +1,107 @@
+"""Pages for those who change the code: they name what is there, all of it, and nothing else."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from enumeration import random_rbm
+from test_rooms import FLOOR
+
+from paperlib.datasets import binarize
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation import read_images
+from paperlib.numerics import seeded_generator
+
+ROOT = Path(__file__).parents[1]
+BOOK = ROOT / "book"
+
+
+def variables_of_the_code():
+    files = [path for part in ("paperlib", "benchmarks") for path in (ROOT / part).rglob("*.py")]
+    texts = [path.read_text() for path in (*files, ROOT / "Makefile", ROOT / ".ci" / "run")]
+    return set(re.findall(r"PAPERLIB_[A-Z]+", "\n".join(texts)))
+
+
+def test_every_environment_variable_is_on_one_page():
+    rows = re.findall(r"^\| `(\w+)` \|", (BOOK / "environment.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(variables_of_the_code())
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "book/running.md", "book/large-scale.md"]
+)
+def test_other_pages_name_no_other_variables(page):
+    assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
+
+
+def test_the_rooms_are_drawn_and_described():
+    drawn = re.findall(
+        r'font-family="Menlo[^>]*>(\w+)<', (BOOK / "_static" / "rooms.svg").read_text()
+    )
+    assert sorted(drawn) == sorted(set(FLOOR) - {"__main__"})
+    table = (BOOK / "architecture.md").read_text().split("| room |")[1].split("\n\n")[0]
+    for room in drawn:
+        assert f"`{room}`" in table
+    # From top to bottom, and from right to left within a row, no room is drawn above one that may not import it.
+    floors = [FLOOR[room] for row in rows_of(drawn) for room in reversed(row)]
+    assert floors == sorted(floors, reverse=True)
+
+
+def rows_of(rooms):
+    """The rooms of each row of the drawing."""
+    text = (BOOK / "_static" / "rooms.svg").read_text()
+    heights = [re.search(rf'y="(\d+)"[^>]*>{room}<', text)[1] for room in rooms]
+    return [
+        [r for r, h in zip(rooms, heights, strict=True) if h == y] for y in dict.fromkeys(heights)
+    ]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_commands_and_files_that_are_named_exist(page):
+    text = (ROOT / page).read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"\bmake ([a-z]+)\b(?=`| *#|$)", text, re.MULTILINE)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data)/[\w./-]*)`", text)
+    # a clone has no folder yet for what is computed
+    missing = [path for path in named if not (ROOT / path).exists() and path != "data/cache"]
+    assert missing == []
+
+
+def test_changelog_begins_with_what_is_not_released_yet():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## \[([\w.]+)\]", text, re.MULTILINE)
+    assert versions[0] == "0.3.0"
+    assert "## [0.3.0] - unreleased" in text
+
+
+# ---- the README
+
+
+def test_snippets_of_the_readme_run(tmp_path, monkeypatch):
+    """As they stand, with what `binarize` gives, after a reader has named the parameters and the images."""
+    text = (ROOT / "README.md").read_text()
+    store, estimate = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    rbm = random_rbm(16, 30, seed=32, scale=0.3)
+    grey = torch.rand(120, 16, generator=seeded_generator(0))
+    names = {
+        "np": np,
+        "train": binarize(grey, 1),
+        "test": binarize(grey, 2),
+        "weights": rbm.weights,
+        "visible_bias": rbm.visible_bias,
+        "hidden_bias": rbm.hidden_bias,
+    }
+    monkeypatch.chdir(tmp_path)
+    exec(store, names)
+    assert read_images("test", "test.npy", 16).shape == (120, 16)
+    # The same code with shorter schedules: those of the README take minutes.
+    for long, short in (("salakhutdinov_murray_betas()", "uniform_betas(100)"), ("10_000", "100")):
+        assert estimate.count(long) == 1
+        estimate = estimate.replace(long, short)
+    exec(estimate, names)
+    exact = rbm.log_unnormalized(names["test"].double()).mean().item() - exact_log_z(rbm)
+    assert names["average"].mean == pytest.approx(exact, abs=0.1)
+    assert names["above"].log_z == pytest.approx(exact_log_z(rbm), abs=0.1)

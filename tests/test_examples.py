@@ -1,0 +1,51 @@
+"""Every example in a docstring runs and shows what it says, and every public name of the rooms below has one."""
+
+import doctest
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+import torch
+
+import paperlib
+
+LIBRARY = Path(paperlib.__file__).parent
+MODULES = [
+    ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(LIBRARY.rglob("*.py"))
+    if path.name != "__main__.py"
+]
+ROOMS = [
+    "models",
+    "datasets",
+    "variational",
+    "mcmc",
+    "learning",
+    "annealing",
+    "estimators",
+    "evaluation",
+]
+# Loaders of data that are not at hand wherever the tests run.
+WITHOUT = {"load_mnist", "load_omniglot"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, capsys):
+    # a module may be hidden by a function of its name
+    importlib.import_module(name)
+    module = inspect.sys.modules[name]
+    threads = torch.get_num_threads()
+    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert failed == 0, capsys.readouterr().out
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_public_names_have_an_example(room):
+    package = importlib.import_module(f"paperlib.{room}")
+    public = {name: getattr(package, name) for name in package.__all__}
+    own = {name: value for name, value in public.items() if callable(value) and name not in WITHOUT}
+    assert own
+    missing = [name for name, value in own.items() if ">>>" not in (value.__doc__ or "")]
+    assert not missing

@@ -1,0 +1,211 @@
+"""The examples of book/extending.md: each is run, compared with the truth by enumeration, and short."""
+
+import importlib.util
+import math
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.datasets import binary_images
+from paperlib.datasets.binary_images import LOADERS
+from paperlib.estimators import ais, exact_log_z, raise_log_prob
+from paperlib.experiments.published import ReproducedBy, load_published
+from paperlib.experiments.records import read_record
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.numerics import seeded_generator
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "book" / "examples"
+
+
+def example(name):
+    specification = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+IsingRingPath = example("ising_ring_path").IsingRingPath
+annealed_smc = example("annealed_smc").annealed_smc
+load_bars_and_stripes = example("bars_and_stripes").load_bars_and_stripes
+
+
+# ---- a path
+
+COUPLINGS = [0.9, -0.4, 0.7, 0.3]
+STATES = all_states(4).bool()
+
+
+@pytest.fixture
+def ring():
+    return IsingRingPath(COUPLINGS)
+
+
+def ring_log_f(beta):
+    """ln f_beta of every state, without the path's code."""
+    energies = []
+    for state in STATES.tolist():
+        spins = [1 if up else -1 for up in state]
+        bonds = pairwise([*spins, spins[0]])
+        energies.append(sum(j * a * b for j, (a, b) in zip(COUPLINGS, bonds, strict=True)))
+    return beta * torch.tensor(energies, dtype=torch.float64)
+
+
+def standard_errors(values, truth):
+    """How many standard errors of their mean lie between the mean of `values` [N] and the truth."""
+    return ((values.mean() - truth).abs() / (values.std() / math.sqrt(len(values)))).item()
+
+
+def test_ring_has_the_densities_that_it_promises(ring):
+    for beta in (0.0, 0.3, 1.0):
+        torch.testing.assert_close(ring.log_f(STATES, beta), ring_log_f(beta), rtol=0, atol=1e-12)
+    betas = torch.linspace(0, 1, 16, dtype=torch.float64)  # one for each chain
+    expected = torch.stack([ring_log_f(beta)[i] for i, beta in enumerate(betas)])
+    torch.testing.assert_close(ring.log_f(STATES, betas), expected, rtol=0, atol=1e-12)
+    assert ring.log_z_start == pytest.approx(ring_log_f(0.0).logsumexp(0).item())
+
+
+@pytest.mark.parametrize("one_for_each", [False, True])
+def test_ring_transition_is_reversible_and_leaves_its_distribution_invariant(ring, one_for_each):
+    beta, chains = 0.8, 100_000
+    shares = ring_log_f(beta).softmax(0)
+    before = shares.multinomial(chains, replacement=True, generator=seeded_generator(0))
+    given = torch.full([chains], beta, dtype=torch.float64) if one_for_each else beta
+    moved = ring.transition(STATES[before], given, seeded_generator(1))
+    after = (moved.long() * torch.tensor([8, 4, 2, 1])).sum(1)
+    pairs = torch.zeros(16, 16, dtype=torch.float64)
+    pairs.index_put_((before, after), torch.ones(chains).double(), accumulate=True)
+    # Four standard errors of each count, and of the difference of two.
+    assert ((pairs.sum(0) - chains * shares).abs() <= 4 * (chains * shares).sqrt()).all()
+    assert ((pairs - pairs.T).abs() <= 4 * (pairs + pairs.T).sqrt().clamp(min=1)).all()
+
+
+def test_ais_and_raise_walk_the_ring(ring):
+    truth = ring_log_f(1.0).logsumexp(0).item()
+    estimate = ais(ring, uniform_betas(4), 5_000, seeded_generator(2))
+    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
+    assert estimate.final_states.shape == (5_000, 4)
+    # What RAISE estimates is a distribution: over all 16 states it adds up to 1.
+    below = raise_log_prob(ring, STATES, uniform_betas(4), 5_000, seeded_generator(3))
+    assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
+
+
+@pytest.mark.parametrize("couplings", [[1.0, 1.0, 1.0], [1.0, 1.0]])
+def test_ring_refuses_other_lengths(couplings):
+    with pytest.raises(ValueError, match="couplings: expected an even number"):
+        IsingRingPath(couplings)
+
+
+# ---- an estimator
+
+
+def paths():
+    rbm = random_rbm(5, 4, seed=1, scale=2.0)
+    return [
+        (BaseRatePath(rbm), log_z(rbm)),
+        (BaseRatePath(rbm.to(dtype=torch.float32)), log_z(rbm)),
+        (IsingRingPath([3.0, -2.0, 2.0, 1.0]), 6 * math.log(2) + math.log(_ring_sum())),
+    ]
+
+
+def _ring_sum():
+    """Z / 2^6 of the ring with the couplings 3, -2, 2, 1, by its transfer matrices."""
+    couplings = [3.0, -2.0, 2.0, 1.0]
+    cosh, sinh = (math.prod(f(j) for j in couplings) for f in (math.cosh, math.sinh))
+    return (cosh + sinh) * 2**4 / 2**6
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_resampled_populations_are_unbiased(number):
+    path, truth = paths()[number]
+    estimate = annealed_smc(path, uniform_betas(5), 20, 2_000, seeded_generator(4))
+    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
+    assert abs(estimate.log_z - truth) < 4 * estimate.std_error < 0.5
+    assert estimate.resampled > 1_000
+
+
+def test_without_resampling_it_is_ais(ring):
+    never = annealed_smc(ring, uniform_betas(5), 100, 1, seeded_generator(5), threshold=0)
+    same = ais(ring, uniform_betas(5), 100, seeded_generator(5))
+    assert never.log_z == pytest.approx(same.log_z, abs=1e-12)
+    assert (never.resampled, never.std_error) == (0, math.inf)
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 2}, {"num_chains": 0}, {"path": "ring"}])
+def test_populations_refuse_bad_input(ring, wrong):
+    arguments = {"path": ring, "betas": [0, 1], "num_chains": 10} | wrong
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name}: expected"):
+        annealed_smc(**arguments)
+
+
+# ---- a data set
+
+
+def test_bars_and_stripes_can_be_trained_on_by_name(monkeypatch):
+    monkeypatch.setitem(LOADERS, "bars-and-stripes", load_bars_and_stripes)
+    images = binary_images("bars-and-stripes")
+    assert images.train.shape == (500, 16)
+    assert images.grey.train.mean() == pytest.approx(0.5, abs=0.05)
+    rbm, _ = train_rbm(images.train, ContrastiveDivergence(6, epochs=30, batch_size=20), seed=0)
+    test = images.test.to(rbm.dtype)
+    average = rbm.log_unnormalized(test).double().mean().item() - exact_log_z(rbm)
+    assert average > -16 * math.log(2) + 1  # better than coin flips
+
+
+def test_bars_and_stripes_are_that():
+    dataset = load_bars_and_stripes(side=3, num_train=50, num_test=5)
+    for image, label in zip(dataset.train.view(-1, 3, 3), dataset.train_labels, strict=True):
+        lines = image if label else image.T
+        assert (lines == lines[0]).all()
+    assert dataset.checksum == load_bars_and_stripes(3, 50, 5).checksum
+
+
+# ---- a chapter and a published number
+
+
+def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path))
+    cells = re.split(r"^# %%.*$", (EXAMPLES / "new_chapter.py").read_text(), flags=re.MULTILINE)
+    assert len(cells) == 6  # nothing before the first
+    names = {}
+    for cell in cells:
+        exec(cell, names)
+    record = read_record(tmp_path / "digits" / "how-many-steps.json")
+    assert [row["model"] for row in record["rows"]] == ["K = 10", "K = 100", "K = 1,000"]
+    assert capsys.readouterr().out == "with 1,000 steps AIS is within a nat: yes\n"
+    assert record["provenance"]["models"].keys() == {"digits-cd1-16"}
+
+
+def test_published_number_is_well_formed():
+    (entry,) = load_published(EXAMPLES / "published_number.yaml")
+    assert entry.value == 279.59
+    assert entry.reproduced_by == ReproducedBy("how-many-steps", "K = 1,000", "log_z")
+
+
+# ---- sizes
+
+
+# What a page promises: files and lines of the library. Beside the module that is an import and a name in the package's
+# `__init__`, and three lines in the reference; for a data set its import and its line in the registry.
+@pytest.mark.parametrize(
+    ("name", "elsewhere", "allowed"),
+    [("ising_ring_path", 5, 120), ("annealed_smc", 5, 150), ("bars_and_stripes", 2, 80)],
+)
+def test_examples_are_short(name, elsewhere, allowed):
+    lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
+    assert len(lines) + elsewhere <= allowed
+
+
+def test_every_example_is_on_the_page():
+    page = (ROOT / "book" / "extending.md").read_text()
+    shown = set(re.findall(r"\{literalinclude\} examples/([\w.]+)$", page, re.MULTILINE))
+    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".yaml")}

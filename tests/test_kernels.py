@@ -1,0 +1,281 @@
+"""Fast functions are compared with plain torch when they are first used, and make way for it where they do not agree."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from backends import BACKENDS
+from enumeration import random_rbm
+from philox import philox
+
+import paperlib.kernels
+from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import ais, raise_log_prob
+from paperlib.kernels import cpu, draw_units, products, reference
+from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
+from paperlib.models import DBM
+from paperlib.numerics import seeded_generator
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """Nothing has been chosen or checked before, and nothing of a test's own checks is left behind."""
+    monkeypatch.delenv("PAPERLIB_KERNELS", raising=False)
+    caches = agrees, multiplies_integers
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.fixture
+def reference_only(unchecked, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
+
+
+SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
+
+
+def everything(hidden):
+    """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
+    rbm, upper = (
+        random_rbm(*shape, scale=0.3, dtype=torch.float32)
+        for shape in ((150, hidden, 1), (hidden, 9, 2))
+    )
+    biases = rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias
+    dbm = DBMPath(DBM(rbm.weights, upper.weights, *biases))
+    paths = BaseRatePath(rbm), RBMPairPath(rbm, rbm, burn_in=2), dbm
+    betas = uniform_betas(6)
+    forward = [ais(path, betas, 9, seeded_generator(3)) for path in paths]
+    back = raise_log_prob(dbm, forward[0].final_states, betas, 2, seeded_generator(4))
+    units = [estimate.final_states for estimate in forward]
+    units.append(draw_units(torch.linspace(0, 1, 50), seeded_generator(5)))
+    return torch.cat([e.log_weights for e in forward] + [back.log_weights.flatten()]), units
+
+
+def assert_same(ours, theirs):
+    """The same draws; log-weights up to the rounding of float32 sums."""
+    torch.testing.assert_close(ours[0], theirs[0], rtol=0, atol=1e-3)
+    for one, other in zip(ours[1], theirs[1], strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", sorted(_CHECKS))
+def test_every_compiled_function_agrees_here(name):
+    """Otherwise the tests of the fast kernels would be tests of the reference."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert agrees(name)
+
+
+def test_every_compiled_function_is_checked():
+    compiled = {name for name, value in vars(cpu).items() if hasattr(value, "py_func")}
+    inlined = {name for name in compiled if name.startswith("_") or name == "philox"}
+    assert compiled - inlined == set(_CHECKS)
+
+
+@SIZES
+def test_results_are_those_of_the_reference(hidden, monkeypatch):
+    fast = everything(hidden)
+    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
+    agrees.cache_clear()
+    monkeypatch.setattr(paperlib.kernels, "cpu", None)  # nothing compiled is called
+    assert_same(everything(hidden), fast)
+
+
+def lies(*arguments):
+    """Leaves its last argument, in which the result belongs, as if nothing had come out."""
+    arguments[-1][...] = 0
+
+
+def fails(*arguments):
+    raise RuntimeError("no such instruction")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [(lies, "its results differ from those of plain torch"), (fails, "no such instruction")],
+)
+@pytest.mark.parametrize("name", sorted(_CHECKS))
+def test_a_function_that_does_not_agree_is_told_once_and_not_used(name, wrong, reason, monkeypatch):
+    hidden = 140 if name in ("add_changed_rows", "join_pieces") else 6
+    if name in ("add_changed_rows", "sum_selected"):
+        # which processors with fast integers do without, or seldom need
+        monkeypatch.setattr(products, "_FAST_INTEGERS", False)
+        monkeypatch.setattr(products, "_COST_OF_A_ROW", 1)
+    expected = everything(hidden)
+    agrees.cache_clear()
+    monkeypatch.setattr(cpu, name, wrong)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert_same(everything(hidden), expected)
+        everything(hidden)
+    (warning,) = told
+    assert warning.category is RuntimeWarning
+    assert f"the compiled {name} is not used on this machine" in str(warning.message)
+    assert reason in str(warning.message)
+
+
+def test_a_check_that_one_number_fails_is_a_check_that_fails(monkeypatch):
+    """The smallest disagreement that there can be: one draw of two hundred."""
+    right = cpu.draw_bits
+
+    def almost(*arguments):
+        right(*arguments)
+        arguments[-1][-1] ^= True
+
+    monkeypatch.setattr(cpu, "draw_bits", almost)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert not agrees("draw_bits")
+    assert len(told) == 1
+
+
+def test_without_a_compiler_the_reference_computes(monkeypatch):
+    expected = everything(6)
+    agrees.cache_clear()
+    monkeypatch.setitem(sys.modules, "paperlib.kernels.cpu", None)
+    monkeypatch.delattr(paperlib.kernels, "cpu")
+    with pytest.warns(RuntimeWarning) as told:
+        assert_same(everything(6), expected)
+    messages = [str(warning.message) for warning in told]
+    assert len(set(messages)) == len(messages)
+    assert all("ModuleNotFoundError" in message for message in messages)
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = sys.modules["llvmlite"] = None
+import torch
+from paperlib.annealing import BaseRatePath
+from paperlib.estimators import ais
+from paperlib.models import RBM
+rbm = RBM(torch.ones(5, 3), torch.zeros(5), torch.zeros(3))
+print(ais(BaseRatePath(rbm), [0, 0.5, 1], 100, torch.Generator().manual_seed(1)).log_z)
+"""
+
+
+def test_the_library_can_be_used_where_numba_is_not_installed():
+    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_NUMBA]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rbm = paperlib.models.RBM(torch.ones(5, 3), torch.zeros(5), torch.zeros(3))
+    here = ais(BaseRatePath(rbm), [0, 0.5, 1], 100, seeded_generator(1)).log_z
+    assert float(printed) == pytest.approx(here, abs=1e-5)
+
+
+@pytest.mark.parametrize("value", ["nonsense", "Fast", "1"])
+def test_a_setting_that_is_none_is_refused(value, monkeypatch):
+    monkeypatch.setenv("PAPERLIB_KERNELS", value)
+    message = f"PAPERLIB_KERNELS: expected fast or reference, got '{value}'"
+    with pytest.raises(InputError, match=message):
+        agrees("draw_bits")
+    with pytest.raises(InputError, match=message):
+        everything(6)
+
+
+def test_no_setting_and_an_empty_one_are_fast(monkeypatch):
+    for value in ("", "fast"):
+        monkeypatch.setenv("PAPERLIB_KERNELS", value)
+        assert chosen() == "fast"
+    monkeypatch.delenv("PAPERLIB_KERNELS")
+    assert chosen() == "fast"
+
+
+@pytest.mark.usefixtures("reference_only")
+def test_the_reference_is_no_reason_for_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not agrees("draw_bits")
+        assert not multiplies_integers()
+
+
+def wrong_product(states, matrix):
+    product = states.int() @ matrix.int()
+    product[-1, -1] += 1
+    return product
+
+
+def no_product(states, matrix):
+    raise RuntimeError("_int_mm is not implemented")
+
+
+@pytest.mark.parametrize("product", [wrong_product, no_product, None])
+def test_a_product_of_integers_that_is_wrong_or_missing_is_not_used(product, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
+    if product is None:
+        monkeypatch.delattr(torch, "_int_mm")
+    else:
+        monkeypatch.setattr(torch, "_int_mm", product)
+    assert not multiplies_integers()
+
+
+def test_a_product_of_integers_is_used_where_the_processor_has_it_and_it_is_right(monkeypatch):
+    monkeypatch.setattr(torch, "_int_mm", lambda states, matrix: states.int() @ matrix.int())
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
+    assert multiplies_integers()
+    # a later torch need not say what the processor can do
+    multiplies_integers.cache_clear()
+    monkeypatch.delattr(torch.cpu, "_is_vnni_supported")
+    assert not multiplies_integers()
+
+
+TAKES = {
+    "float64": set(),
+    "float32 reference": set(),
+    "float32 fast, narrow": {"draw_visible", "scale_sums"},
+    "float32 fast, narrow, no fast integers": {"draw_visible", "sum_selected"},
+    "float32 fast, wide, rows added": {"draw_bits", "add_changed_rows"},
+    "float32 fast, wide, summed anew": {"draw_bits", "join_pieces"},
+    "float32 fast, wide, no fast integers": {"draw_bits", "join_pieces"},
+    "pretended GPU": set(),
+}
+LEAVES = {
+    "float32 fast, narrow": {"add_changed_rows"},
+    "float32 fast, narrow, no fast integers": {"add_changed_rows", "join_pieces"},
+    "float32 fast, wide, rows added": {"draw_visible", "sum_selected"},
+    "float32 fast, wide, no fast integers": {"draw_visible", "sum_selected"},
+}
+
+
+def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backend, monkeypatch):
+    assert set(TAKES) == {backend.name for backend in BACKENDS}
+    called = set()
+    for name in _CHECKS:
+        original = getattr(cpu, name)
+        agrees(name)
+
+        def spy(*arguments, original=original, name=name):
+            called.add(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(cpu, name, spy)
+    path = BaseRatePath(backend.place(random_rbm(6, 4, 1))).to(backend.device)
+    assert path._sampler._to_hidden.rounded == (backend.dtype == torch.float32)
+    ais(path, uniform_betas(4), 20, backend.generator(1))
+    assert called >= TAKES[backend.name]
+    if not backend.name.startswith("float32 fast"):
+        assert not called
+    assert not called & LEAVES.get(backend.name, set())
+
+
+@pytest.mark.parametrize("key", [(0, 0), (123_456_789, 987_654_321), (2**32 - 1, 2**32 - 1)])
+def test_philox_of_the_reference(key):
+    counters = torch.tensor([0, 1, 77, 2**32 - 1])
+    numbers = torch.stack(reference.philox(counters, *key), 1)
+    for counter, four in zip(counters.tolist(), numbers.tolist(), strict=True):
+        assert tuple(four) == philox((counter, 0, 0, 0), *key)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 6, 7, 8, 101])
+def test_uniform_numbers_of_the_reference_have_their_places(count):
+    numbers = reference.uniform_numbers(count, 5, 6, torch.device("cpu"))
+    assert numbers.dtype == torch.float32
+    quarter = count // 4
+    expected = [philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)] for i in range(4 * quarter)]  # fmt: skip
+    expected += philox((quarter, 0, 0, 0), 5, 6)[: count - 4 * quarter]
+    np.testing.assert_allclose(numbers, np.array(expected) / 2**32, rtol=0, atol=2**-24)

@@ -1,0 +1,294 @@
+"""What every annealing path can be asked, on every backend: one beta per chain, choosing chains, states as values, and a journey."""
+
+import math
+import pickle
+
+import pytest
+import torch
+from enumeration import random_rbm
+
+from paperlib.annealing import (
+    AnnealingPath,
+    BaseRatePath,
+    DBMPath,
+    DBNPath,
+    RBMPairPath,
+    uniform_betas,
+)
+from paperlib.errors import InputError
+from paperlib.estimators import ais, raise_log_prob
+from paperlib.kernels import products
+from paperlib.kernels.capability import agrees, multiplies_integers
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+# Narrow and wide: below and above the width at which sums are brought up to date instead of taken anew.
+SIZES = {"narrow": (40, 12), "wide": (150, 140)}
+KINDS = ("base rates", "pair", "DBM", "DBN")
+
+
+@pytest.fixture(params=["float64", "float32 fast", "float32 reference"])
+def dtype(request, monkeypatch):
+    if request.param == "float32 reference":
+        monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
+        agrees.cache_clear()
+        yield torch.float32
+        agrees.cache_clear()
+    else:
+        yield torch.float64 if request.param == "float64" else torch.float32
+
+
+def path_of(kind, size, dtype):
+    visible, hidden = SIZES[size]
+    rbm = random_rbm(visible, hidden, 1, scale=0.2, dtype=dtype)
+    bias = torch.linspace(-1, 1, visible).to(dtype)
+    if kind == "base rates":
+        return BaseRatePath(rbm, bias)
+    if kind == "pair":
+        return RBMPairPath(random_rbm(visible, hidden // 2, 2, 0.2, dtype), rbm, burn_in=3)
+    upper = random_rbm(hidden, hidden + 3, 3, 0.2, dtype)
+    if kind == "DBN":
+        return DBNPath(DBN([rbm, upper]))
+    biases = (rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias)
+    return DBMPath(DBM(rbm.weights, upper.weights, *biases), bias)
+
+
+ALL = pytest.mark.parametrize(("kind", "size"), [(kind, size) for kind in KINDS for size in SIZES])
+
+
+def tensors(state):
+    return state.v, state.hidden_input, state.bias_difference
+
+
+@ALL
+def test_one_beta_for_each_chain_does_what_the_same_number_does(kind, size, dtype):
+    path = path_of(kind, size, dtype)
+    state = path.sample_start(7, seeded_generator(1))
+    for low, high in ((0.2, 0.7), (0.7, 0.2), (0.5, 0.5)):
+        each_low, each_high = (torch.full((7,), b, dtype=torch.float64) for b in (low, high))
+        # sums of some hundred float32 terms; in float64 the last digits
+        tolerance = {"rtol": 0, "atol": 1e-12 if dtype == torch.float64 else 1e-4}
+        for ours, theirs in (
+            (path.log_ratio(state, each_low, each_high), path.log_ratio(state, low, high)),
+            (path.log_f(state, each_low), path.log_f(state, low)),
+        ):
+            assert ours.dtype == torch.float64
+            torch.testing.assert_close(ours, theirs, **tolerance)
+        one, other = (path.transition(state, beta, seeded_generator(2)) for beta in (each_low, low))
+        assert torch.equal(one.v, other.v)
+        state = one
+
+
+@ALL
+def test_chains_at_different_betas_do_what_each_does_alone(kind, size, dtype):
+    path = path_of(kind, size, dtype)
+    state = path.sample_start(4, seeded_generator(1))
+    betas = torch.tensor([0.0, 0.3, 0.9, 1.0], dtype=torch.float64)
+    next_betas = torch.tensor([0.5, 0.1, 1.0, 0.0], dtype=torch.float64)
+    ratio, log_f = path.log_ratio(state, betas, next_betas), path.log_f(state, betas)
+    for chain in range(4):
+        alone = path.select(state, torch.tensor([chain]))
+        here, there = betas[chain].item(), next_betas[chain].item()
+        for ours, theirs in (
+            (ratio[chain], path.log_ratio(alone, here, there)[0]),
+            (log_f[chain], path.log_f(alone, here)[0]),
+        ):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+def test_transitions_at_different_betas_draw_from_the_right_conditionals(dtype):
+    """Two chains, cold and hot, many times over: frequencies against a Gibbs step written down again."""
+    rbm = random_rbm(6, 5, 7, dtype=dtype)
+    path, count = BaseRatePath(rbm, torch.linspace(-1, 1, 6).to(dtype)), 20_000
+    v = torch.tensor([[1, 0, 1, 1, 0, 0]]).expand(2 * count, -1)
+    betas = torch.tensor([0.2, 0.9], dtype=torch.float64).repeat_interleave(count)
+    moved = path.units(path.transition(path.state_at(v), betas, seeded_generator(3)))
+    for part, beta in enumerate((0.2, 0.9)):
+        state = path.state_at(v[:count])
+        expected = path.units(path.transition(state, beta, seeded_generator(4))).double().mean(0)
+        found = moved[part * count : (part + 1) * count].double().mean(0)
+        error = (2 * expected * (1 - expected) / count).sqrt()
+        # twelve comparisons at five standard errors of the difference: one failure in 10^5, and the seeds are fixed
+        assert ((found - expected).abs() < 5 * error + 1 / count).all()
+
+
+@ALL
+def test_chosen_chains_go_on_as_they_would_have(kind, size, dtype):
+    path = path_of(kind, size, dtype)
+    state = path.transition(path.sample_start(5, seeded_generator(1)), 0.4, seeded_generator(2))
+    index = torch.tensor([3, 3, 0])
+    chosen = path.select(state, index)
+    for ours, theirs in zip(tensors(chosen), tensors(state), strict=True):
+        assert torch.equal(ours, theirs[index])
+    # what was remembered of five chains is not used for three, nor lost for the five
+    after = path.transition(chosen, 0.5, seeded_generator(3))
+    again = path.state_at(after.v)
+    torch.testing.assert_close(after.hidden_input, again.hidden_input, rtol=0, atol=1e-5)
+    whole = path.transition(state, 0.5, seeded_generator(3))
+    fresh = path.transition(path.state_at(state.v), 0.5, seeded_generator(3))
+    assert torch.equal(whole.v, fresh.v)
+
+
+@pytest.mark.parametrize("chains", [1, 3, 50])
+def test_the_last_state_may_be_of_other_chains(dtype, chains):
+    """A segmentation fault once: the memory of one chain was used for fifty."""
+    rbm = random_rbm(300, 200, 1, scale=0.1, dtype=dtype)
+    path = BaseRatePath(rbm)
+    last = path.sample_start(chains, seeded_generator(1))
+    v = last.v[:1].expand(50, -1).clone()
+    v[:, :3] = ~v[:, :3]
+    state = path.state_at(v, last)
+    assert state.hidden_input.shape == (50, 200)
+    for ours, theirs in zip(tensors(state), tensors(path.state_at(v)), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_editing_units_that_were_given_changes_no_state_and_no_later_one(dtype):
+    path = BaseRatePath(random_rbm(300, 200, 1, scale=0.1, dtype=dtype))
+    v = torch.rand(20, 300, generator=seeded_generator(2)) < 0.5
+    state = path.state_at(v)
+    kept = state.v.clone()
+    v[:, :3] = ~v[:, :3]
+    assert torch.equal(state.v, kept)
+    # also if the state's own units are edited, the next product is that of the units that it is given
+    state.v[:, :2] = ~state.v[:, :2]
+    after = path.state_at(state.v, state)
+    assert torch.equal(after.hidden_input, path.state_at(state.v).hidden_input)
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (torch.zeros(3, 7), r"v: expected shape \[any, 40\], got \[3, 7\]"),
+        (torch.zeros(40), r"v: expected shape \[any, 40\]"),
+        (torch.zeros(0, 40), r"v: expected shape \[any, 40\]"),
+        (torch.full((2, 40), 0.5), "v: expected only 0 and 1"),
+        (torch.full((2, 40), math.nan), "v: expected only 0 and 1"),
+    ],
+)
+def test_units_that_cannot_be_a_state(v, message, dtype):
+    with pytest.raises(InputError, match=message):
+        path_of("base rates", "narrow", dtype).state_at(v)
+
+
+@ALL
+@pytest.mark.parametrize("here_has_them", [True, False])
+def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
+    kind, size, here_has_them, monkeypatch
+):
+    """Prepared where there are fast integer products, used where there are none, and the other way round."""
+    if not multiplies_integers():
+        pytest.skip("this processor has no fast integer products")
+    monkeypatch.setattr(products, "_FAST_INTEGERS", here_has_them)
+    path = path_of(kind, size, torch.float32)
+    expected = ais(path, uniform_betas(5), 20, seeded_generator(1)).log_weights
+    message = pickle.dumps(path)
+    monkeypatch.setattr(products, "_FAST_INTEGERS", not here_has_them)
+    arrived = pickle.loads(message)
+    assert arrived.checksum() == path.checksum()
+    found = ais(arrived, uniform_betas(5), 20, seeded_generator(1)).log_weights
+    assert torch.equal(found, expected)
+    # the parameters and nothing that was prepared from them
+    numbers = sum(t.numel() for t in vars(path)["_sampler"].__dict__.values() if torch.is_tensor(t))
+    assert len(message) < 2.5 * 4 * numbers + 5_000
+
+
+class Coins(AnnealingPath):
+    """Three fair coins that end up biased: three verbs, and a tensor for a state."""
+
+    odds = math.log(3)
+    log_z_start = 3 * math.log(2)
+    log_z = 3 * math.log(4)
+
+    def sample_start(self, num_chains, generator):
+        return torch.rand(num_chains, 3, generator=generator) < 0.5
+
+    def log_f(self, state, beta):
+        return beta * self.odds * state.double().sum(1)
+
+    def transition(self, state, beta, generator):
+        heads = torch.sigmoid(torch.as_tensor(beta * self.odds, dtype=torch.float32))
+        redrawn = torch.rand(state.shape, generator=generator) < heads
+        one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
+        return torch.where(one, redrawn, state)
+
+
+class ReversibleCoins(Coins):
+    """With what RAISE needs besides."""
+
+    reversible = True
+    num_visible = 3
+
+    def state_at(self, v):
+        return v.bool()
+
+
+def test_three_verbs_make_a_path():
+    estimate = ais(Coins(), uniform_betas(20), 20_000, seeded_generator(0))
+    assert abs(math.expm1(estimate.log_z - Coins.log_z)) < 4 * estimate.relative_std
+    assert estimate.final_states.shape == (20_000, 3)
+    assert estimate.lower_bound is None
+    with pytest.raises(InputError, match="path: expected one that can be walked back"):
+        raise_log_prob(Coins(), torch.ones(1, 3), uniform_betas(3), 2)
+    with pytest.raises(InputError, match="path: expected one that can be identified"):
+        Coins().checksum()
+
+
+def test_two_lines_more_and_raise_walks_it_back():
+    v = torch.tensor([[1, 1, 1], [0, 1, 0]])
+    estimate = raise_log_prob(ReversibleCoins(), v, uniform_betas(200), 2_000, seeded_generator(0))
+    exact = Coins.odds * v.double().sum(1) - Coins.log_z
+    # so many steps that p_ann is the target to a hundredth of a nat
+    torch.testing.assert_close(estimate.log_prob, exact, rtol=0, atol=0.02)
+
+
+def test_an_unknown_start_gives_a_ratio():
+    class Ratio(Coins):
+        log_z_start = None
+
+    estimate = ais(Ratio(), uniform_betas(20), 20_000, seeded_generator(0))
+    assert abs(math.expm1(estimate.log_z - 3 * math.log(2))) < 4 * estimate.relative_std
+
+
+def test_steps_are_told_and_the_check_can_be_left_out():
+    rbm = random_rbm(20, 5, 1)
+    path, told, back = BaseRatePath(rbm), [], []
+    estimate = ais(
+        path, uniform_betas(4), 30, seeded_generator(0), check=False, on_step=told.append
+    )
+    assert told == [30] * 4
+    assert estimate.lower_bound is None
+    assert estimate.warnings == ()
+    v = torch.ones(2, 20)
+    raise_log_prob(path, v, uniform_betas(4), 3, seeded_generator(0), on_step=back.append)
+    assert back == [6] * 4
+
+
+def test_the_dbm_path_counts_its_heating_steps():
+    path, told = path_of("DBM", "narrow", torch.float64), []
+    raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
+    assert sum(told) == 6 * 4 * path.reverse_passes
+
+
+def test_states_of_another_path_are_refused():
+    small = BaseRatePath(RBM(torch.zeros(40, 3), torch.zeros(40), torch.zeros(3)))
+    other = path_of("base rates", "narrow", torch.float32)
+    state = small.sample_start(4, seeded_generator(0))
+    with pytest.raises(
+        InputError, match="state: expected 40 units with 12 inputs for each of 4 chains"
+    ):
+        other.transition(state, 0.5, seeded_generator(0))
+
+
+@pytest.mark.parametrize("beta", [torch.zeros(3), torch.zeros(4, 1), "warm", None])
+def test_betas_that_are_not_one_for_each_chain(beta, dtype):
+    path = path_of("base rates", "narrow", dtype)
+    state = path.sample_start(4, seeded_generator(0))
+    with pytest.raises(
+        (InputError, TypeError), match=r"beta: expected a number|unsupported operand"
+    ):
+        path.log_ratio(state, 0.1, beta)
+    with pytest.raises((InputError, TypeError), match=r"beta: expected a number|lerp"):
+        path.transition(state, beta, seeded_generator(0))
+    with pytest.raises(InputError, match="state: expected a VisibleState"):
+        path.transition("warm", 0.5, seeded_generator(0))

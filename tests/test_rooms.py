@@ -1,0 +1,100 @@
+"""Rooms: a module imports only from its own room and from those before it; fast code stands behind one door."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import paperlib
+
+LIBRARY = Path(paperlib.__file__).parent
+# In the order in which they may import each other; `architecture` in the book draws it.
+ROOMS = [
+    {"errors"},
+    {"numerics", "validation", "storage", "threads", "cluster", "provenance"},
+    {"kernels"},
+    {"models"},
+    {"datasets"},
+    {"variational"},
+    {"mcmc"},
+    {"learning"},
+    {"annealing"},
+    {"estimators"},
+    {"evaluation"},
+    {"experiments"},
+    {"publishing"},
+    {"cli", "__main__"},
+]
+FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+MODULES = sorted(LIBRARY.rglob("*.py"))
+# What only the kernels may name: compilers, and parts of torch that its makers do not promise.
+BEHIND_THE_DOOR = {"numba", "llvmlite", "triton"}
+
+
+def imported(path):
+    """Every module that a file imports, at its top or inside of a function, and whether for types only."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module == "paperlib":
+                yield from (f"paperlib.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def room_of(path):
+    return path.relative_to(LIBRARY).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_no_import_goes_upwards(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    for module in imported(path):
+        parts = module.split(".")
+        if parts[0] == "paperlib" and len(parts) > 1 and parts[1] in FLOOR:
+            assert FLOOR[parts[1]] <= FLOOR[room], f"{room} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_compilers_and_private_parts_of_torch_stay_behind_the_door(path):
+    if room_of(path) == "kernels":
+        return
+    assert not BEHIND_THE_DOOR & {module.split(".")[0] for module in imported(path)}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            owner = ast.unparse(node.value)
+            private = owner.split(".")[0] == "torch" and not node.attr.endswith("__")
+            assert not private, f"{owner}.{node.attr}"
+
+
+WALKERS = (
+    "ais",
+    "blocks",
+    "bracket",
+    "estimate",
+    "importance",
+    "reverse_ais",
+    "shard_log",
+    "shards",
+)
+
+
+@pytest.mark.parametrize("name", WALKERS)
+def test_estimators_that_walk_paths_know_no_model(name):
+    path = LIBRARY / "estimators" / f"{name}.py"
+    models = [module for module in imported(path) if module.startswith("paperlib.models")]
+    # files of tensors are no model
+    assert set(models) <= {"paperlib.models.files"}
+
+
+def test_every_room_is_known_and_none_is_a_warehouse():
+    lines = Counter()
+    for path in MODULES:
+        lines[room_of(path)] += len(path.read_text().splitlines())
+    assert set(lines) - {"__init__"} == set(FLOOR)
+    room, most = lines.most_common(1)[0]
+    assert most <= sum(lines.values()) / 5, f"{room} has {most} lines"

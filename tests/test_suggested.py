@@ -1,0 +1,61 @@
+"""Every suggestion under "What to try" names something that the chapter has; `make try` runs them all."""
+
+import ast
+import doctest
+import re
+
+import pytest
+import suggested
+from suggested import NOTEBOOKS, Suggestion, bullets, changed, edits, parameters_of, settings_of
+
+SUGGESTIONS = suggested.suggestions()
+EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def test_example_of_the_reader():
+    assert doctest.testmod(suggested).failed == 0
+
+
+@EACH_NOTEBOOK
+def test_chapters_that_compute_suggest_something(path):
+    assert bullets(path) or path.stem in ("13-reproduction-report", "benchmarks")
+
+
+@EACH_NOTEBOOK
+def test_every_item_is_a_setting_a_change_of_code_or_a_question(path):
+    of_code = [edit["says"] for edit in edits().get(path.stem, [])]
+    for bullet in bullets(path):
+        assert settings_of(bullet) or any(bullet.startswith(says) for says in of_code), bullet
+    for says in of_code:
+        assert any(bullet.startswith(says) for bullet in bullets(path)), says
+
+
+@pytest.mark.parametrize("suggestion", SUGGESTIONS, ids=lambda suggestion: suggestion.name)
+def test_suggestion_changes_something_that_is_there(suggestion):
+    (path,) = [path for path in NOTEBOOKS if path.stem == suggestion.chapter]
+    given = parameters_of(path)
+    for name, value in suggestion.parameters.items():
+        assert name in given
+        assert value != given[name]
+    for cell in changed(suggestion).cells:
+        if cell.cell_type == "code":
+            ast.parse(cell.source)
+
+
+def test_chapters_with_changes_of_code_say_how_to_go_on():
+    for path in NOTEBOOKS:
+        if any(len(edit) > 1 for edit in edits().get(path.stem, [])):
+            text = "\n".join(cell.source for cell in suggested.read(path).cells)
+            assert "add the line `chapter.as_given = False`" in text, path.stem
+
+
+def test_code_that_is_not_there_is_noticed():
+    with pytest.raises(ValueError, match="expected 'no such code' once, found 0"):
+        changed(Suggestion("05-exact-partition-functions", "", replace={"no such code": ""}))
+
+
+def test_numbers_in_the_text_are_settings_only_with_their_name():
+    # `a = 1` or `2` would leave the second one unread.
+    for path in NOTEBOOKS:
+        for bullet in bullets(path):
+            assert not re.search(r"` or `[\d_.]+`|, then `[\d_.]+`", bullet), bullet
