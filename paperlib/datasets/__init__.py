@@ -4,11 +4,12 @@
 environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if it is in neither.
 """
 
-from paperlib.datasets.binarization import base_rate_bias, binarize
-from paperlib.datasets.binary_images import BinaryImages, binary_images
+from paperlib.datasets.binarization import BinaryImages, base_rate_bias, binarize
+from paperlib.datasets.binary_images import binary_images
 from paperlib.datasets.digits import load_digits
 from paperlib.datasets.images import ImageDataset, cache_folder
 from paperlib.datasets.mnist import load_mnist
+from paperlib.datasets.mnist_2008 import load_mnist_2008
 from paperlib.datasets.omniglot import load_omniglot
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "cache_folder",
     "load_digits",
     "load_mnist",
+    "load_mnist_2008",
     "load_omniglot",
 ]

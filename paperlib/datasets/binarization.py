@@ -6,9 +6,12 @@ section 5) is read here as: once, with a fixed seed, so that training and evalua
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
+from paperlib.datasets.images import ImageDataset
 from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, blocks, require_finite
@@ -122,3 +125,30 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
             f"{always} pixels are always on and {never} always off; raise pseudo_off or pseudo_on above 0"
         )
     return torch.logit(frequency)
+
+
+@dataclass(frozen=True)
+class BinaryImages:
+    """A data set binarised once and for all, as every model and every evaluation here sees it.
+
+    Attributes
+    ----------
+    train, test : Tensor, shape [N, D]
+        Binary, uint8.
+    grey : ImageDataset
+        Where they come from.
+
+    Examples
+    --------
+    >>> from paperlib.datasets import binary_images
+    >>> binary_images("digits").base_rate_bias().shape
+    torch.Size([64])
+    """
+
+    train: Tensor
+    test: Tensor
+    grey: ImageDataset
+
+    def base_rate_bias(self) -> Tensor:
+        """Biases of the base-rate model of the training images, float64 [D]."""
+        return base_rate_bias(self.train)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-from torch import Tensor
-
-from paperlib.datasets.binarization import base_rate_bias, binarize
+from paperlib.datasets.binarization import BinaryImages, binarize
 from paperlib.datasets.digits import load_digits
 from paperlib.datasets.images import ImageDataset
 from paperlib.datasets.mnist import load_mnist
+from paperlib.datasets.mnist_2008 import load_mnist_2008
 from paperlib.datasets.omniglot import load_omniglot
 from paperlib.errors import InputError
 
@@ -25,37 +23,13 @@ LOADERS: dict[str, Callable[[], ImageDataset]] = {
     "mnist": load_mnist,
     "omniglot": load_omniglot,
 }
-
-
-@dataclass(frozen=True)
-class BinaryImages:
-    """A data set binarised once and for all, as every model and every evaluation here sees it.
-
-    Attributes
-    ----------
-    train, test : Tensor, shape [N, D]
-        Binary, uint8.
-    grey : ImageDataset
-        Where they come from.
-
-    Examples
-    --------
-    >>> binary_images("digits").base_rate_bias().shape
-    torch.Size([64])
-    """
-
-    train: Tensor
-    test: Tensor
-    grey: ImageDataset
-
-    def base_rate_bias(self) -> Tensor:
-        """Biases of the base-rate model of the training images, float64 [D]."""
-        return base_rate_bias(self.train)
+#: The data sets whose binary images their makers fixed.
+BINARY_LOADERS: dict[str, Callable[[], BinaryImages]] = {"mnist-2008": load_mnist_2008}
 
 
 @cache
 def binary_images(dataset: str) -> BinaryImages:
-    """The fixed binarisation of a data set: `digits`, `mnist` or `omniglot`.
+    """The fixed binarisation of a data set: `digits`, `mnist`, `omniglot` or `mnist-2008`.
 
     Raises
     ------
@@ -68,8 +42,11 @@ def binary_images(dataset: str) -> BinaryImages:
     >>> images.train.shape, images.train.dtype
     (torch.Size([1438, 64]), torch.uint8)
     """
+    if dataset in BINARY_LOADERS:
+        return BINARY_LOADERS[dataset]()
     if dataset not in LOADERS:
-        raise InputError(f"dataset: expected one of {', '.join(LOADERS)}, got {dataset!r}")
+        known = ", ".join([*LOADERS, *BINARY_LOADERS])
+        raise InputError(f"dataset: expected one of {known}, got {dataset!r}")
     grey = LOADERS[dataset]()
     return BinaryImages(
         binarize(grey.train, TRAIN_BINARIZATION_SEED),

@@ -12,6 +12,7 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
+`matlab`         the uniform numbers of MATLAB 5, with which the first paper's images were binarised
 `capability`     which of the compiled functions agree with the reference on this machine
 `cpu`, `gpu`     the compiled functions: numba, triton
 `version`        the version of the draws, part of the names of stored shards
@@ -28,6 +29,7 @@ from paperlib.kernels.draws import (
     softplus_increment,
     sum_where,
 )
+from paperlib.kernels.matlab import MatlabUniform
 from paperlib.kernels.products import Memory
 from paperlib.kernels.replay import can_replay, replayed
 from paperlib.kernels.sampler import BipartiteSampler
@@ -37,6 +39,7 @@ __all__ = [
     "DRAWS",
     "Beta",
     "BipartiteSampler",
+    "MatlabUniform",
     "Memory",
     "bernoulli",
     "can_replay",

@@ -229,6 +229,19 @@ def _check_draw_visible() -> bool:
     return np.array_equal(v, reference.draw_bits(visible, 1.0, *reversed(_KEY)).numpy())
 
 
+def _check_matlab_uniform() -> bool:
+    from paperlib.kernels import cpu
+
+    results = []
+    for fill in (cpu.matlab_uniform, reference.matlab_uniform):
+        registers = np.append((np.arange(32) * 0.37) % 1, 0.0)
+        state = registers, np.array([3, 2**31], np.int64)
+        numbers = np.empty(200), np.empty(200, np.int64)
+        fill(*state, *numbers)
+        results.append(np.concatenate([*state, *numbers]))
+    return np.array_equal(*results)
+
+
 _CHECKS: dict[str, Callable[[], bool]] = {
     "draw_bits": _check_draw_bits,
     "draw_below": _check_draw_below,
@@ -239,4 +252,5 @@ _CHECKS: dict[str, Callable[[], bool]] = {
     "join_pieces": _check_join_pieces,
     "scale_sums": _check_scale_sums,
     "draw_visible": _check_draw_visible,
+    "matlab_uniform": _check_matlab_uniform,
 }

@@ -6,6 +6,7 @@ Every function here works on any device. `paperlib.kernels.cpu` repeats them com
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -110,3 +111,38 @@ def integer_sums(states: Tensor, matrix: Tensor) -> Tensor:
 def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
     """`offset + factor * sums` in float32, for int32 `sums` [chains, m], `factor` [chains] and `offset` [m] or [chains, m]."""
     return offset + factor[:, None] * sums.float()
+
+
+def matlab_uniform(
+    registers: np.ndarray, counters: np.ndarray, out: np.ndarray, masks: np.ndarray
+) -> None:
+    """Marsaglia's subtract-with-borrow generator beside a shift register, as in MATLAB 5: fills `out` and `masks`, and moves the state on.
+
+    Parameters
+    ----------
+    registers : float64 [33]
+        The 32 latest numbers, and the borrow.
+    counters : int64 [2]
+        The place of the oldest number, and the shift register.
+    out : float64 [n]
+        Numbers in [0, 1), before their significands meet the masks.
+    masks : int64 [n]
+        Integers of 52 bits.
+    """
+    place, shift = (int(counter) for counter in counters)
+    for n in range(len(out)):
+        number = registers[(place + 20) % 32] - registers[(place + 5) % 32] - registers[32]
+        registers[32] = 2.0**-53 if number < 0 else 0.0
+        out[n] = registers[place] = number + (number < 0)
+        place = (place + 1) % 32
+        following = next_shift(shift)
+        masks[n] = ((following << 32) & (2**52 - 1)) ^ shift
+        shift = following
+    counters[:] = place, shift
+
+
+def next_shift(shift: int) -> int:
+    """The shift register's next integer of 32 bits."""
+    shift ^= (shift << 13) & 0xFFFFFFFF
+    shift ^= shift >> 17
+    return shift ^ (shift << 5) & 0xFFFFFFFF

@@ -69,6 +69,8 @@ class ContrastiveDivergence:
         that is being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
     final_learning_rate : float or None
         None: constant. Otherwise the rate falls linearly from the first to the last epoch to this value.
+    shuffle : bool
+        Put the data in a fresh random order in every epoch. The 2008 paper's authors did not.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class ContrastiveDivergence:
     initial_weight_std: float = 0.01
     upward_factor: int = 1
     downward_factor: int = 1
+    shuffle: bool = True
 
     def __post_init__(self) -> None:
         counts = (
@@ -133,9 +136,10 @@ class ContrastiveDivergence:
         rate = f"rate {self.learning_rate:g}" + (" / T" if self.cd_ramp_epochs else "")
         if self.final_learning_rate is not None:
             rate += f" to {self.final_learning_rate:g}"
+        order = "" if self.shuffle else " in one order"
         return (
             f"{self.num_hidden:,} hidden, {method}, T = {steps}, {self.epochs} epochs of minibatches of "
-            f"{self.batch_size}, {rate}"
+            f"{self.batch_size}{order}, {rate}"
         )
 
     def steps_in(self, epoch: int) -> int:
@@ -328,10 +332,13 @@ def _run_epoch(
     layers_below: Sequence[RBM],
     bar: tqdm,
 ) -> float:
-    """One pass through the data in a fresh random order; returns the mean squared reconstruction error per unit."""
+    """One pass through the data; returns the mean squared reconstruction error per unit."""
     every = 1 if state.chains is None else _RECONSTRUCT_EVERY
     weights = state.parameters[0]
-    order = torch.randperm(len(data), generator=state.generator, device=weights.device)
+    if recipe.shuffle:
+        order = torch.randperm(len(data), generator=state.generator, device=weights.device)
+    else:
+        order = torch.arange(len(data), device=weights.device)
     steps, rate, momentum = (
         recipe.steps_in(epoch),
         recipe.learning_rate_in(epoch),

@@ -138,3 +138,42 @@ def _sum_over_best_states(model: RBM, states: Tensor) -> float:
         neighbours = (states[:num_parents, None] - flips).abs().flatten(0, 1)
         states = torch.cat([states, neighbours])
     return improved
+
+
+def likeliest_hidden_state(model: RBM, states: Tensor) -> tuple[Tensor, float]:
+    """The hidden state of largest unnormalised probability that single flips lead to.
+
+    Parameters
+    ----------
+    model : RBM
+        The model.
+    states : Tensor, shape [N, M]
+        Binary hidden states from which to begin: the best few are followed uphill.
+
+    Returns
+    -------
+    state : Tensor, shape [M]
+        A state that no flip of one unit improves. It need not be the best of all.
+    log_mass : float
+        ln sum_v exp(-E(v, h)) there, in nats. With ln Z taken away, ln p(h).
+
+    Examples
+    --------
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> likeliest_hidden_state(rbm, torch.zeros(1, 2))
+    (tensor([1., 1.]), 3.953...)
+    """
+    states = states.to(model.weights).unique(dim=0)
+    flips = torch.eye(model.num_hidden).to(model.weights)
+    best, most = states[0], -math.inf
+    for start in states[model.log_unnormalized_hidden(states).topk(min(10, len(states))).indices]:
+        reached = -math.inf
+        while True:
+            near = torch.cat([start[None], (start - flips).abs()])
+            log_masses = model.log_unnormalized_hidden(near)
+            if log_masses.max() <= reached:
+                break
+            reached, start = log_masses.max().item(), near[log_masses.argmax()]
+        if reached > most:
+            best, most = start, reached
+    return best, most
