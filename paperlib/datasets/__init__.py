@@ -4,6 +4,7 @@
 environment variable `PAPERLIB_DATA`, then in the cache; MNIST is downloaded if it is in neither.
 """
 
+from paperlib.datasets.authors_release import load_authors_rbm
 from paperlib.datasets.binarization import BinaryImages, base_rate_bias, binarize
 from paperlib.datasets.binary_images import binary_images
 from paperlib.datasets.digits import load_digits
@@ -19,6 +20,7 @@ __all__ = [
     "binarize",
     "binary_images",
     "cache_folder",
+    "load_authors_rbm",
     "load_digits",
     "load_mnist",
     "load_mnist_2008",
