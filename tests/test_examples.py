@@ -27,7 +27,7 @@ ROOMS = [
     "evaluation",
 ]
 # Loaders of data that are not at hand wherever the tests run.
-WITHOUT = {"load_mnist", "load_omniglot"}
+WITHOUT = {"load_mnist", "load_mnist_2008", "load_omniglot", "load_authors_rbm"}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -15,7 +15,7 @@ import paperlib.kernels
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
-from paperlib.kernels import cpu, draw_units, products, reference
+from paperlib.kernels import MatlabUniform, cpu, draw_units, products, reference
 from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
 from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
@@ -55,6 +55,7 @@ def everything(hidden):
     back = raise_log_prob(dbm, forward[0].final_states, betas, 2, seeded_generator(4))
     units = [estimate.final_states for estimate in forward]
     units.append(draw_units(torch.linspace(0, 1, 50), seeded_generator(5)))
+    units.append(torch.from_numpy(MatlabUniform(0).draw(50)))
     return torch.cat([e.log_weights for e in forward] + [back.log_weights.flatten()]), units
 
 

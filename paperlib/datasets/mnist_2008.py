@@ -50,12 +50,6 @@ def load_mnist_2008() -> BinaryImages:
     Notes
     -----
     Source: the authors' release "Learning and Evaluating Boltzmann Machines", to which section 5 of the paper points.
-
-    Examples
-    --------
-    >>> images = load_mnist_2008()
-    >>> images.train.shape, int(images.test.sum())
-    (torch.Size([60000, 784]), 1038371)
     """
     mnist = load_mnist()
     train, train_labels = _in_order(mnist.train, mnist.train_labels)

@@ -28,13 +28,15 @@ from paperlib.models.bounds import likeliest_hidden_state, search_points
 from paperlib.models.files import read_arrays, read_metadata
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
-from paperlib.validation import blocks, require_count
+from paperlib.validation import as_tensor, blocks, require_count
 
 #: After so many epochs a model is looked at.
 LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
 
 # Enumeration up to so many hidden units. AIS beyond, with the paper's number of runs.
 _MAX_ENUMERATED, _NUM_CHAINS = 25, 100
+# Names in a checkpoint: weights, visible and hidden biases.
+_PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
 # A page with fewer pixels on than any digit's stroke is blank to the eye.
 _BLANK_PIXELS = 25
 
@@ -130,8 +132,8 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     checkpoint = path.with_suffix(".safetensors")
     if checkpoint.is_file():
         # It is written before a model is looked at; a run that ended between the two has not looked.
-        stored = {name: torch.from_numpy(array) for name, array in read_arrays(checkpoint).items()}
-        parameters = (stored[f"parameter_{number}"] for number in range(3))
+        stored = read_arrays(checkpoint)
+        parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
         look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
     train_rbm(images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress)
     checkpoint.unlink()
@@ -170,7 +172,7 @@ def look_at(
     starts = torch.cat(
         [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
     )
-    estimated: dict[str, float | int | None] = dict.fromkeys(
+    estimated: dict[str, object] = dict.fromkeys(
         ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
     )
     if rbm.num_hidden <= _MAX_ENUMERATED:

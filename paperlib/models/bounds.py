@@ -160,8 +160,9 @@ def likeliest_hidden_state(model: RBM, states: Tensor) -> tuple[Tensor, float]:
     Examples
     --------
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> likeliest_hidden_state(rbm, torch.zeros(1, 2))
-    (tensor([1., 1.]), 3.953...)
+    >>> state, log_mass = likeliest_hidden_state(rbm, torch.zeros(1, 2))
+    >>> state.tolist(), round(log_mass, 4)
+    ([1.0, 1.0], 4.6349)
     """
     states = states.to(model.weights).unique(dim=0)
     flips = torch.eye(model.num_hidden).to(model.weights)

@@ -1,0 +1,177 @@
+"""Training paths: what is looked at, that nothing is computed twice, and the interval that the seeds give."""
+
+import json
+import statistics
+from dataclasses import replace
+
+import pytest
+import torch
+from enumeration import random_rbm
+
+from paperlib.datasets import BinaryImages, load_digits
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.experiments import training_paths
+from paperlib.experiments.seeds import prediction_interval
+from paperlib.experiments.training_paths import ROWS, look_at, path_file, training_path
+from paperlib.learning import ContrastiveDivergence, contrastive_divergence, train_rbm
+from paperlib.models.bounds import likeliest_hidden_state, search_points
+from paperlib.numerics import all_states
+
+IMAGES = BinaryImages(
+    *(
+        (torch.rand(count, 12, generator=torch.Generator().manual_seed(count)) < 0.3).to(
+            torch.uint8
+        )
+        for count in (200, 50)
+    ),
+    load_digits(),
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_likeliest_hidden_state_is_the_likeliest(seed):
+    rbm = random_rbm(8, 6, seed, scale=1.0)
+    log_masses = rbm.log_unnormalized_hidden(all_states(6))
+    state, log_mass = likeliest_hidden_state(rbm, search_points(rbm))
+    assert torch.equal(state, all_states(6)[log_masses.argmax()])
+    assert log_mass == pytest.approx(log_masses.max().item(), abs=1e-12)
+
+
+def test_a_look_at_an_enumerable_model_is_exact():
+    rbm = random_rbm(12, 5, 1, scale=0.5)
+    found = look_at(rbm, IMAGES, seed=0, progress=False)
+    log_z = torch.logsumexp(rbm.log_unnormalized(all_states(12)), 0).item()
+    assert found["log_z"] == pytest.approx(log_z, abs=1e-9)
+    for split in ("test", "train"):
+        expected = rbm.log_unnormalized(getattr(IMAGES, split)).mean().item() - log_z
+        assert found[split] == pytest.approx(expected, abs=1e-9)
+    largest = torch.softmax(rbm.log_unnormalized_hidden(all_states(5)), 0).max().item()
+    assert found["largest_mass"] == pytest.approx(largest, abs=1e-9)
+    assert found["log_z_error"] is found["warnings"] is None
+
+
+def test_a_look_at_a_larger_model_is_an_estimate(monkeypatch):
+    monkeypatch.setattr(training_paths, "_MAX_ENUMERATED", 4)
+    rbm = random_rbm(12, 5, 1, scale=0.5)
+    found = look_at(rbm, IMAGES, seed=0, schedule_fraction=0.05, progress=False)
+    assert abs(found["log_z"] - exact_log_z(rbm)) < 5 * found["log_z_error"]
+    assert found["num_steps"] == 725
+    assert 1 < found["effective_runs"] <= 100
+    # all pages of twelve pixels are blank by the standard of 784
+    assert found["blank_share"] == pytest.approx(1)
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """A row of eight epochs on tiny images, looked at after 2, 5 and 8; counts the looks."""
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
+    monkeypatch.setattr(training_paths, "load_mnist_2008", lambda: IMAGES)
+    monkeypatch.setattr(training_paths, "LENGTHS", (2, 5, 8, 11))
+    recipe = ContrastiveDivergence(4, epochs=8, batch_size=20, shuffle=False)
+    monkeypatch.setitem(ROWS, "tiny", replace(ROWS["cd1-20"], recipe=recipe))
+    looks, real = [], training_paths.look_at
+
+    def look(rbm, *arguments):
+        looks.append(rbm)
+        return real(rbm, *arguments)
+
+    monkeypatch.setattr(training_paths, "look_at", look)
+    return looks
+
+
+def test_a_path_is_computed_once(tiny):
+    path = training_path("tiny", 3, progress=False)
+    assert [point["epoch"] for point in path["points"]] == [2, 5, 8]
+    assert len(tiny) == 3
+    assert training_path("tiny", 3) == path
+    assert len(tiny) == 3
+    assert [file.name for file in path_file("tiny", 3).parent.iterdir()] == ["tiny-seed-3.json"]
+
+
+def test_an_interrupted_path_ends_as_if_it_had_not_been(tiny, monkeypatch):
+    """Also if it ends between a checkpoint and the look at it."""
+    whole = training_path("tiny", 3, progress=False)
+    path_file("tiny", 3).unlink()
+    real = training_paths.look_at
+
+    def interrupted(*arguments):
+        if len(tiny) == 4:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(training_paths, "look_at", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        training_path("tiny", 3, progress=False)
+    assert [point["epoch"] for point in json.loads(path_file("tiny", 3).read_text())["points"]] == [
+        2
+    ]
+    monkeypatch.setattr(training_paths, "look_at", real)
+    resumed = training_path("tiny", 3, progress=False)
+    for one, other in zip(whole["points"], resumed["points"], strict=True):
+        assert {**one, "seconds": 0} == {**other, "seconds": 0}
+
+
+def test_bad_input(tiny):
+    with pytest.raises(InputError, match=r"row: expected one of cd1-20, .*, got 'cd1-30'"):
+        training_path("cd1-30", 0)
+    with pytest.raises(InputError, match="seed"):
+        training_path("tiny", -1)
+
+
+def test_without_shuffling_minibatches_follow_the_data(monkeypatch):
+    given, real = [], contrastive_divergence._update
+
+    def update(state, recipe, batch, *arguments):
+        given.append(batch.clone())
+        return real(state, recipe, batch, *arguments)
+
+    monkeypatch.setattr(contrastive_divergence, "_update", update)
+    recipe = ContrastiveDivergence(3, epochs=2, batch_size=20, shuffle=False)
+    train_rbm(IMAGES.train, recipe, 0, progress=False)
+    assert torch.equal(torch.cat(given), torch.cat([IMAGES.train] * 2).float())
+    assert "in one order" in recipe.summary
+    given.clear()
+    train_rbm(IMAGES.train, replace(recipe, shuffle=True), 0, progress=False)
+    assert not torch.equal(torch.cat(given), torch.cat([IMAGES.train] * 2).float())
+
+
+def test_every_row_is_judged_at_a_length_that_is_looked_at():
+    for row in ROWS.values():
+        assert row.judged_at in training_paths.LENGTHS
+        assert row.judged_at <= row.recipe.epochs
+        assert not row.recipe.shuffle
+    ramp = ROWS["cd25-500"].recipe
+    assert [ramp.steps_in(epoch) for epoch in (240, 241, 250)] == [24, 25, 25]
+
+
+def test_prediction_interval_is_the_textbooks():
+    values = [1.0, 2.0, 4.0, 7.0, 11.0]
+    low, high = prediction_interval(values)
+    # Student's t with four degrees of freedom: 2.7764 at 97.5 %
+    half = 2.776445 * statistics.stdev(values) * (6 / 5) ** 0.5
+    assert (low, high) == pytest.approx((5 - half, 5 + half), abs=1e-4)
+    assert prediction_interval(values, 0.5)[0] > low
+
+
+def test_prediction_interval_covers_as_often_as_it_says():
+    draws = torch.randn(4_000, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    held = 0
+    for *seeds, another in draws.tolist():
+        low, high = prediction_interval(seeds, 0.8)
+        held += low <= another <= high
+    # five standard deviations of a share of 4,000
+    assert abs(held / 4_000 - 0.8) < 5 * (0.8 * 0.2 / 4_000) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("values", "level", "message"),
+    [
+        ([1.0] * 4, 0.95, "values: expected at least 5 numbers, got 4"),
+        ([1.0] * 4 + [float("inf")], 0.95, "values: expected finite numbers"),
+        ([1.0] * 5, 1.0, "level: expected a number between 0 and 1"),
+    ],
+)
+def test_prediction_interval_of_bad_input(values, level, message):
+    with pytest.raises(InputError, match=message):
+        prediction_interval(values, level)
