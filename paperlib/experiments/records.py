@@ -30,7 +30,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -121,6 +121,7 @@ class Run:
         rows: Sequence[Mapping[str, Any]],
         *,
         models: Mapping[str, Model] | None = None,
+        datasets: Iterable[str] = (),
         figure: Figure | None = None,
         processor_bound: bool = False,
     ) -> dict[str, Any]:
@@ -138,6 +139,8 @@ class Run:
             Numbers, text, None, or pairs of numbers for intervals.
         models : mapping of str to model, optional
             The models that the numbers belong to; their checksums are kept.
+        datasets : iterable of str
+            The data sets that they belong to, beside the profile's and the models'.
         figure : matplotlib Figure, optional
             The picture.
         processor_bound : bool
@@ -177,7 +180,7 @@ class Run:
             },
             "rows": [_plain_row(row, columns) for row in rows],
             "processor_bound": processor_bound,
-            "provenance": self._provenance(models or {}),
+            "provenance": self._provenance(models or {}, datasets),
         }
         folder = results_folder(self._profile.name)
         path = folder / f"{name}.json"
@@ -202,10 +205,10 @@ class Run:
                 temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
         return record
 
-    def _provenance(self, models: Mapping[str, Model]) -> dict[str, Any]:
+    def _provenance(self, models: Mapping[str, Model], others: Iterable[str]) -> dict[str, Any]:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
-        datasets.add(self._profile.dataset)
+        datasets |= {self._profile.dataset, *others}
         command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         if self._profile.device != "cpu":
             command += f" --device {self._profile.device}"

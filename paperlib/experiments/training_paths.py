@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -22,6 +24,7 @@ from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
 from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais, exact_log_z
+from paperlib.estimators.shard_log import note
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import likeliest_hidden_state, search_points
@@ -172,9 +175,8 @@ def look_at(
     starts = torch.cat(
         [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
     )
-    estimated: dict[str, object] = dict.fromkeys(
-        ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
-    )
+    of_ais = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
+    estimated: dict[str, object] = dict.fromkeys(of_ais)
     if rbm.num_hidden <= _MAX_ENUMERATED:
         log_z = exact_log_z(rbm, progress=progress)
     else:
@@ -206,8 +208,29 @@ def look_at(
     return {"log_z": log_z, **averages, "log_mass": log_mass, "largest_mass": mass, **estimated}
 
 
-def training_paths(rows: list[str], num_seeds: int) -> Iterator[dict]:
+def training_paths(rows: Iterable[str], num_seeds: int) -> Iterator[dict]:
     """The paths of several rows, seed by seed, so that an interrupted run has as many of each."""
     for seed in range(num_seeds):
         for row in rows:
             yield training_path(row, seed)
+
+
+def stored_paths() -> Iterator[dict]:
+    """The finished paths in the cache, row by row and seed by seed. A record that is saved later names what computed them."""
+    for row, released in ROWS.items():
+        lengths = {length for length in LENGTHS if length <= released.recipe.epochs}
+        for seed in count():
+            path = path_file(row, seed)
+            if not path.is_file():
+                break
+            found = json.loads(path.read_text())
+            if lengths == {point["epoch"] for point in found["points"]}:
+                seconds = sum(point["seconds"] for point in found["points"])
+                note(path.stem, True, found["made_by"] | {"device": "cpu", "seconds": seconds})
+                yield found
+
+
+def distrusted(point: Mapping[str, Any]) -> bool:
+    """Whether ln Z at a point of a path is no estimate: AIS has no finite error, or missed a state that holds more than all it found."""
+    exact = point["num_steps"] is None
+    return not exact and (point["log_z_error"] is None or point["largest_mass"] is None)
