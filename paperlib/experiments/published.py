@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,39 @@ from paperlib.errors import InputError
 PAPERS = ("sm2008", "raise2015")
 UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
 KINDS = ("protocol", "model", "claim")
+#: What a number is judged by; the header of `data/published.yaml` explains them.
+CRITERIA = ("same-weights", "same-recipe", "claim", "other-data", "setting", "not-judged")
 
 
 @dataclass(frozen=True)
-class Criterion:
-    """What counts as reproduced: a difference of at most `tolerance`; None is not judged."""
-
-    tolerance: float | None
-    why: str
-
-
-@dataclass(frozen=True)
-class ReproducedBy:
-    """The record, its row (field `model`) and its column that hold our value."""
+class Cell:
+    """The record, its row (field `model`) and its column that hold a value."""
 
     record: str
     row: str
     column: str
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a published number is judged by.
+
+    Attributes
+    ----------
+    kind : str
+        One of `CRITERIA`.
+    why : str
+        The reason for the choice.
+    claim : str or None
+        Of which claim the number is evidence, by its id in `paperlib.publishing.claims`; with the kind `claim` and only with it.
+    judged_by : Cell or None
+        What decides, with the kinds `same-weights` and `same-recipe` and only with them.
+    """
+
+    kind: str
+    why: str
+    claim: str | None = None
+    judged_by: Cell | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Published:
     unit: str
     kind: str
     criterion: Criterion
-    reproduced_by: ReproducedBy | None
+    reproduced_by: Cell | None
     note: str | None = None
 
     @property
@@ -101,7 +117,7 @@ def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
 
 
 def _entry(raw: Any, name: str) -> Published:
-    raw = _mapping(raw, name, "entry", Published, optional="note")
+    raw = _mapping(raw, name, "entry", Published, optional=("note",))
     for field in ("id", "where", "row", "column"):
         _text(raw[field], name, field)
     for field, known in (("paper", PAPERS), ("unit", UNITS), ("kind", KINDS)):
@@ -118,26 +134,47 @@ def _entry(raw: Any, name: str) -> Published:
         known = pair and (_finite(ends[0]) or (ends[0] == -math.inf and note is not None))
         ordered = known and ends[0] < ends[1]
         _require(ordered, name, "interval", "[low, high], rising (-.inf as low needs a note)", ends)
-    criterion = _mapping(raw["criterion"], name, "criterion", Criterion)
-    tolerance = criterion["tolerance"]
-    usable = tolerance is None or (_finite(tolerance) and tolerance >= 0)
-    _require(usable, name, "criterion.tolerance", "a finite number >= 0 or null", tolerance)
-    _text(criterion["why"], name, "criterion.why")
-    source = raw["reproduced_by"]
-    if source is not None:
-        source = ReproducedBy(**_mapping(source, name, "reproduced_by", ReproducedBy))
-        for field in fields(source):
-            _text(getattr(source, field.name), name, f"reproduced_by.{field.name}")
     raw["interval"] = None if ends is None else tuple(ends)
-    return Published(**raw | {"criterion": Criterion(**criterion), "reproduced_by": source})
+    return Published(
+        **raw
+        | {
+            "criterion": _criterion(raw["criterion"], name),
+            "reproduced_by": _cell(raw["reproduced_by"], name, "reproduced_by"),
+        }
+    )
 
 
-def _mapping(raw: Any, name: str, field: str, shape: type, optional: str = "") -> dict[str, Any]:
+def _criterion(raw: Any, name: str) -> Criterion:
+    raw = _mapping(raw, name, "criterion", Criterion, optional=("claim", "judged_by"))
+    kind, claim = raw["kind"], raw.get("claim")
+    _require(kind in CRITERIA, name, "criterion.kind", f"one of {', '.join(CRITERIA)}", kind)
+    _text(raw["why"], name, "criterion.why")
+    judged_by = _cell(raw.get("judged_by"), name, "criterion.judged_by")
+    named = isinstance(claim, str) if kind == "claim" else claim is None
+    _require(named, name, "criterion.claim", "the id of a claim, with the kind claim only", claim)
+    decided = (judged_by is not None) == (kind in ("same-weights", "same-recipe"))
+    expected = "a cell, with the kinds same-weights and same-recipe only"
+    _require(decided, name, "criterion.judged_by", expected, judged_by)
+    return Criterion(**raw | {"judged_by": judged_by})
+
+
+def _cell(raw: Any, name: str, field: str) -> Cell | None:
+    if raw is None:
+        return None
+    cell = Cell(**_mapping(raw, name, field, Cell))
+    for part in fields(cell):
+        _text(getattr(cell, part.name), name, f"{field}.{part.name}")
+    return cell
+
+
+def _mapping(
+    raw: Any, name: str, field: str, shape: type, optional: Collection[str] = ()
+) -> dict[str, Any]:
     """`raw` as a dictionary that has exactly the fields of the dataclass `shape`."""
     names = [f.name for f in fields(shape)]
     _require(isinstance(raw, Mapping), name, field, f"a mapping with {', '.join(names)}", raw)
     for key in names:
-        _require(key in raw or key == optional, name, key, f"to be given in {field}", "nothing")
+        _require(key in raw or key in optional, name, key, f"to be given in {field}", "nothing")
     for key in raw:
         _require(key in names, name, str(key), f"only {', '.join(names)} in {field}", raw[key])
     return dict(raw)

@@ -1,25 +1,22 @@
-"""The reproduction report: every published number beside ours, drawn from `data/published.yaml` and the stored records."""
+"""The reproduction report: the papers' conclusions and every published number beside ours, drawn from `data/published.yaml` and the stored records."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from paperlib.experiments.published import Published, load_published
-from paperlib.experiments.records import load_result
-from paperlib.publishing.tables import (
-    difference,
-    format_value,
-    reproduced_std_error,
-    reproduced_value,
-    verdict,
-)
+from paperlib.experiments.published import CRITERIA, Published, load_published
+from paperlib.experiments.records import load_result, source_line
+from paperlib.publishing.claims import CLAIMS, OUTCOMES, Finding, findings
+from paperlib.publishing.tables import Table, cell_of, cell_std_error, difference, format_value
+from paperlib.publishing.verdicts import VERDICTS, Judgement, is_fitted, judge
 
-# In the order in which a reader wants them.
-VERDICTS = ("reproduced", "not reproduced", "not judged", "not run", "setting or remark")
+PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
+#: How large a difference is, in the unit of the number: a description, not a verdict.
+GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
 
 
 @dataclass(frozen=True)
@@ -29,13 +26,17 @@ class ReportRow:
     Attributes
     ----------
     entry : Published
-        The number, its unit and what counts as reproduced.
+        The number, its unit and what it is judged by.
     value : number, pair of numbers or None
-        Ours.
+        Ours: what decides, where that is one number or one interval; otherwise that of our stored model.
     std_error : float or None
         Its Monte Carlo standard error.
-    verdict : str
-        One of `VERDICTS`.
+    judgement : Judgement
+        The verdict and what decided.
+    steps : int or None
+        Our number of annealing steps, where the record says it.
+    fitted : bool
+        Whether the recipe of our stored model was fitted to published values.
     chapter, command, commit, utc : str or None
         The chapter that discusses it, how our number is made again, the commit of the library that
         the chapter used, and when.
@@ -44,28 +45,45 @@ class ReportRow:
     entry: Published
     value: Any
     std_error: float | None
-    verdict: str
+    judgement: Judgement
+    steps: int | None
+    fitted: bool
     chapter: str | None
     command: str | None
     commit: str | None
     utc: str | None
 
+    @property
+    def grade(self) -> str:
+        """How far ours is from the published number, one of `GRADES` or `further`; empty if there is no difference."""
+        gap = difference(self.entry.printed, self.value)
+        if not isinstance(gap, int | float):
+            return ""
+        return next((name for size, name in GRADES.items() if abs(gap) <= size), "further")
+
+
+def _stored(name: str) -> dict[str, Any] | None:
+    return load_result(name, "paper")
+
 
 def report_rows() -> list[ReportRow]:
     """A row for every published number, in the papers' order."""
-    stored = cache(lambda name: load_result(name, "paper"))
+    stored = cache(_stored)
+    claims = findings(stored)
     rows = []
     for entry in load_published():
-        source = entry.reproduced_by
-        record = None if source is None else stored(source.record)
+        own = entry.criterion.kind == "same-weights"
+        cell = entry.criterion.judged_by if own else entry.reproduced_by
+        record = None if cell is None else stored(cell.record)
         made = {} if record is None else record["provenance"]
-        value = reproduced_value(entry, record)
         rows.append(
             ReportRow(
                 entry,
-                value,
-                reproduced_std_error(entry, record),
-                "setting or remark" if source is None else verdict(entry, value),
+                cell_of(cell, record),
+                cell_std_error(cell, record),
+                judge(entry, stored, claims),
+                _steps(entry, record),
+                not own and is_fitted(entry, record),
                 made.get("chapter"),
                 made.get("command"),
                 made.get("commit"),
@@ -75,10 +93,92 @@ def report_rows() -> list[ReportRow]:
     return rows
 
 
-def counts(rows: Iterable[ReportRow]) -> dict[str, int]:
-    """How often each verdict was given."""
-    given = [row.verdict for row in rows]
-    return {verdict: given.count(verdict) for verdict in VERDICTS}
+def _steps(entry: Published, record: Mapping[str, Any] | None) -> int | None:
+    """Our K of a number of the second paper's tables."""
+    if record is None or entry.reproduced_by is None or entry.paper != "raise2015":
+        return None
+    start = entry.reproduced_by.column.rsplit("_", 1)[0]
+    row = next((r for r in record["rows"] if r.get("model") == entry.reproduced_by.row), {})
+    return row.get("steps", row.get(f"{start}_steps"))
+
+
+def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
+    """How often each verdict was given, by criterion."""
+    given: dict[str, dict[str, int]] = {kind: {} for kind in CRITERIA}
+    for row in rows:
+        of_kind = given[row.entry.criterion.kind]
+        verdict = row.judgement.verdict
+        of_kind[verdict] = of_kind.get(verdict, 0) + 1
+    return {
+        kind: {verdict: of_kind[verdict] for verdict in VERDICTS if verdict in of_kind}
+        for kind, of_kind in given.items()
+    }
+
+
+def claim_findings() -> dict[str, Finding]:
+    """What became of every claim at the papers' size, by its id."""
+    return findings(cache(_stored))
+
+
+def claim_table(found: Mapping[str, Finding]) -> Table:
+    """The papers' conclusions: claim, paper, outcome, ours, reason, chapter.
+
+    Parameters
+    ----------
+    found : mapping of str to Finding
+        From `claim_findings`.
+    """
+    rows = []
+    for claim in CLAIMS:
+        finding = found[claim.id]
+        where = f"{PAPERS[claim.paper]}, {claim.where}"
+        link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
+        rows.append(
+            [claim.statement, where, f"**{finding.outcome}**", finding.ours, finding.why, link]
+        )
+    heading = ["claim", "where", "outcome", "ours", "why", "chapter"]
+    return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
+
+
+def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:
+    """How many claims came to each outcome."""
+    outcomes = [finding.outcome for finding in found.values()]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
+
+
+def comparison_table(record_name: str) -> Table:
+    """Published | ours | difference | criterion | verdict, for every published number that a record of the papers' size answers.
+
+    Parameters
+    ----------
+    record_name : str
+        For example `sm2008-table-1`.
+    """
+    record = _stored(record_name)
+    rows = []
+    for row in report_rows():
+        source = row.entry.reproduced_by
+        if source is None or source.record != record_name:
+            continue
+        value = cell_of(source, record)
+        column = None if record is None else record["columns"].get(source.column)
+        quantity = row.entry.column if column is None else column["label"]
+        ours = format_value(value) + (" (fitted)" if row.fitted else "")
+        if row.steps is not None:
+            ours += f" (K = {row.steps:,})"
+        rows.append(
+            [
+                row.entry.row,
+                quantity.replace("|", "\\|"),
+                format_value(row.entry.printed),
+                ours,
+                format_value(difference(row.entry.printed, value)),
+                row.entry.criterion.kind.replace("-", " "),
+                row.judgement.verdict,
+            ]
+        )
+    heading = ["model", "quantity", "published", "ours", "difference", "judged by", "verdict"]
+    return Table(heading, rows, "" if record is None else source_line(record))
 
 
 @dataclass(frozen=True)
@@ -91,46 +191,67 @@ class Report:
         return f"Report({len(self.rows)} published numbers)"
 
     def _repr_html_(self) -> str:
-        heading = "".join(
-            f"<th scope='col'>{name}</th>"
-            for name in (
-                "where",
-                "of what",
-                "published",
-                "ours ± standard error",
-                "difference",
-                "verdict",
-                "chapter",
-            )
+        names = (
+            "where",
+            "of what",
+            "published",
+            "ours ± standard error",
+            "difference",
+            "judged by",
+            "verdict",
+            "reason",
+            "chapter",
         )
+        heading = "".join(f"<th scope='col'>{name}</th>" for name in names)
         body = "".join(_html_row(row) for row in self.rows)
-        options = "".join(f"<option>{name}</option>" for name in VERDICTS)
+        given = {row.judgement.verdict for row in self.rows}
+        options = "".join(f"<option>{name}</option>" for name in VERDICTS if name in given)
+        kinds = "".join(f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA)
         return (
             _PAGE.replace("{options}", options)
+            .replace("{kinds}", kinds)
             .replace("{heading}", heading)
             .replace("{body}", body)
         )
 
 
+# A symbol beside the colour, for those who do not see it.
+_SIGNS = {
+    "good": ("✓", ("agrees", "typical", "holds")),
+    "mixed": ("~", ("partly", "open at our K", "setting, ours differs")),
+    "bad": ("✗", ("differs", "not typical", "does not hold", "no estimate")),
+}
+
+
 def _html_row(row: ReportRow) -> str:
-    entry = row.entry
+    entry, verdict = row.entry, row.judgement.verdict
     paper = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}[entry.paper]
     unit = "" if entry.unit in ("count", "dimensionless") else f" {entry.unit}"
     chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
-    tolerance = entry.criterion.tolerance
-    within = "" if tolerance is None else f" Tolerance {tolerance:g}{unit}."
-    error = "" if row.std_error is None else f" ± {format_value(row.std_error)}"
+    ours = format_value(row.value)
+    if row.std_error is not None:
+        ours += f" ± {format_value(row.std_error)}"
+    if row.steps is not None:
+        ours += f", K = {row.steps:,}"
+    if row.fitted:
+        ours += ", fitted"
+    off = format_value(difference(entry.printed, row.value))
+    kind = entry.criterion.kind.replace("-", " ")
+    sign = next((name for name, (_, words) in _SIGNS.items() if verdict in words), "none")
+    mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""
     cells = [
         html.escape(f"{paper}, {entry.where}"),
         html.escape(f"{entry.row}: {entry.column}"),
         html.escape(format_value(entry.printed) + unit),
-        html.escape(format_value(row.value) + error),
-        html.escape(format_value(difference(entry.printed, row.value))),
-        f"<span title='{html.escape(entry.criterion.why + within, quote=True)}'>{row.verdict}</span>",
+        html.escape(ours),
+        html.escape(f"{off} ({row.grade})" if row.grade else off),
+        html.escape(kind),
+        f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span>",
+        html.escape(row.judgement.evidence or entry.criterion.why),
         chapter,
     ]
     return (
-        f"<tr data-verdict='{row.verdict}' title='{html.escape(row.command or '', quote=True)}'>"
+        f"<tr data-verdict='{verdict}' data-kind='{kind}' title='{html.escape(row.command or '', quote=True)}'>"
         + "".join(f"<td>{cell}</td>" for cell in cells)
         + "</tr>"
     )
@@ -139,6 +260,7 @@ def _html_row(row: ReportRow) -> str:
 _PAGE = """\
 <div class="reproduction-report">
 <p><label>Verdict <select><option value="">all</option>{options}</select></label>
+<label>Judged by <select><option value="">all</option>{kinds}</select></label>
 <label>Containing <input type="search" placeholder="for example CD25"></label>
 <span role="status"></span></p>
 <div class="reproduction-report-scroll" tabindex="0" role="region" aria-label="Published numbers beside ours">
@@ -147,24 +269,34 @@ _PAGE = """\
 .reproduction-report-scroll { max-height: 80vh; overflow: auto; }
 .reproduction-report label { margin-right: 1.5em; }
 .reproduction-report th { position: sticky; top: 0; background: #fff; color: #1a1a1a; }
+.reproduction-report .verdict-good { color: #1a7f37; font-weight: 600; }
+.reproduction-report .verdict-bad { color: #b3261e; font-weight: 600; }
+.reproduction-report .verdict-mixed { color: #7a5900; font-weight: 600; }
+html[data-theme="dark"] .reproduction-report .verdict-good { color: #57d17c; }
+html[data-theme="dark"] .reproduction-report .verdict-bad { color: #ff9b91; }
+html[data-theme="dark"] .reproduction-report .verdict-mixed { color: #e8c468; }
+.reproduction-report th { text-align: left; padding: 2px 6px; }
+.reproduction-report td:nth-child(8) { min-width: 22em; }
 .reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
 </style>
 <script>
 (() => {
   const report = document.currentScript.closest(".reproduction-report");
-  const chosen = report.querySelector("select"), words = report.querySelector("input");
+  const [verdict, kind] = report.querySelectorAll("select"), words = report.querySelector("input");
   const rows = [...report.querySelectorAll("tbody tr")];
   const show = () => {
     let shown = 0;
     for (const row of rows) {
-      const fits = (!chosen.value || row.dataset.verdict === chosen.value)
+      const fits = (!verdict.value || row.dataset.verdict === verdict.value)
+        && (!kind.value || row.dataset.kind === kind.value)
         && row.textContent.toLowerCase().includes(words.value.toLowerCase());
       row.hidden = !fits;
       shown += fits;
     }
     report.querySelector("[role=status]").textContent = `${shown} of ${rows.length} numbers`;
   };
-  chosen.addEventListener("change", show);
+  verdict.addEventListener("change", show);
+  kind.addEventListener("change", show);
   words.addEventListener("input", show);
   show();
 })();

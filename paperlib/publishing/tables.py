@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paperlib import storage
-from paperlib.experiments.published import Published, load_published
+from paperlib.experiments.published import Cell
 from paperlib.experiments.recipes import model_path, recipe
 from paperlib.experiments.records import load_result, source_line
 from paperlib.models.files import read_metadata
@@ -85,39 +85,6 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
     return Table(heading, rows, source_line(record))
 
 
-def comparison_table(record_name: str, profile: str = "paper") -> Table:
-    """Published | reproduced | difference | verdict, for every published number that a record holds an answer to.
-
-    Parameters
-    ----------
-    record_name : str
-        For example `sm2008-table-1`.
-    profile : str
-        Whose record; only `paper` runs on the papers' data.
-    """
-    entries = [
-        entry
-        for entry in load_published()
-        if entry.reproduced_by is not None and entry.reproduced_by.record == record_name
-    ]
-    record = load_result(record_name, profile)
-    rows = []
-    for entry in entries:
-        value = reproduced_value(entry, record)
-        rows.append(
-            [
-                entry.row,
-                _quantity(entry, record),
-                format_value(entry.printed),
-                format_value(value),
-                format_value(difference(entry.printed, value)),
-                verdict(entry, value),
-            ]
-        )
-    heading = ["model", "quantity", "published", "reproduced", "difference", "verdict"]
-    return Table(heading, rows, "" if record is None else source_line(record))
-
-
 @dataclass(frozen=True)
 class Picture:
     """What `paper_figure` returns: Markdown for Jupyter and the book."""
@@ -159,6 +126,8 @@ def paper_figure(name: str, alternative: str, caption: str) -> Picture:
 def model_table(model_ids: Sequence[str]) -> Table:
     """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
 
+    A column says of which the recipe was fitted to a published value, if there are any.
+
     Parameters
     ----------
     model_ids : sequence of str
@@ -173,73 +142,59 @@ def model_table(model_ids: Sequence[str]) -> Table:
                 f"`{model_id}`",
                 chosen.label,
                 chosen.summary,
+                chosen.fitted or format_value(None),
                 metadata.get("minutes", format_value(None)),
                 f"`{storage.file_sha256(path)[:12]}`" if path.is_file() else format_value(None),
             ]
         )
-    return Table(["id", "model", "recipe", "minutes", "SHA-256"], rows)
+    heading = ["id", "model", "recipe", "fitted to published values", "minutes", "SHA-256"]
+    if not any(recipe(model_id).fitted for model_id in model_ids):
+        heading.pop(3)
+        for row in rows:
+            row.pop(3)
+    return Table(heading, rows)
 
 
-def reproduced_value(entry: Published, record: Mapping[str, Any] | None) -> Any:
-    """The number of a record that answers a published one; None if it was not computed."""
-    row = _answering_row(entry, record)
-    if row is None or entry.reproduced_by is None:
-        return None
-    return row.get(entry.reproduced_by.column)
+def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+    """What stands in a cell of a record; None if the record or the row does not exist."""
+    row = _row_of(cell, record)
+    return None if row is None or cell is None else row.get(cell.column)
 
 
-def reproduced_std_error(entry: Published, record: Mapping[str, Any] | None) -> float | None:
-    """The Monte Carlo standard error of `reproduced_value`; None if it has none, or none that is finite.
+def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
+    """The Monte Carlo standard error of what stands in a cell; None if it has none, or none that is finite.
 
     It is a column of the record. For bounds, of which the 2008 paper prints three standard errors,
-    it is a third of that column. For what depends on AIS's ln Z alone, it is half the width of its
-    one-sigma interval.
+    it is a third of that column. For what depends on AIS's ln Z alone, it is that of ln Z, or half the
+    width of its one-sigma interval.
     """
-    error = _stored_std_error(entry, record)
+    error = _stored_std_error(cell, record)
     return error if isinstance(error, int | float) and math.isfinite(error) else None
 
 
-def _stored_std_error(entry: Published, record: Mapping[str, Any] | None) -> Any:
-    row = _answering_row(entry, record)
-    if row is None or entry.reproduced_by is None:
+def _stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+    row = _row_of(cell, record)
+    if row is None or cell is None:
         return None
-    column = entry.reproduced_by.column
+    column = cell.column
     if f"{column}_error" in row:
         return row[f"{column}_error"]
     if column == "bound" and "error_bound" in row:
         return row["error_bound"] / 3
-    if column in ("log_z", "test", "train") and "interval_1_sigma" in row:
-        low, high = row["interval_1_sigma"]
-        # an end that is not a number is an infinite one, which records store as text
-        return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
+    if column in ("log_z", "test", "train"):
+        if "log_z_error" in row:
+            return row["log_z_error"]
+        if "interval_1_sigma" in row:
+            low, high = row["interval_1_sigma"]
+            # an end that is not a number is an infinite one, which records store as text
+            return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
     return None
 
 
-def _answering_row(entry: Published, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if record is None or entry.reproduced_by is None:
+def _row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if record is None or cell is None:
         return None
-    return next(
-        (row for row in record["rows"] if row.get("model") == entry.reproduced_by.row), None
-    )
-
-
-def verdict(entry: Published, value: Any) -> str:
-    """One of `not run`, `not judged`, `reproduced`, `not reproduced`."""
-    if value is None:
-        return "not run"
-    if entry.criterion.tolerance is None:
-        return "not judged"
-    gap = difference(entry.printed, value)
-    gaps = gap if isinstance(gap, list) else [gap]
-    within = all(gap is not None and abs(gap) <= entry.criterion.tolerance for gap in gaps)
-    return "reproduced" if within else "not reproduced"
-
-
-def _quantity(entry: Published, record: Mapping[str, Any] | None) -> str:
-    """What a published number is, in the words of the record that answers it where there is one."""
-    answered = None if record is None else entry.reproduced_by
-    column = None if record is None or answered is None else record["columns"].get(answered.column)
-    return entry.column.replace("|", "\\|") if column is None else column["label"]
+    return next((row for row in record["rows"] if row.get("model") == cell.row), None)
 
 
 def _heading(column: Mapping[str, Any]) -> str:

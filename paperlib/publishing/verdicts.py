@@ -1,0 +1,208 @@
+"""What becomes of a published number: the criterion of its entry, applied to the stored records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paperlib.experiments.published import Cell, Published
+from paperlib.experiments.recipes import RECIPES
+from paperlib.publishing.claims import OUTCOMES, Finding, Records
+from paperlib.publishing.tables import cell_of, cell_std_error, difference, format_value
+
+_RBMS, _DEEP = "raise-table-1", "raise-table-2"
+
+#: Every verdict, in the order in which a reader wants them. In the middle stand the outcomes of claims.
+VERDICTS = (
+    "agrees",
+    "differs",
+    "typical",
+    "not typical",
+    *OUTCOMES,
+    "other data",
+    "setting",
+    "setting, ours differs",
+    "not judged",
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a published number.
+
+    Attributes
+    ----------
+    verdict : str
+        One of `VERDICTS`.
+    evidence : str
+        What decided, in words and numbers.
+    standard_errors : float or None
+        The difference in units of its standard error, where weights or recipe are the authors'.
+    """
+
+    verdict: str
+    evidence: str = ""
+    standard_errors: float | None = None
+
+
+def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> Judgement:
+    """The verdict on a published number.
+
+    Parameters
+    ----------
+    entry : Published
+        The number.
+    stored : callable
+        Gives a record by its name, or None.
+    claims : mapping of str to Finding
+        From `paperlib.publishing.claims.findings`.
+    """
+    kind, criterion = entry.criterion.kind, entry.criterion
+    if kind == "claim":
+        assert criterion.claim is not None  # as the reader of the file makes sure
+        found = claims[criterion.claim]
+        return Judgement(found.outcome, found.why or found.ours)
+    if kind == "setting":
+        return _setting(entry, stored)
+    if criterion.judged_by is None:
+        return Judgement(kind.replace("-", " "), criterion.why)
+    record = stored(criterion.judged_by.record)
+    value = cell_of(criterion.judged_by, record)
+    if value is None:
+        return Judgement("not run", f"{criterion.judged_by.record} has no answer yet")
+    if kind == "same-recipe":
+        return _same_recipe(entry, criterion.judged_by, value, record)
+    return _same_weights(entry, value, cell_std_error(criterion.judged_by, record))
+
+
+def _same_recipe(
+    entry: Published, cell: Cell, interval: Any, record: Mapping[str, Any] | None
+) -> Judgement:
+    assert record is not None  # it has the interval
+    assert entry.value is not None
+    row = next(row for row in record["rows"] if row["model"] == cell.row)
+    low, high = interval
+    typical = low <= entry.value <= high
+    evidence = (
+        f"95 % of trainings by the released recipe end between {format_value(low)} and {format_value(high)} after {row['judged_at']} "
+        f"epochs ({row['seeds']} seeds); all numbers of the row are typical after: {row['fits_at']}"
+    )
+    middle, half_width = (low + high) / 2, (high - low) / 2
+    return Judgement(
+        "typical" if typical else "not typical",
+        evidence,
+        1.96 * (middle - entry.value) / half_width,
+    )
+
+
+def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judgement:
+    if std_error is None:
+        # What does not depend on ln Z has no error but rounding.
+        std_error = 0.0
+    if entry.value is None:
+        ours, theirs = value, entry.printed
+        overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
+        evidence = (
+            f"ours {format_value(ours)}; the two overlap"
+            if overlap
+            else f"ours {format_value(ours)}"
+        )
+        return Judgement("agrees" if overlap else "differs", evidence)
+    # The paper's number was estimated by the same protocol, so that its error is as large as ours.
+    error = math.sqrt(2) * std_error
+    off = difference(entry.value, value)
+    allowed = 3 * error + _half_a_digit(entry)
+    evidence = f"off by {format_value(off)}; three standard errors of the two and rounding: {format_value(allowed)}"
+    verdict = "agrees" if abs(off) <= allowed else "differs"
+    return Judgement(verdict, evidence, off / error if error else None)
+
+
+def _half_a_digit(entry: Published) -> float:
+    """Half a unit of the last digit that the paper prints: hundredths in its tables, and where it says so tenths or whole nats."""
+    assert entry.value is not None
+    for digits in (0, 1):
+        if round(entry.value, digits) == entry.value:
+            return 0.5 * 10.0**-digits
+    return 0.005
+
+
+def _setting(entry: Published, stored: Records) -> Judgement:
+    ours = used_setting(entry, stored)
+    if ours is None:
+        return Judgement("setting", entry.criterion.why)
+    if ours == [entry.printed]:
+        return Judgement("setting", "ours is the same")
+    listed = ", ".join(format_value(value) for value in ours)
+    return Judgement("setting, ours differs", f"ours: {listed}")
+
+
+# Record and column of our K, and the model if it is that of one.
+_STEPS = {
+    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, "steps", None),
+    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, "uniform_steps", None),
+    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, "steps", None),
+    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, "steps", "omniPCD-1000"),
+    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, "uniform_steps", None),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, "uniform_steps", None),
+}
+_UNITS_OF = {
+    "CD1(25)": "mnist-cd1-25",
+    "CD3(25)": "mnist-cd3-25",
+    "CD1(20)": "mnist-cd1-20",
+    "CD1(500)": "mnist-cd1-500",
+    "CD3(500)": "mnist-cd3-500",
+    "CD25(500)": "mnist-cd25-500",
+    "DBN-CD1": "mnist-dbn-cd1",
+    "DBN-CD3": "mnist-dbn-cd3",
+    "DBN-CD25": "mnist-dbn-cd25",
+    "mnistCD1-20": "mnist-cd1-20",
+    "mnistPCD-20": "mnist-pcd-20",
+    "mnistCD1-500": "mnist-cd1-500",
+    "mnistPCD-500": "mnist-pcd-500",
+    "mnistCD25-500": "mnist-cd25-500",
+    "omniPCD-1000": "omniglot-pcd-1000",
+}
+
+
+def used_setting(entry: Published, stored: Records) -> list[Any] | None:
+    """What our runs use in place of a published setting, all values that occur; None where neither a record nor a recipe says it.
+
+    Parameters
+    ----------
+    entry : Published
+        Of the kind `setting`.
+    stored : callable
+        Gives a record by its name, or None.
+    """
+    if entry.id in _STEPS:
+        name, column, model = _STEPS[entry.id]
+        record = stored(name)
+        return record and sorted(
+            {row[column] for row in record["rows"] if model in (None, row["model"])}
+        )
+    if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
+        record = stored(_RBMS)
+        # AIS has 5,000 chains there: so many steps each make as many hidden states
+        return record and sorted({row["csl_states"] // 5_000 for row in record["rows"]})
+    training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
+    name = entry.column
+    if training is None:
+        return None
+    if name == "hidden units" or name == "units of the second hidden layer":
+        return [training.num_hidden]
+    if name.startswith("CD steps"):
+        return [training.steps_in(1 if name.endswith("first") else training.epochs)]
+    return None
+
+
+def is_fitted(entry: Published, record: Mapping[str, Any] | None) -> bool:
+    """Whether our value of a published number belongs to a model whose recipe was fitted to published values."""
+    if record is None or entry.reproduced_by is None:
+        return False
+    ids = record["provenance"]["models"]
+    fitted = [RECIPES[key] for key in ids if key in RECIPES and RECIPES[key].fitted]
+    names = {chosen.label for chosen in fitted}
+    names |= {f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}" for chosen in fitted}
+    return entry.reproduced_by.row.removeprefix("Test ").removeprefix("Train ") in names
