@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
 
-from paperlib.experiments.published import Criterion, Published, find, load_published
+from paperlib.experiments.published import CRITERIA, Criterion, Published, find, load_published
+from paperlib.publishing.claims import CLAIMS
 
 SLACK = 0.011
 PATH = Path(__file__).parents[1] / "data" / "published.yaml"
@@ -70,17 +70,52 @@ def test_no_two_entries_share_a_cell_of_a_record():
     assert [cell for cell, times in cells.items() if times > 1] == []
 
 
-def test_settings_are_taken_over_as_they_are():
+def test_every_number_has_one_criterion_and_few_have_none():
+    kinds = Counter(entry.criterion.kind for entry in ENTRIES)
+    assert set(kinds) == set(CRITERIA)
+    assert kinds["not-judged"] <= 10
     for entry in find(ENTRIES, kind="protocol"):
-        assert (entry.criterion.tolerance, entry.reproduced_by) == (0, None), entry.id
+        assert entry.criterion.kind == "setting", entry.id
+    for entry in ENTRIES:
+        # what a criterion needs in order to decide anything
+        assert entry.kind == "protocol" or entry.criterion.kind != "setting", entry.id
+        assert "unpublished" not in entry.criterion.why
 
 
-def test_unpublished_weights_times_and_csl_are_not_judged():
-    quantity = re.compile(r"/((true-)?log-z.*|interval-.-sigma|time|csl|.*error.*|log-ratio|true)")
-    names = {e: e.id[e.id.rindex("/") :] for e in find(ENTRIES, kind="model")}
-    entries = [entry for entry, name in names.items() if quantity.fullmatch(name)]
-    assert len(entries) == (9 + 12 + 6) + (6 + 6) + 6 + 3 + (2 + 2 + 1 + 1)
-    assert [e.id for e in entries if e.criterion.tolerance is not None] == []
+def test_no_tolerance_decides():
+    assert "tolerance" not in PATH.read_text(encoding="utf-8")
+
+
+def test_the_authors_own_rows_are_judged_by_their_weights():
+    """CD25(500) of Table 1, which the second paper calls mnistCD25-500, wherever it stands."""
+    for entry in ENTRIES:
+        own = entry.row in ("CD25(500)", "mnistCD25-500") and entry.kind == "model"
+        if own and entry.unit != "minutes":
+            assert entry.criterion.kind == "same-weights", entry.id
+    judged = [entry for entry in ENTRIES if entry.criterion.kind == "same-weights"]
+    assert {entry.row for entry in judged} == {"CD25(500)", "mnistCD25-500", "CD25(500)/CD3(500)"}
+
+
+def test_rows_of_the_released_recipe_are_judged_by_its_seeds():
+    for entry in find(ENTRIES, paper="sm2008", where="Table 1", kind="model"):
+        small_or_plain = entry.row.startswith(("CD1", "CD3"))
+        if small_or_plain and entry.value is not None and entry.unit == "nats":
+            assert entry.criterion.kind == "same-recipe", entry.id
+            assert entry.criterion.judged_by.row == entry.row
+
+
+def test_omniglot_is_other_data():
+    cells = [e for e in ENTRIES if e.kind == "model" and "omni" in e.row.lower()]
+    assert len(cells) == 7 + 6 + 3
+    assert {entry.criterion.kind for entry in cells} == {"other-data"}
+
+
+def test_every_claim_that_decides_exists():
+    named = {entry.criterion.claim for entry in ENTRIES} - {None}
+    known = {claim.id for claim in CLAIMS}
+    assert named <= known
+    # two claims of the text have no number of their own
+    assert known - named == {"ten-runs", "base-rates-better"}
 
 
 # ---- the first paper agrees with itself
@@ -144,6 +179,9 @@ def test_ratio_of_the_small_models_has_the_inverse_sign():
     assert value(f"{where}/true") == pytest.approx(-difference, abs=1e-9)
     low, high = BY_ID[f"{where}/interval-3-sigma"].interval
     assert low < value(f"{where}/log-ratio") < high < value(f"{where}/true")
+    turned = [BY_ID[f"{where}/{name}"] for name in ("log-ratio", "interval-3-sigma", "true")]
+    assert [entry.meant for entry in turned] == [24.49, [24.19, 24.93], 24.18]
+    assert [entry for entry in ENTRIES if entry.inverse] == turned
 
 
 def test_ratio_of_the_large_models():
@@ -274,7 +312,7 @@ def test_find_and_frozen():
     (entry,) = find(
         ENTRIES, row="CD25(500)", where="Table 1", column="Avg. Test log-prob. / estimate"
     )
-    assert (entry.value, entry.criterion.tolerance) == (-86.34, 2.0)
+    assert (entry.value, entry.criterion.kind) == (-86.34, "same-weights")
     assert isinstance(entry, Published)
     assert isinstance(entry.criterion, Criterion)
     with pytest.raises(AttributeError):
@@ -293,7 +331,7 @@ GOOD = {
     "interval": None,
     "unit": "nats",
     "kind": "model",
-    "criterion": {"tolerance": 1.0, "why": "a test"},
+    "criterion": {"kind": "other-data", "why": "a test"},
     "reproduced_by": {"record": "sm2008-table-9", "row": "row", "column": "column"},
 }
 
@@ -339,13 +377,30 @@ def test_good_entries_load(tmp_path):
         ({"interval": [0, math.inf]}, "interval: expected"),
         ({"interval": [-math.inf, 0]}, "interval: expected .*-.inf as low needs a note"),
         ({"note": ""}, "note: expected a non-empty text, got ''"),
-        ({"criterion": None}, "criterion: expected a mapping with tolerance, why, got None"),
+        ({"inverse": "yes"}, "inverse: expected true or false, got 'yes'"),
+        ({"criterion": None}, "criterion: expected a mapping with kind, why, .*, got None"),
+        ({"criterion": {"why": "x"}}, "kind: expected to be given in criterion, got 'nothing'"),
         (
-            {"criterion": {"why": "x"}},
-            "tolerance: expected to be given in criterion, got 'nothing'",
+            {"criterion": {"kind": "tolerance", "why": "x"}},
+            "criterion.kind: expected one of same-weights, .*, got 'tolerance'",
         ),
-        ({"criterion": {"tolerance": -1, "why": "x"}}, "criterion.tolerance: expected a finite"),
-        ({"criterion": {"tolerance": None, "why": ""}}, "criterion.why: expected a non-empty text"),
+        ({"criterion": {"kind": "setting", "why": ""}}, "criterion.why: expected a non-empty text"),
+        (
+            {"criterion": {"kind": "claim", "why": "x"}},
+            "criterion.claim: expected the id of a claim",
+        ),
+        (
+            {"criterion": {"kind": "setting", "why": "x", "claim": "y"}},
+            "criterion.claim: expected the id of a claim, with the kind claim only, got 'y'",
+        ),
+        (
+            {"criterion": {"kind": "same-recipe", "why": "x"}},
+            "criterion.judged_by: expected a cell, with the kinds .*, got None",
+        ),
+        (
+            {"criterion": {"kind": "same-recipe", "why": "x", "judged_by": {"record": "r"}}},
+            "row: expected to be given in criterion.judged_by",
+        ),
         ({"reproduced_by": "table"}, "reproduced_by: expected a mapping with record, row, column"),
         (
             {"reproduced_by": {"record": "r", "row": 1, "column": "c"}},

@@ -23,7 +23,6 @@ from paperlib import cli
 from paperlib.errors import InputError, ReproductionError
 from paperlib.experiments import DEVICE, SETTINGS, profiles, records
 from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.published import Criterion, Published, ReproducedBy
 from paperlib.experiments.recipes import RECIPES
 from paperlib.experiments.records import Column, Run, differences, read_record
 from paperlib.publishing import runner, tables
@@ -150,31 +149,6 @@ def test_damaged_record_is_named(tmp_path, content):
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(ValueError, match=r"path: .*x\.json"):
         read_record(tmp_path / "x.json")
-
-
-def published(value=1.0, tolerance=0.5, interval=None):
-    return Published(
-        id="p/t/r/c", paper="sm2008", where="Table 1", row="A", column="ln Z", value=value,
-        interval=interval, unit="nats", kind="model", criterion=Criterion(tolerance, "because"),
-        reproduced_by=ReproducedBy("table", "A", "log_z"), note=None,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("entry", "value", "verdict"),
-    [
-        (published(), 1.4, "reproduced"),
-        (published(), 1.6, "not reproduced"),
-        (published(), None, "not run"),
-        (published(tolerance=None), 99.0, "not judged"),
-        (published(), math.nan, "not reproduced"),
-        (published(value=None, interval=(0.0, 1.0)), [0.1, 1.2], "reproduced"),
-        (published(value=None, interval=(0.0, 1.0)), [0.1, 1.7], "not reproduced"),
-        (published(value=None, interval=(-math.inf, 1.0)), [-math.inf, 1.0], "reproduced"),
-    ],
-)
-def test_verdicts(entry, value, verdict):
-    assert tables.verdict(entry, value) == verdict
 
 
 def test_tables_are_markdown_with_units_and_proper_signs():

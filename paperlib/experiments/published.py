@@ -69,6 +69,7 @@ class Published:
     criterion: Criterion
     reproduced_by: Cell | None
     note: str | None = None
+    inverse: bool = False
 
     @property
     def printed(self) -> float | list[float]:
@@ -77,6 +78,15 @@ class Published:
             return self.value
         assert self.interval is not None  # an entry without either is refused when it is read
         return list(self.interval)
+
+    @property
+    def meant(self) -> float | list[float]:
+        """What is printed, with the sign that the paper's own definition gives it."""
+        if not self.inverse:
+            return self.printed
+        if isinstance(self.printed, list):
+            return [-end for end in reversed(self.printed)]
+        return -self.printed
 
 
 def load_published(path: str | os.PathLike[str] | None = None) -> list[Published]:
@@ -117,7 +127,7 @@ def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
 
 
 def _entry(raw: Any, name: str) -> Published:
-    raw = _mapping(raw, name, "entry", Published, optional=("note",))
+    raw = _mapping(raw, name, "entry", Published, optional=("note", "inverse"))
     for field in ("id", "where", "row", "column"):
         _text(raw[field], name, field)
     for field, known in (("paper", PAPERS), ("unit", UNITS), ("kind", KINDS)):
@@ -126,6 +136,8 @@ def _entry(raw: Any, name: str) -> Published:
     _require(well_named, name, "id", f"lower-case {raw['paper']}/where/row/column", raw["id"])
     value, ends, note = raw["value"], raw["interval"], raw.get("note")
     _text("-" if note is None else note, name, "note")
+    turned = raw.get("inverse", False)
+    _require(isinstance(turned, bool), name, "inverse", "true or false", turned)
     _require((value, ends) != (None, None), name, "value", "a number, or an interval", None)
     _require(value is None or _finite(value), name, "value", "a finite number or null", value)
     if ends is not None:

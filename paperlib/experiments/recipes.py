@@ -131,7 +131,8 @@ def _from_noise(num_components: int) -> MixtureEM:
 _STOPPED = "number of epochs"
 _SMOOTHED = "smoothing"
 
-# 300 epochs for each of the small models: the paper does not say how long it trained. Chapter 05 shows how much hangs on it.
+# 300 epochs for each of the small models: neither the paper nor its authors' code says how long they trained. Chapter 05 shows how much
+# hangs on it.
 RECIPES: dict[str, Recipe] = {
     "mnist-cd1-20": Recipe("CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0),
     "mnist-cd1-25": Recipe("CD1(25)", "mnist", ContrastiveDivergence(25, epochs=300), seed=0),

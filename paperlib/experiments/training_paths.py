@@ -40,6 +40,7 @@ LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
 _MAX_ENUMERATED, _NUM_CHAINS = 25, 100
 # Names in a checkpoint: weights, visible and hidden biases.
 _PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
+_OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
 # A page with fewer pixels on than any digit's stroke is blank to the eye.
 _BLANK_PIXELS = 25
 
@@ -175,8 +176,7 @@ def look_at(
     starts = torch.cat(
         [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
     )
-    of_ais = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
-    estimated: dict[str, object] = dict.fromkeys(of_ais)
+    estimated: dict[str, Any] = dict.fromkeys(_OF_AIS)
     if rbm.num_hidden <= _MAX_ENUMERATED:
         log_z = exact_log_z(rbm, progress=progress)
     else:

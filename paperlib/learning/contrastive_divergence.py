@@ -43,7 +43,7 @@ _RECONSTRUCT_EVERY = 10
 
 @dataclass(frozen=True)
 class ContrastiveDivergence:
-    """A training recipe. The defaults are those that the 2008 paper's authors published elsewhere.
+    """A training recipe. The defaults are those of the code that the 2008 paper's authors released, but for `shuffle`.
 
     Attributes
     ----------

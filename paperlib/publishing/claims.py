@@ -169,7 +169,7 @@ def _ratio_agrees(rows: Sequence[Row]) -> Finding:
 def _at_judged_length(rows: Iterable[Row], model: str, column: str) -> dict[int, float]:
     """By seed, at the length that was fixed beforehand, where AIS is trusted."""
     return {
-        row["seed"]: row[column]
+        row["seed"]: float(row[column])
         for row in rows
         if row["model"] == model
         and row["judged"] == "yes"
@@ -207,7 +207,7 @@ def _cd3_over_cd1(rows: Sequence[Row]) -> Finding:
 def _cd25_over(model: str, published: float) -> Callable[..., Finding]:
     def judge(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
         worse = _at_judged_length(rows, model, "test")
-        return _difference(dict.fromkeys(worse, own[0]["test"]), worse, published)
+        return _difference({seed: float(own[0]["test"]) for seed in worse}, worse, published)
 
     return judge
 

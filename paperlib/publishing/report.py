@@ -56,7 +56,7 @@ class ReportRow:
     @property
     def grade(self) -> str:
         """How far ours is from the published number, one of `GRADES` or `further`; empty if there is no difference."""
-        gap = difference(self.entry.printed, self.value)
+        gap = difference(self.entry.meant, self.value)
         if not isinstance(gap, int | float):
             return ""
         return next((name for size, name in GRADES.items() if abs(gap) <= size), "further")
@@ -172,7 +172,7 @@ def comparison_table(record_name: str) -> Table:
                 quantity.replace("|", "\\|"),
                 format_value(row.entry.printed),
                 ours,
-                format_value(difference(row.entry.printed, value)),
+                format_value(difference(row.entry.meant, value)),
                 row.entry.criterion.kind.replace("-", " "),
                 row.judgement.verdict,
             ]
@@ -235,7 +235,7 @@ def _html_row(row: ReportRow) -> str:
         ours += f", K = {row.steps:,}"
     if row.fitted:
         ours += ", fitted"
-    off = format_value(difference(entry.printed, row.value))
+    off = format_value(difference(entry.meant, row.value))
     kind = entry.criterion.kind.replace("-", " ")
     sign = next((name for name, (_, words) in _SIGNS.items() if verdict in words), "none")
     mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +101,8 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
     if std_error is None:
         # What does not depend on ln Z has no error but rounding.
         std_error = 0.0
-    if entry.value is None:
-        ours, theirs = value, entry.printed
+    if entry.interval is not None:
+        ours, theirs = value, entry.interval
         overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
         evidence = (
             f"ours {format_value(ours)}; the two overlap"
@@ -179,13 +179,12 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
     if entry.id in _STEPS:
         name, column, model = _STEPS[entry.id]
         record = stored(name)
-        return record and sorted(
-            {row[column] for row in record["rows"] if model in (None, row["model"])}
-        )
+        values = {r[column] for r in _rows(record) if model in (None, r["model"])}
+        return sorted(values) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
         # AIS has 5,000 chains there: so many steps each make as many hidden states
-        return record and sorted({row["csl_states"] // 5_000 for row in record["rows"]})
+        return sorted({row["csl_states"] // 5_000 for row in _rows(record)}) or None
     training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
     name = entry.column
     if training is None:
@@ -195,6 +194,10 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
     if name.startswith("CD steps"):
         return [training.steps_in(1 if name.endswith("first") else training.epochs)]
     return None
+
+
+def _rows(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    return [] if record is None else record["rows"]
 
 
 def is_fitted(entry: Published, record: Mapping[str, Any] | None) -> bool:
