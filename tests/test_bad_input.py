@@ -238,7 +238,7 @@ CASES = {
     "unknown data set": (
         lambda: binary_images("cifar"),
         "dataset",
-        "digits, mnist, omniglot, got 'cifar'",
+        "digits, mnist, omniglot, mnist-2008, got 'cifar'",
     ),
 }
 

@@ -15,7 +15,7 @@ from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import LOADERS
 from paperlib.estimators import ais, exact_log_z, raise_log_prob
-from paperlib.experiments.published import ReproducedBy, load_published
+from paperlib.experiments.published import Cell, load_published
 from paperlib.experiments.records import read_record
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.numerics import seeded_generator
@@ -188,7 +188,7 @@ def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
 def test_published_number_is_well_formed():
     (entry,) = load_published(EXAMPLES / "published_number.yaml")
     assert entry.value == 279.59
-    assert entry.reproduced_by == ReproducedBy("how-many-steps", "K = 1,000", "log_z")
+    assert entry.reproduced_by == Cell("how-many-steps", "K = 1,000", "log_z")
 
 
 # ---- sizes
