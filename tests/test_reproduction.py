@@ -87,6 +87,21 @@ def test_file_is_rewritten_only_when_a_number_moved(figures, change, rewritten):
 
 
 @pytest.mark.parametrize(
+    ("before", "now", "rewritten"),
+    [(True, False, True), (True, True, False), (False, True, False), (None, False, False)],
+)
+def test_record_of_uncommitted_code_gives_way_to_one_of_committed_code(
+    figures, monkeypatch, before, now, rewritten
+):
+    for dirty in (before, now):
+        monkeypatch.setattr("paperlib.provenance.repository_state", lambda d=dirty: ("1f0c", d))
+        save([row()])
+    assert (read_record(figures / "table.json")["provenance"]["dirty"] is now) is (
+        rewritten or before is now
+    )
+
+
+@pytest.mark.parametrize(
     ("here", "bound", "rewritten"),
     [("AVX512", True, True), ("AVX2", True, False), ("AVX2", False, True)],
 )

@@ -128,6 +128,7 @@ class Run:
         """Write a record, and its picture as SVG and PNG, unless it says nothing new.
 
         A record on disk is kept if it agrees with this one, or if the two cannot be compared.
+        One of uncommitted code that agrees gives way to one of committed code.
 
         Parameters
         ----------
@@ -189,7 +190,10 @@ class Run:
             os.environ.get("PAPERLIB_REFRESH") != "1"
             and path.is_file()
             and all(picture.is_file() for picture in pictures)
-            and not (comparable(old := read_record(path), record) and differences(old, record))
+            and not (
+                comparable(old := read_record(path), record)
+                and (differences(old, record) or _is_committed_at_last(old, record))
+            )
         )
         if not unchanged:
             for picture in pictures:
@@ -228,6 +232,10 @@ class Run:
             "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
             "models": {key: model.checksum() for key, model in models.items()},
         }
+
+
+def _is_committed_at_last(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return bool(old["provenance"].get("dirty")) and new["provenance"]["dirty"] is False
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
