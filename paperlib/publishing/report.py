@@ -15,7 +15,7 @@ from paperlib.publishing.tables import Table, cell_of, cell_std_error, differenc
 from paperlib.publishing.verdicts import VERDICTS, Judgement, is_fitted, judge
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
-#: How large a difference is, in the unit of the number: a description, not a verdict.
+#: How large a difference is, in the unit of the number. A grade describes and does not judge.
 GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
 
 
