@@ -80,6 +80,41 @@ def test_verdict(shift, word):
     assert result.verdict() == word
 
 
+def noisy(gap, std_error, log_weights=(0.0, 0.0)):
+    """A bracket with this gap, for which RAISE was run for five of ten vectors with this error."""
+    x, chosen = torch.arange(10.0, dtype=torch.float64), torch.arange(5)
+    log_weights = torch.tensor(log_weights, dtype=torch.float64)
+    above = PartitionEstimate(log_weights, torch.zeros(len(log_weights), 1))
+    # standard deviation 1; that of the mean of five of ten is sqrt(1 / 5 (1 - 5 / 10))
+    noise = torch.tensor([-1.0, -1.0, 0.0, 1.0, 1.0]) * std_error * 10**0.5
+    below = ReverseEstimate((x[chosen] - above.log_z - gap + noise)[:, None].expand(-1, 2))
+    return bracket(x, chosen, above, below)
+
+
+@pytest.mark.parametrize(
+    ("gap", "std_error", "word"),
+    [
+        (0.9, 0.3, "closed"),
+        (0.0, 0.6, "too noisy to tell"),
+        (1.5, 0.4, "open"),
+        (1.4, 0.49, "closed"),
+        (1.5, 0.6, "too noisy to tell"),
+        (-1.5, 0.4, "crossed"),
+        (-0.9, 0.6, "too noisy to tell"),
+        (1.89, 1.02, "too noisy to tell"),  # once counted as closed, and both were wrong
+    ],
+)
+def test_noise_is_no_agreement(gap, std_error, word):
+    result = noisy(gap, std_error)
+    assert result.gap == pytest.approx(gap, abs=1e-6)
+    assert result.lower.test_set_std_error == pytest.approx(std_error, rel=1e-6)
+    assert result.verdict() == word
+
+
+def test_unknown_error_of_ais_closes_nothing():
+    assert noisy(0.0, 0.0, [20.0] + [0.0] * 99).verdict() == "too noisy to tell"
+
+
 def test_error_of_the_gap_has_no_upper_limit():
     """One chain of 100 holds nearly all of the weight: nothing is known of the error, nor of what it excuses."""
     x = torch.arange(5.0, dtype=torch.float64)

@@ -99,17 +99,17 @@ class Bracket:
         return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
     def verdict(self, tolerance: float = 1.0) -> str:
-        """In a word what the bracket says: `closed`, `open` or `crossed`.
+        """In a word what the bracket says: `closed`, `open`, `crossed` or `too noisy to tell`.
 
-        closed: the two agree within `tolerance` nats, or within three standard deviations of both.
-        open: AIS is above by more. crossed: RAISE is above by more, because the annealing model
-        fits these vectors better than the model itself, or because ln p*(v) is itself an estimate
-        that errs low, as for a DBM or a DBN.
+        open: AIS is above RAISE by more than `tolerance` nats and by more than three standard deviations of both. crossed:
+        RAISE is above AIS by as much, because the annealing model fits these vectors better than the model itself, or because
+        ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN. closed: neither, and the standard error of the
+        gap is at most half of `tolerance`. too noisy to tell: neither, but the error is larger, or not known.
         """
         chance = math.hypot(self.upper_slack, 3 * self.lower.test_set_std_error)
-        if abs(self.gap) <= max(tolerance, chance):
-            return "closed"
-        return "open" if self.gap > 0 else "crossed"
+        if abs(self.gap) > max(tolerance, chance):
+            return "open" if self.gap > 0 else "crossed"
+        return "closed" if self.gap_std_error <= tolerance / 2 else "too noisy to tell"
 
 
 def bracket(
