@@ -197,6 +197,7 @@ def bracket(model, gap=0.0, uniform=0.0, steps=100_000, error=0.1, exact=None, c
         "steps": steps,
         "exact": exact,
         "csl": csl,
+        "csl_states": 10**6,
         "base_rate_ais": ais,
         "base_rate_ais_error": 0.05,
         "base_rate_raise": ais - gap,

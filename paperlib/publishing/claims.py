@@ -23,8 +23,10 @@ OUTCOMES = ("holds", "partly", "open at our K", "does not hold", "no estimate", 
 Row = Mapping[str, Any]
 Records = Callable[[str], Mapping[str, Any] | None]
 
-# Of AIS and RAISE in both tables of the second paper.
-_PAPERS_K = 100_000
+#: Of AIS and RAISE in both tables of the second paper.
+PAPERS_K = 100_000
+#: Chains of AIS there. CSL is given as many Gibbs steps.
+PAPERS_CHAINS = 5_000
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 _PATHS = "sm2008-training-paths"
 
@@ -358,13 +360,11 @@ def _within(
             why = f"the error of the gap is more than half of that for {', '.join(noisy)}"
             return Finding("no estimate", gaps, why)
         return Finding("holds", gaps)
-    at_papers_k = {row["model"]: row["gap"] for row in longer if row["steps"] == _PAPERS_K}
+    at_papers_k = {row["model"]: row["gap"] for row in longer if row["steps"] == PAPERS_K}
     lasting = [
         case["model"]
         for case in wide
-        if case["steps"] == _PAPERS_K
-        or case["gap"] < 0
-        or at_papers_k.get(case["model"], 0) > limit
+        if case["steps"] == PAPERS_K or case["gap"] < 0 or at_papers_k.get(case["model"], 0) > limit
     ]
     names = ", ".join(case["model"] for case in wide)
     told = "; ".join(
@@ -488,7 +488,10 @@ def _base_rates_better(rows: Sequence[Row]) -> Finding:
 def _csl_far_below(rows: Sequence[Row]) -> Finding:
     short = {row["model"]: row["base_rate_ais"] - row["csl"] for row in rows}
     tens = [value > 10 for value in short.values()]
-    ours = f"short by: {_listed(short)}"
+    ours = (
+        f"short by: {_listed(short)}; {rows[0]['csl_states']:,} hidden states each, the paper's "
+        f"{PAPERS_CHAINS * PAPERS_K:,}"
+    )
     if 2 * sum(tens) > len(tens):
         return Finding("holds", ours)
     return Finding("partly", ours, "with fewer hidden states than the paper's")
