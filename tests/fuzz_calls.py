@@ -357,6 +357,7 @@ FITTING = {
     "fraction": constant(0.01),
     "alpha": constant(None, 1.0, 0.5),
     "y": constant(numbers(1, 4)),
+    "log_weights": constant(numbers(1, 5), [0.0, -math.inf]),
     "x_batch": constant(numbers(2, 4)),
     "x_all": constant(numbers(3, 9)),
     "log_unnormalized": constant(numbers(4, 9)),

@@ -75,6 +75,7 @@ WALKERS = (
     "ais",
     "blocks",
     "bracket",
+    "certified",
     "estimate",
     "importance",
     "reverse_ais",

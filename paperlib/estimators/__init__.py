@@ -6,6 +6,7 @@ at the training set's base rates.
 
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bracket import Bracket, bracket
+from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.csl import csl_log_prob
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
@@ -17,6 +18,7 @@ from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 
 __all__ = [
     "Bracket",
+    "CertifiedBound",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
@@ -24,6 +26,7 @@ __all__ = [
     "ais",
     "ais_in_shards",
     "bracket",
+    "certified_lower_bound",
     "control_variate_mean",
     "csl_log_prob",
     "dbn_lower_bound",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.estimators.certified import CertifiedBound, larger_bound
 from paperlib.numerics import log_mean_exp
 
 # What a notebook or a terminal shows in a line; warnings after the third are left to `.warnings`.
@@ -92,6 +93,14 @@ class PartitionEstimate:
         spread = num_std * self.relative_std
         low = self.log_z + math.log1p(-spread) if spread < 1 else -math.inf
         return low, self.log_z + math.log1p(spread)
+
+    def certified_bound(self, level: float = 0.99) -> CertifiedBound:
+        """A lower bound on ln Z that holds with probability `level`: the larger of the weights' own and the proven one.
+
+        It needs no assumption on the chains or the steps, but `log_weights` that are independent and unbiased; see
+        `certified_lower_bound`.
+        """
+        return larger_bound(self.log_weights, self.lower_bound, level)
 
     def __repr__(self) -> str:
         value = f"log_z = {format_estimate(self.log_z, self.std_error)}"

@@ -1,0 +1,203 @@
+"""A lower bound on ln Z from log-weights that holds with a stated probability, whatever made the weights.
+
+AIS gives non-negative weights with E w = Z for any number of steps, but nothing is known of their variance: error bars on their mean are
+sincere only if the chains met what matters. A bound can do without. For a fraction lambda in [0, 1] and a candidate z,
+
+    E_lambda(z) = prod_i (1 - lambda + lambda w_i / z)
+
+is the wealth of a gambler who bets the fraction lambda of it, again and again, that weights are larger than z. For z = Z its mean is exactly 1,
+and so is that of any mixture of such products whose shares were fixed before the weights were seen. By Markov's inequality the mixture reaches
+1 / (1 - level) with probability at most 1 - level. The mixture falls as z rises, and where it crosses 1 / (1 - level) is the bound
+(Waudby-Smith & Ramdas 2024, section 4, for bounded variables; a lower bound needs no upper limit).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.numerics import log_mean_exp
+from paperlib.validation import ArrayLike, as_float_tensor, require_shape
+
+# The share of the mixture that goes to the mean weight itself, whose mean is 1 at z = Z as well.
+_MEAN_SHARE = 0.25
+# Fractions to each factor of two between 1 / n and 1.
+_FRACTIONS_PER_OCTAVE = 2
+# In nats: far more than rounding can do to the wealth, and far less than anyone reads off a bound.
+_ROUNDING = 1e-9
+_MAX_STEPS = 200
+
+
+@dataclass(frozen=True)
+class CertifiedBound:
+    """A lower bound on ln Z together with the probability with which it holds.
+
+    Attributes
+    ----------
+    value : float
+        The bound, in nats.
+    level : float
+        It is at most ln Z with at least this probability.
+    proven : bool
+        Whether it is a bound that holds always, which was larger than the one from the weights.
+
+    Examples
+    --------
+    >>> CertifiedBound(451.2, 0.99, proven=False)
+    CertifiedBound(value=451.2, level=0.99, proven=False)
+    """
+
+    value: float
+    level: float
+    proven: bool
+
+
+def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
+    """A number L with P(L <= ln Z) >= level, for any independent non-negative weights with E w = Z.
+
+    Parameters
+    ----------
+    log_weights : array or Tensor, shape [n]
+        ln w, in nats, n >= 1; minus infinity stands for w = 0. They need not have the same distribution, nor a variance.
+    level : float
+        Between 0 and 1, chosen before the weights are seen.
+
+    Returns
+    -------
+    float
+        L in nats, or in those of ln(Z_B / Z_A) where that is what the mean weight estimates. Minus infinity if all weights are 0.
+
+    Raises
+    ------
+    InputError
+        If a log-weight is NaN or plus infinity, there is none, or `level` is not between 0 and 1.
+
+    Notes
+    -----
+    The level is that of one set of weights. Of several runs with different schedules it holds for the run that was chosen beforehand, not
+    for the largest of their bounds. Chains that share randomness, such as those of one population with resampling, count as one weight: their
+    mean. Weights of a path whose start is not drawn exactly are not unbiased, and nothing is certified then.
+
+    *Upper bound.* Weights u with E u = 1/Z give one by negation: ln Z <= -certified_lower_bound(ln u) with the same probability. Walks back
+    from **exact** draws of the model have such weights; from draws of a chain that has not converged they do not.
+
+    The mixture gives a quarter to the mean weight and the rest in equal shares to fractions between 1/n and 1, a factor of the square root of 2
+    apart. L is therefore never more than ln 4 below Markov's bound on the mean weight, ln mean w - ln(1 / (1 - level)), and equals it for a single
+    weight. No mixture is above Markov's bound always: where one weight is all of the sum, nothing better is known.
+
+    A missed mode makes the bound loose and never wrong. Median of ln Z - L in nats at level 0.99, measured over 2,000 sets of n log-normal weights each, for three
+    standard deviations of ln w (Markov's bound on the mean weight: 4.6):
+
+    =====  ====  ====  ====
+    n       0.3     1     2
+    =====  ====  ====  ====
+    100    0.12  0.40  1.04
+    1,000  0.04  0.14  0.45
+    =====  ====  ====  ====
+
+    Examples
+    --------
+    >>> log_weights = torch.tensor([10.1, 9.8, 10.3, 9.9, 10.0, 10.2, 9.7, 10.0])
+    >>> print(f"{certified_lower_bound(log_weights):.2f}")
+    9.19
+    >>> print(f"{certified_lower_bound([10.0], level=0.9):.2f}")  # 10 - ln 10
+    7.70
+    """
+    log_weights = as_float_tensor("log_weights", log_weights, torch.float64)
+    require_shape("log_weights", log_weights, [None])
+    wrong = int((torch.isnan(log_weights) | (log_weights == math.inf)).sum())
+    if wrong:
+        raise InputError(
+            f"log_weights: expected finite numbers or minus infinity, got {wrong} others of {len(log_weights)}"
+        )
+    return _lower_bounds(log_weights[None], _log_threshold(level)).item()
+
+
+def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> CertifiedBound:
+    """The larger of a bound from weights and one that holds always, if there is one.
+
+    Both hold together with probability `level`, since only one of them can fail.
+
+    Parameters
+    ----------
+    log_weights : Tensor, shape [n]
+        See `certified_lower_bound`.
+    proven : float or None
+        A number that is certainly at most ln Z.
+    level : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> larger_bound(torch.tensor([0.0]), 1.5, level=0.99)
+    CertifiedBound(value=1.5, level=0.99, proven=True)
+    """
+    value = certified_lower_bound(log_weights, level)
+    if proven is not None and proven > value:
+        return CertifiedBound(proven, level, proven=True)
+    return CertifiedBound(value, level, proven=False)
+
+
+def _log_threshold(level: object) -> float:
+    """ln(1 / (1 - level)), plus what rounding may take."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    return -math.log1p(-level) + _ROUNDING
+
+
+def _lower_bounds(log_weights: Tensor, threshold: float) -> Tensor:
+    """The bounds of several sets of weights [sets, n]; [sets].
+
+    The logarithm of the mixture is convex and falls in ln z, as a sum of exponentials in -ln z is. Newton's steps from the left therefore
+    stay on the left of the crossing: every one of them is a valid bound.
+    """
+    largest = log_weights.amax(1, keepdim=True)
+    nothing = largest == -math.inf
+    # Sorted, so that sums are rounded alike in whatever order the weights came.
+    relative = torch.where(nothing, 0.0, log_weights - largest).sort(1).values
+    # Markov's bound with the mean weight's own share: to the left of the crossing.
+    log_z = log_mean_exp(relative, 1) - threshold + math.log(_MEAN_SHARE)
+    for _ in range(_MAX_STEPS):
+        log_wealth, slope = _log_mixture(relative - log_z[:, None])
+        step = (log_wealth - threshold) / slope
+        log_z = log_z + step.clamp(min=0)
+        if bool((step < 1e-10).all()):
+            break
+    return torch.where(nothing[:, 0], -math.inf, log_z + largest[:, 0])
+
+
+def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
+    """ln of the mixture at z, from ln(w / z) [sets, n], and how fast it falls in ln z; both [sets]."""
+    count = log_ratios.shape[1]
+    # z is so near to the mean weight that no ratio overflows.
+    excess = torch.expm1(log_ratios)
+    fractions = _fractions(count)
+    log_share = math.log((1 - _MEAN_SHARE) / len(fractions))
+    log_terms = [log_mean_exp(log_ratios, 1) + math.log(_MEAN_SHARE)]
+    slopes = [torch.ones_like(log_terms[0])]
+    for fraction in fractions:
+        if fraction == 1:
+            # the plain product, also of ratios that round to 0
+            log_terms.append(log_share + log_ratios.sum(1))
+            slopes.append(torch.full_like(slopes[0], count))
+            continue
+        bet = 1 + fraction * excess
+        log_terms.append(log_share + torch.log1p(fraction * excess).sum(1))
+        slopes.append((1 - (1 - fraction) / bet).sum(1))
+    terms = torch.stack(log_terms)
+    total = torch.logsumexp(terms, 0)
+    return total, ((terms - total).exp() * torch.stack(slopes)).sum(0)
+
+
+def _fractions(count: int) -> list[float]:
+    """The fractions that share the mixture: from 1 down to 1 / count, equally spaced in their logarithm.
+
+    The best fraction is about the square root of 2 ln(1 / (1 - level)) / n over the relative spread of the weights, which is not known before;
+    below 1 / n the mean weight does better.
+    """
+    steps = math.ceil(_FRACTIONS_PER_OCTAVE * math.log2(count))
+    return [1.0] + [count ** (-k / steps) for k in range(1, steps + 1)]

@@ -1,0 +1,260 @@
+"""The bound that holds with a stated probability: by sums over all outcomes, and by counting how often it fails."""
+
+import math
+
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from scipy.stats import binom
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import CertifiedBound, PartitionEstimate, ais, certified_lower_bound
+from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_bounds
+from paperlib.numerics import log_mean_exp, seeded_generator
+
+SETS = 10_000
+NAN = float("nan")
+
+
+def failures(log_weights, true_log_z, level):
+    """In how many of the sets [sets, n] the bound lies above the truth."""
+    bounds = _lower_bounds(log_weights, _log_threshold(level))
+    # the function that users call is this one, up to rounding of sums in another layout
+    assert certified_lower_bound(log_weights[0], level) == pytest.approx(bounds[0].item(), abs=1e-9)
+    return int((bounds > true_log_z).sum())
+
+
+def most_failures(level, sets=SETS):
+    """More failures than this happen with probability 1e-6 at most if each set fails with probability 1 - level."""
+    return int(binom.isf(1e-6, sets, 1 - level))
+
+
+def markov(log_weights, level):
+    return log_mean_exp(log_weights, -1) + math.log1p(-level)
+
+
+# ---- without any sampling
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("count", [1, 2, 5, 30])
+def test_two_point_weights_fail_no_more_often_than_stated(count, level):
+    """w is `high` with probability p and otherwise `low`, Z = 1: only how many are high matters, and all cases are summed."""
+    most = 0.0
+    for p in (0.5, 0.1, 0.01, (1 - level) / count, (1 - level) / (4.5 * count)):
+        for low in (0.0, 0.5, 0.99):
+            high = (1 - (1 - p) * low) / p
+            highs = torch.arange(count + 1)
+            is_high = torch.arange(count) < highs[:, None]
+            log_weights = torch.where(is_high, high, low).double().log()
+            fails = _lower_bounds(log_weights, _log_threshold(level)) > 0
+            most = max(most, binom.pmf(highs.numpy(), count, p)[fails.numpy()].sum())
+    assert most <= 1 - level
+    # the bound is not so low that nothing could break it
+    assert most > (1 - level) / 6
+
+
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_mean_of_the_mixture_at_the_truth_is_one(count):
+    p, low = 0.2, 0.3
+    high = (1 - (1 - p) * low) / p
+    highs = torch.arange(count + 1)
+    weights = torch.where(torch.arange(count) < highs[:, None], high, low).double()
+    log_mixture, _ = _log_mixture(weights.log())
+    probabilities = torch.from_numpy(binom.pmf(highs.numpy(), count, p))
+    assert (probabilities * log_mixture.exp()).sum().item() == pytest.approx(1, abs=1e-12)
+
+
+def test_slope_of_the_mixture():
+    log_ratios = torch.randn(1, 12, generator=seeded_generator(3)).double()
+    high, low = (_log_mixture(log_ratios - shift)[0] for shift in (1e-6, -1e-6))
+    _, slope = _log_mixture(log_ratios)
+    assert slope.item() == pytest.approx((low - high).item() / 2e-6, rel=1e-7)
+
+
+def test_the_bound_is_where_the_mixture_crosses_the_threshold():
+    log_weights = 2 * torch.randn(5, 40, generator=seeded_generator(4)).double()
+    for level in (0.1, 0.99, 1 - 1e-9):
+        threshold = _log_threshold(level)
+        bounds = _lower_bounds(log_weights, threshold)
+        log_mixture, _ = _log_mixture(log_weights - bounds[:, None])
+        assert log_mixture == pytest.approx(
+            torch.full((5,), threshold, dtype=torch.float64), abs=1e-8
+        )
+
+
+# ---- by counting
+
+
+@pytest.mark.parametrize("count", [5, 50])
+@pytest.mark.parametrize("spread", [0.3, 1.0, 3.0])
+def test_log_normal_weights(spread, count):
+    level = 0.95
+    normal = torch.randn(SETS, count, generator=seeded_generator(count), dtype=torch.float64)
+    log_weights = spread * normal - spread**2 / 2
+    assert failures(log_weights, 0.0, level) <= most_failures(level)
+    # An estimate that claims nothing fails by far too often: the test can fail.
+    assert int((log_mean_exp(log_weights, -1) > 0).sum()) > most_failures(level)
+
+
+@pytest.mark.parametrize("share", [1, 1 / 4.5])
+def test_rare_huge_weights(share):
+    """w = 1/p with probability p: chosen so that a single huge weight is as misleading as it can be."""
+    level, count = 0.95, 20
+    p = share * (1 - level) / count
+    hit = torch.rand(SETS, count, generator=seeded_generator(6), dtype=torch.float64) < p
+    log_weights = torch.where(hit, -math.log(p), -math.inf).double()
+    found = failures(log_weights, 0.0, level)
+    assert found <= most_failures(level)
+    if share < 1 / 4:
+        # (1 - level) / 4.5 of the sets are expected to: four standard deviations are 42
+        assert abs(found - SETS * (1 - level) / 4.5) < 42
+
+
+def test_weights_of_ais():
+    rbm = random_rbm(5, 4, seed=21, scale=1.5)
+    path = BaseRatePath(rbm)
+    count, level = 10, 0.95
+    estimate = ais(path, uniform_betas(2), SETS * count, seeded_generator(2), check=False)
+    log_weights = estimate.log_weights.view(SETS, count)
+    assert log_weights.std() > 0.5
+    assert failures(log_weights, log_z(rbm), level) <= most_failures(level)
+
+
+def test_reverse_weights_of_exact_draws_bound_from_above():
+    """E_p 2^-D / p*(v) = 1/Z."""
+    rbm = random_rbm(5, 4, seed=22)
+    log_p = rbm.log_unnormalized(all_states(5))
+    draws = torch.multinomial(
+        log_p.softmax(0), SETS * 10, replacement=True, generator=seeded_generator(5)
+    )
+    log_weights = (-5 * math.log(2) - log_p[draws]).view(SETS, 10)
+    # -L < ln Z is a failure
+    assert failures(log_weights, -log_z(rbm), 0.95) <= most_failures(0.95)
+    truth, bound = log_z(rbm), -certified_lower_bound(log_weights.flatten()[:5_000])
+    assert truth < bound < truth + 0.5
+
+
+# ---- how good it is
+
+
+@pytest.mark.parametrize(
+    ("count", "spread", "documented"),
+    [(100, 0.3, 0.12), (100, 1.0, 0.40), (100, 2.0, 1.04), (1_000, 0.3, 0.04), (1_000, 2.0, 0.45)],
+)
+def test_figures_of_the_documentation(count, spread, documented):
+    generator = seeded_generator(11)
+    normal = torch.randn(300, count, generator=generator, dtype=torch.float64)
+    missing = -_lower_bounds(spread * normal - spread**2 / 2, _log_threshold(0.99))
+    # of a median: 1.25 standard deviations over the root of their number, four times, and a digit of rounding
+    assert missing.median().item() == pytest.approx(
+        documented, abs=4 * 1.25 * missing.std().item() / math.sqrt(300) + 0.005
+    )
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 5.0, 100.0])
+@pytest.mark.parametrize("count", [1, 2, 10, 500])
+def test_it_is_at_most_ln_4_below_markov(count, spread):
+    for seed in range(5):
+        log_weights = spread * torch.randn(count, generator=seeded_generator(seed)).double()
+        for level in (0.01, 0.9, 0.999):
+            missing = markov(log_weights, level).item() - certified_lower_bound(log_weights, level)
+            assert missing <= (0 if count == 1 else math.log(4)) + 1e-8
+
+
+def test_one_weight_gives_the_bound_of_markov():
+    assert certified_lower_bound([3.0], 0.9) == pytest.approx(3 - math.log(10), abs=1e-8)
+
+
+def test_one_weight_that_is_all_of_the_sum():
+    log_weights = torch.full((1_000,), -math.inf).double()
+    log_weights[7] = 5.0
+    missing = markov(log_weights, 0.99).item() - certified_lower_bound(log_weights, 0.99)
+    assert 1 < missing < math.log(4) + 1e-8
+
+
+def test_equal_weights_bound_more_tightly_the_more_there_are():
+    gaps = [-certified_lower_bound(torch.zeros(n), 0.99) for n in (1, 10, 100, 1_000)]
+    assert gaps == sorted(gaps, reverse=True)
+    # (ln 100 + ln of a share of 1 / 28) / 1000
+    assert 0 < gaps[-1] < 0.01
+
+
+# ---- what must not matter
+
+
+def test_a_constant_shifts_the_bound():
+    whole = torch.tensor([0.0, 3.0, -2.0, 1.0, -math.inf]).double()
+    assert certified_lower_bound(whole + 512) == certified_lower_bound(whole) + 512
+    log_weights = torch.randn(30, generator=seeded_generator(1)).double()
+    for shift in (0.1, -1e3, 12345.6):
+        moved = certified_lower_bound(log_weights + shift)
+        assert moved == pytest.approx(certified_lower_bound(log_weights) + shift, abs=1e-9)
+
+
+def test_the_order_of_the_weights_does_not_matter():
+    generator = seeded_generator(2)
+    log_weights = 3 * torch.randn(101, generator=generator).double()
+    expected = certified_lower_bound(log_weights)
+    for _ in range(5):
+        order = torch.randperm(101, generator=generator)
+        assert certified_lower_bound(log_weights[order]) == expected
+
+
+def test_larger_weights_raise_the_bound():
+    log_weights = torch.randn(20, generator=seeded_generator(3)).double()
+    before = certified_lower_bound(log_weights)
+    for index in range(20):
+        larger = log_weights.clone()
+        larger[index] += 0.5
+        assert certified_lower_bound(larger) > before
+    assert certified_lower_bound(log_weights, 0.9) > before
+
+
+def test_zeros_and_enormous_spreads():
+    nothing = torch.full((4,), -math.inf).double()
+    assert certified_lower_bound(nothing) == -math.inf
+    for log_weights in ([0.0, -1e300], [1e300, 0.0], [0.0, -800.0, -math.inf], [700.0] * 9):
+        bound = certified_lower_bound(log_weights)
+        assert math.isfinite(bound)
+        assert bound <= max(log_weights)
+    assert certified_lower_bound([0, 1, 2]) == certified_lower_bound(torch.arange(3.0))
+
+
+# ---- joined with the proven bound
+
+
+def test_the_larger_of_both_bounds():
+    log_weights = torch.randn(50, generator=seeded_generator(4)).double()
+    own = certified_lower_bound(log_weights, 0.9)
+    states = torch.zeros(50, 3)
+    for proven, expected in (
+        (None, CertifiedBound(own, 0.9, proven=False)),
+        (own - 1, CertifiedBound(own, 0.9, proven=False)),
+        (own + 1, CertifiedBound(own + 1, 0.9, proven=True)),
+    ):
+        assert PartitionEstimate(log_weights, states, proven).certified_bound(0.9) == expected
+
+
+# ---- wrong arguments
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: certified_lower_bound([]), r"log_weights: expected shape \[any\], got \[0\]"),
+        (lambda: certified_lower_bound([[0.0]]), r"log_weights: expected shape \[any\]"),
+        (lambda: certified_lower_bound([0.0, NAN]), "log_weights: .* got 1 others of 2"),
+        (lambda: certified_lower_bound([0.0, math.inf]), "log_weights: .* got 1 others of 2"),
+        (lambda: certified_lower_bound("abc"), "log_weights: expected an array of numbers"),
+        (lambda: certified_lower_bound([0.0], 1.0), "level: expected .* between 0 and 1, got 1.0"),
+        (lambda: certified_lower_bound([0.0], 0), "level: .* got 0"),
+        (lambda: certified_lower_bound([0.0], NAN), "level: .* got nan"),
+        (lambda: certified_lower_bound([0.0], "high"), "level: .* got 'high'"),
+        (lambda: certified_lower_bound([0.0], True), "level: .* got True"),
+    ],
+)
+def test_wrong_argument_is_named(call, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        call()
