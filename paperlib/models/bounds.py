@@ -82,18 +82,50 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor]:
     >>> means, bounds
     (tensor([[0.7575, 0.8648]], dtype=torch.float64), tensor([5.0498], dtype=torch.float64))
     """
+    means, bounds, _, _ = ascend_mean_field(model, means)
+    return means, bounds
+
+
+def ascend_mean_field(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """`mean_field_optima`, and how the ascent went.
+
+    Parameters
+    ----------
+    model : RBM
+        The model.
+    means : Tensor, shape [N, M]
+        Means of the hidden units from which to begin.
+
+    Returns
+    -------
+    means, bounds : Tensor, shapes [N, M] and [N]
+        As of `mean_field_optima`.
+    at_rest : Tensor, shape [N]
+        Whether the last update moved no mean by 1e-6 or more.
+    updates : int
+        How many updates of both layers there were.
+
+    Examples
+    --------
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> *_, at_rest, updates = ascend_mean_field(rbm, torch.full((1, 2), 0.5).double())
+    >>> at_rest, updates
+    (tensor([True]), 7)
+    """
     means = means.clone()
+    at_rest = torch.zeros(len(means), dtype=torch.bool, device=means.device)
     moving = torch.arange(len(means), device=means.device)
-    for _ in range(_MAX_UPDATES):
+    updates = 0
+    while len(moving) and updates < _MAX_UPDATES:
+        updates += 1
         # Each half is the exact optimum given the other layer, so that the bound never falls.
         updated = model.hidden_probs(model.visible_probs(means[moving]))
-        change = (updated - means[moving]).abs().amax(1)
+        still = (updated - means[moving]).abs().amax(1) < 1e-6
         means[moving] = updated
-        moving = moving[change >= 1e-6]
-        if len(moving) == 0:
-            break
+        at_rest[moving] = still
+        moving = moving[~still]
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
-    return means, model.log_unnormalized_hidden(means) + entropy
+    return means, model.log_unnormalized_hidden(means) + entropy, at_rest, updates
 
 
 def search_points(model: RBM) -> Tensor:

@@ -1,5 +1,6 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
+from paperlib.variational.bethe import bethe_log_z
 from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
 from paperlib.variational.em import (
     exact_moments,
@@ -8,6 +9,7 @@ from paperlib.variational.em import (
     maximize_parameters,
 )
 from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
+from paperlib.variational.log_z_approximation import LogZApproximation, mean_field_log_z
 from paperlib.variational.map_inference import improve_dictionary, learn_dictionary, map_codes
 from paperlib.variational.mean_field import (
     MeanFieldTrace,
@@ -16,6 +18,8 @@ from paperlib.variational.mean_field import (
     mean_field,
 )
 from paperlib.variational.recognition import Network, ascend
+from paperlib.variational.tap import tap_log_z
+from paperlib.variational.tree_reweighted import tree_reweighted_log_z
 from paperlib.variational.wake_sleep import (
     RecognitionWeights,
     sleep_step,
@@ -24,11 +28,13 @@ from paperlib.variational.wake_sleep import (
 )
 
 __all__ = [
+    "LogZApproximation",
     "MeanFieldTrace",
     "Network",
     "RecognitionWeights",
     "ThresholdNetwork",
     "ascend",
+    "bethe_log_z",
     "block_mean_field",
     "evidence_lower_bound",
     "exact_moments",
@@ -44,7 +50,10 @@ __all__ = [
     "map_codes",
     "maximize_parameters",
     "mean_field",
+    "mean_field_log_z",
     "sleep_step",
+    "tap_log_z",
+    "tree_reweighted_log_z",
     "wake_sleep",
     "wake_step",
 ]

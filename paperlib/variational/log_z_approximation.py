@@ -1,0 +1,153 @@
+"""What a deterministic approximation of ln Z returns, and the simplest one: naive mean field.
+
+None of these draws a random number or walks a path. Each replaces the model's distribution by something with few numbers, and evaluates a
+free energy there. Section 6 of Salakhutdinov & Murray (2008) names them as the alternatives to AIS and says that they are inaccurate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.models import RBM
+from paperlib.models.bounds import ascend_mean_field, search_points
+from paperlib.validation import ArrayLike, as_states, require_shape
+
+Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
+
+# Optima of mean field from which the others begin, beside means of one half.
+_OPTIMA_AS_STARTS = 3
+
+
+@dataclass(frozen=True)
+class LogZApproximation:
+    """ln Z without sampling.
+
+    Attributes
+    ----------
+    value : float
+        In nats.
+    kind : str
+        "lower bound" or "upper bound" if it is proven to be one, whether or not the computation converged; "approximation" if it may err to
+        either side.
+    converged : bool
+        Whether the computation came to rest. The value of an approximation that did not means little.
+    iterations : int
+        How many there were, for the starting point that gave the value.
+    visible_means : Tensor, shape [D]
+        Approximate p(v_i = 1), float64.
+    hidden_means : Tensor, shape [M]
+        Approximate p(h_j = 1), float64.
+
+    Examples
+    --------
+    >>> means = torch.full((2,), 0.5)
+    >>> LogZApproximation(1.5, "approximation", True, 12, means, means)
+    LogZApproximation(value=1.5, kind='approximation', converged=True, iterations=12)
+    """
+
+    value: float
+    kind: Kind
+    converged: bool
+    iterations: int
+    visible_means: Tensor = field(repr=False)
+    hidden_means: Tensor = field(repr=False)
+
+
+def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproximation:
+    """The naive mean-field bound on ln Z, the largest of many local optima.
+
+    Units are treated as independent. For any means this is a lower bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z in place
+    of p(v)). `log_z_lower_bound` adds a sum over states to it, which is often better.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model; computed in float64.
+    starts : array or Tensor, shape [N, M], optional
+        Means of the hidden units from which to begin; by default random ones of every density, units alone, all on and all off.
+
+    Raises
+    ------
+    InputError
+        If `rbm` is no RBM, or `starts` has another shape or holds numbers outside of [0, 1].
+
+    Examples
+    --------
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> bound = mean_field_log_z(rbm)
+    >>> print(f"{bound.value:.4f}, {bound.kind}")
+    5.0498, lower bound
+    """
+    model = as_double(rbm)
+    given = search_points(model) if starts is None else hidden_starts(model, starts)
+    means, bounds, at_rest, updates = ascend_mean_field(model, given)
+    best = bounds.argmax()
+    return LogZApproximation(
+        bounds[best].item(),
+        "lower bound",
+        bool(at_rest[best]),
+        updates,
+        model.visible_probs(means[best]),
+        means[best],
+    )
+
+
+def as_double(rbm: object) -> RBM:
+    """The model in float64.
+
+    Raises
+    ------
+    InputError
+        If `rbm` is no RBM.
+    """
+    if not isinstance(rbm, RBM):
+        raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+    return rbm.to(dtype=torch.float64)
+
+
+def require_damping(damping: object) -> None:
+    """Raise unless `damping` is at least 0 and below 1."""
+    if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
+        raise InputError(f"damping: expected a number of at least 0 and below 1, got {damping!r}")
+
+
+def require_tolerance(tolerance: object) -> None:
+    """Raise unless `tolerance` is a number of at least 0."""
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
+        raise InputError(f"tolerance: expected a number of at least 0, got {tolerance!r}")
+
+
+def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
+    """Means of the hidden units from which to begin, [N, M]: those given, or one half and the best optima of mean field.
+
+    Raises
+    ------
+    InputError
+        If they have another shape or are no means.
+    """
+    if starts is None:
+        means, bounds = _distinct_optima(model)
+        best = bounds.topk(min(_OPTIMA_AS_STARTS, len(bounds))).indices
+        return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
+    given = as_states("starts", starts, model.weights, model.num_hidden)
+    require_shape("starts", given, [None, model.num_hidden])
+    if not bool(((given >= 0) & (given <= 1)).all()):
+        raise InputError(
+            f"starts: expected means in [0, 1], got {given.min():g} to {given.max():g}"
+        )
+    return given
+
+
+def _distinct_optima(model: RBM) -> tuple[Tensor, Tensor]:
+    """Optima of mean field that differ by more than where the ascent stopped; [n, M] and their bounds [n]."""
+    means, bounds, _, _ = ascend_mean_field(model, search_points(model))
+    order = bounds.argsort(descending=True)
+    means, bounds = means[order], bounds[order]
+    apart = torch.cdist(means, means, p=torch.inf) > 1e-3
+    first = torch.stack([row[:k].all() for k, row in enumerate(apart)])
+    return means[first], bounds[first]

@@ -1,0 +1,396 @@
+"""Approximations of ln Z without sampling: exact where they must be, on their side where they are bounds, of the right order elsewhere."""
+
+import itertools
+import math
+from functools import partial
+
+import pytest
+import torch
+from enumeration import all_states, joint_log_table, log_z, random_rbm
+
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.mcmc import loopy_belief_propagation
+from paperlib.models import RBM, log_z_lower_bound
+from paperlib.models.bounds import ascend_mean_field, mean_field_optima
+from paperlib.numerics import seeded_generator
+from paperlib.variational import (
+    bethe_log_z,
+    mean_field_log_z,
+    tap_log_z,
+    tree_reweighted_log_z,
+)
+from paperlib.variational.pair_free_energy import PairModel
+from paperlib.variational.tree_reweighted import _gap
+
+METHODS = {
+    "mean field": mean_field_log_z,
+    "TAP 2": tap_log_z,
+    "TAP 3": lambda rbm: tap_log_z(rbm, 3),
+    "Bethe": bethe_log_z,
+    "tree-reweighted": tree_reweighted_log_z,
+}
+EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+NAN = float("nan")
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, generator=seeded_generator(seed), dtype=torch.float64)
+
+
+def marginals(rbm):
+    """Exact means of both layers, and p(v_i = 1, h_j = 1)."""
+    probs = joint_log_table(rbm).flatten().softmax(0).view(2**rbm.num_visible, -1)
+    v, h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    return probs.sum(1) @ v, probs.sum(0) @ h, v.T @ probs @ h
+
+
+def star(units, seed, scale=2.0):
+    """One visible unit and many hidden ones."""
+    return RBM(
+        scale * normal(1, units, seed=seed), normal(1, seed=seed + 1), normal(units, seed=seed + 2)
+    )
+
+
+def chain(seed, scale=2.0):
+    """v1 - h1 - v2 - h2 - v3 - h3, and v4 without any edge: a tree with zeros for weights elsewhere."""
+    weights = torch.zeros(4, 3).double()
+    edges = [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)]
+    for (i, j), weight in zip(edges, scale * normal(5, seed=seed), strict=True):
+        weights[i, j] = weight
+    return RBM(weights, normal(4, seed=seed + 1), normal(3, seed=seed + 2))
+
+
+# ---- exact
+
+
+@EACH
+def test_without_weights_all_are_exact(method):
+    rbm = RBM(torch.zeros(5, 4), normal(5), normal(4, seed=1))
+    found = method(rbm)
+    # the tree-reweighted bound stops within 0.01
+    tolerance = 0.01 if found.kind == "upper bound" else 1e-9
+    assert found.value == pytest.approx(log_z(rbm), abs=tolerance)
+    assert found.converged
+    assert found.visible_means == pytest.approx(torch.sigmoid(rbm.visible_bias), abs=1e-3)
+    assert found.hidden_means == pytest.approx(torch.sigmoid(rbm.hidden_bias), abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tree", [star, chain], ids=["star", "chain"])
+def test_bethe_is_exact_on_trees(tree, seed):
+    rbm = tree(5, seed) if tree is star else tree(seed)
+    found = bethe_log_z(rbm)
+    assert found.converged
+    # messages stop within 1e-6, and at a stationary point this moves the value by its square only
+    assert found.value == pytest.approx(log_z(rbm), abs=1e-9)
+    visible, hidden, _ = marginals(rbm)
+    assert found.visible_means == pytest.approx(visible, abs=1e-5)
+    assert found.hidden_means == pytest.approx(hidden, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_reweighted_bound_is_exact_on_a_star(seed):
+    for rbm in (star(6, seed), star(6, seed).transposed()):
+        found = tree_reweighted_log_z(rbm, tolerance=1e-7)
+        assert found.converged
+        assert log_z(rbm) - 1e-9 <= found.value <= log_z(rbm) + 1e-6
+
+
+def test_bethe_is_the_loopy_belief_propagation_of_any_graph():
+    rbm = random_rbm(6, 5, seed=3, scale=0.7)
+    found = bethe_log_z(rbm, tolerance=1e-10)
+    couplings = torch.zeros(11, 11).double()
+    couplings[:6, 6:] = rbm.weights
+    biases = torch.cat([rbm.visible_bias, rbm.hidden_bias])
+    other = loopy_belief_propagation(couplings + couplings.T, biases)
+    assert found.converged
+    assert other.converged
+    means = torch.cat([found.visible_means, found.hidden_means])
+    assert means == pytest.approx(torch.sigmoid(other.logits), abs=1e-8)
+
+
+# ---- bounds
+
+
+MODELS = [
+    (visible, hidden, scale, seed)
+    for visible, hidden in ((1, 1), (2, 2), (6, 5), (4, 9))
+    for scale in (0.1, 1.0, 4.0, 15.0)
+    for seed in range(3)
+]
+
+
+@pytest.mark.parametrize(("visible", "hidden", "scale", "seed"), MODELS)
+def test_bounds_are_on_their_side(visible, hidden, scale, seed):
+    rbm = random_rbm(visible, hidden, seed, scale)
+    truth = log_z(rbm)
+    rounding = 1e-12 * abs(truth)
+    below, above = mean_field_log_z(rbm), tree_reweighted_log_z(rbm)
+    assert (below.kind, above.kind) == ("lower bound", "upper bound")
+    assert below.value <= truth + rounding
+    assert above.value >= truth - rounding
+    # a bound on either side is not enough for a test that can fail: they are also near for weak weights
+    if scale == 0.1:
+        assert above.value - below.value < 0.1
+
+
+@pytest.mark.parametrize("scale", [1.0, 6.0])
+def test_the_upper_bound_holds_at_any_iterate(scale):
+    for seed in range(4):
+        rbm = random_rbm(6, 5, seed, scale)
+        for iterations in (1, 2, 3, 5, 8):
+            found = tree_reweighted_log_z(rbm, max_iterations=iterations)
+            assert found.value >= log_z(rbm)
+            assert found.iterations <= iterations
+
+
+def test_the_tangent_bounds_from_any_means():
+    """F + gap at random means, also far from the maximum, is above ln Z and above the converged bound less its tolerance."""
+    rbm = random_rbm(6, 5, seed=8, scale=1.5)
+    rho = 10 / 30
+    best = tree_reweighted_log_z(rbm, tolerance=1e-8)
+    pairs = PairModel(rbm, rho)
+    for seed in range(30):
+        logits = 3 * normal(6, seed=seed), 3 * normal(5, seed=seed + 100)
+        here = pairs.at(*logits)
+        assert here.value <= best.value + 1e-9
+        assert here.value + _gap(here, *logits) >= best.value - 1e-7
+
+
+def test_the_tree_reweighted_bound_is_the_best_average_over_spanning_trees():
+    """From its definition: a 2 x 2 graph is a ring, and each of its four trees lacks one edge. All parameters of all trees are optimised."""
+    rbm = random_rbm(2, 2, seed=4, scale=0.8)
+    inside = 1 - torch.eye(4, dtype=torch.float64)  # of tree and edge
+    biases = torch.cat([rbm.visible_bias, rbm.hidden_bias])
+    free_weights = torch.zeros(4, 4, dtype=torch.float64, requires_grad=True)
+    free_biases = torch.zeros(4, 4, dtype=torch.float64, requires_grad=True)
+    v, h = all_states(4).split(2, 1)
+    pairs = (v[:, :, None] * h[:, None, :]).flatten(1)
+
+    def average():
+        # The trees' parameters have the model's own as their mean.
+        weights = inside * (free_weights - (inside * free_weights).sum(0) / 3)
+        weights = weights + inside * rbm.weights.flatten() * 4 / 3
+        shifts = free_biases - free_biases.mean(0)
+        return torch.logsumexp(pairs @ weights.T + all_states(4) @ (biases + shifts).T, 0).mean()
+
+    optimizer = torch.optim.LBFGS(
+        [free_weights, free_biases], max_iter=500, tolerance_grad=1e-10, tolerance_change=1e-15
+    )
+
+    def closure():
+        optimizer.zero_grad()
+        loss = average()
+        loss.backward()
+        return loss
+
+    first = average().item()
+    optimizer.step(closure)
+    found = tree_reweighted_log_z(rbm, tolerance=1e-8)
+    assert log_z(rbm) + 0.01 < found.value < first - 0.01
+    assert found.value == pytest.approx(average().item(), abs=1e-6)
+
+
+def test_mean_field_agrees_with_the_bound_that_estimates_are_checked_with():
+    rbm = random_rbm(7, 5, seed=2, scale=1.5)
+    found = mean_field_log_z(rbm)
+    assert found.value <= log_z_lower_bound(rbm, torch.zeros(1, 7)) + 1e-12
+    given = torch.full((1, 5), 0.3).double()
+    means, bounds = mean_field_optima(rbm, given)
+    *_, at_rest, updates = ascend_mean_field(rbm, given)
+    assert mean_field_log_z(rbm, given).value == bounds.item()
+    assert mean_field_log_z(rbm, given).iterations == updates
+    assert bool(at_rest.all())
+    assert torch.equal(mean_field_log_z(rbm, given).hidden_means, means[0])
+
+
+# ---- order of the error
+
+
+def test_orders_of_the_expansions_in_small_weights():
+    """The biases stay, the weights shrink: each halving divides the error by 2 to the power of its order."""
+    orders = {"mean field": 2, "TAP 2": 3, "TAP 3": 4, "Bethe": 4, "tree-reweighted": 2}
+    weights, visible, hidden = normal(6, 5, seed=1), normal(6, seed=2), normal(5, seed=3)
+    for name, order in orders.items():
+        errors = []
+        for scale in (0.1, 0.05):
+            rbm = RBM(scale * weights, visible, hidden)
+            method = METHODS[name]
+            if name == "tree-reweighted":
+                found = tree_reweighted_log_z(rbm, tolerance=1e-7)
+            else:
+                found = method(rbm)
+            assert found.converged
+            errors.append(abs(found.value - log_z(rbm)))
+        assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.3), name
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_of_the_values(seed):
+    """Mean field <= Bethe <= tree-reweighted: the same function of the means with more and more entropy."""
+    rbm = random_rbm(6, 5, seed, scale=0.5)
+    low, middle, high = (
+        m(rbm).value for m in (mean_field_log_z, bethe_log_z, tree_reweighted_log_z)
+    )
+    assert low < middle < high
+    # with weights of this size the corrections are worth having
+    truth = log_z(rbm)
+    for method in (tap_log_z, METHODS["TAP 3"], bethe_log_z):
+        assert abs(method(rbm).value - truth) < 0.1 * (truth - low)
+
+
+# ---- the free energy of pairs
+
+
+@pytest.mark.parametrize("rho", [1.0, 0.3])
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
+    """Against a fine grid over the one free number of each pair, and the derivatives against differences."""
+    rbm = random_rbm(3, 2, seed=5, scale=scale)
+    logits = normal(3, seed=6), normal(2, seed=7)
+    means = [torch.sigmoid(x) for x in logits]
+    expected = means[0] @ rbm.visible_bias + means[1] @ rbm.hidden_bias
+    entropy = [torch.special.entr(m) + torch.special.entr(1 - m) for m in means]
+    expected = expected + entropy[0].sum() + entropy[1].sum()
+    for i, j in itertools.product(range(3), range(2)):
+        x, y = means[0][i], means[1][j]
+        low, high = max(0.0, (x + y - 1).item()), min(x, y).item()
+        both = low + (high - low) * torch.linspace(0, 1, 200_001, dtype=torch.float64)
+        cells = torch.stack([both, x - both, y - both, 1 - x - y + both]).clamp(min=0)
+        information = entropy[0][i] + entropy[1][j] - torch.special.entr(cells).sum(0)
+        expected = expected + (rbm.weights[i, j] * both - rho * information).max()
+    pairs = PairModel(rbm, rho)
+    here = pairs.at(*logits)
+    assert here.value == pytest.approx(expected.item(), abs=1e-6)
+    step = 1e-5
+
+    def shifted(layer, unit, by):
+        moved = [x.clone() for x in logits]
+        mean = means[layer][unit] + by
+        moved[layer][unit] = torch.logit(mean)
+        return pairs.at(*moved)
+
+    for layer, gradient, curvature in (
+        (0, here.visible_gradient, here.visible_curvature),
+        (1, here.hidden_gradient, here.hidden_curvature),
+    ):
+        for unit in range(len(gradient)):
+            up, down = shifted(layer, unit, step), shifted(layer, unit, -step)
+            slope = (up.value - down.value) / (2 * step)
+            assert slope == pytest.approx(gradient[unit].item(), abs=1e-5)
+            own = ["visible_gradient", "hidden_gradient"]
+            bend = (getattr(up, own[layer]) - getattr(down, own[layer]))[unit] / (2 * step)
+            assert -bend.item() == pytest.approx(curvature[unit].item(), rel=1e-5)
+            if layer == 0:
+                cross = (up.hidden_gradient - down.hidden_gradient) / (2 * step)
+                assert cross == pytest.approx(here.cross[unit], rel=1e-5, abs=1e-7)
+
+
+# ---- strong weights, other types, other arguments
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        mean_field_log_z,
+        *(
+            partial(method, max_iterations=50)
+            for method in (
+                tap_log_z,
+                partial(tap_log_z, order=3),
+                bethe_log_z,
+                tree_reweighted_log_z,
+            )
+        ),
+    ],
+    ids=METHODS,
+)
+@pytest.mark.parametrize("scale", [30.0, 300.0, 1e6])
+def test_strong_weights_give_numbers(method, scale):
+    for seed in range(2):
+        found = method(random_rbm(6, 5, seed, scale))
+        if found.kind == "upper bound":
+            assert found.value >= log_z(random_rbm(6, 5, seed, scale))
+        assert math.isfinite(found.value)
+        for means in (found.visible_means, found.hidden_means):
+            assert bool(((means >= 0) & (means <= 1)).all())
+    # and if all weights are alike
+    alike = method(RBM(torch.full((4, 3), scale), torch.full((4,), -scale), torch.zeros(3)))
+    assert math.isfinite(alike.value)
+
+
+def test_no_fixed_point_is_reported():
+    rbm = random_rbm(6, 5, seed=0, scale=3.0)
+    for found in (
+        tap_log_z(rbm, max_iterations=2),
+        bethe_log_z(rbm, max_iterations=2),
+        tree_reweighted_log_z(rbm, max_iterations=1, tolerance=1e-9),
+    ):
+        assert not found.converged
+        assert found.iterations <= 2
+        assert math.isfinite(found.value)
+
+
+@EACH
+def test_exchanging_the_layers_or_the_meaning_of_a_unit_changes_nothing(method):
+    rbm = random_rbm(5, 4, seed=9, scale=0.7)
+    value = method(rbm).value
+    tolerance = 0.02 if method is tree_reweighted_log_z else 1e-6
+    assert method(rbm.transposed()).value == pytest.approx(value, abs=tolerance)
+    # v_2 -> 1 - v_2
+    weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
+    weights[2] *= -1
+    visible[2] *= -1
+    flipped = RBM(weights, visible, rbm.hidden_bias + rbm.weights[2])
+    assert log_z(flipped) + rbm.visible_bias[2].item() == pytest.approx(log_z(rbm), abs=1e-10)
+    assert method(flipped).value + rbm.visible_bias[2].item() == pytest.approx(value, abs=tolerance)
+
+
+@EACH
+def test_single_precision_computes_in_double(method):
+    rbm = random_rbm(5, 4, seed=9, dtype=torch.float32)
+    assert method(rbm).value == method(rbm.to(dtype=torch.float64)).value
+    assert method(rbm).hidden_means.dtype == torch.float64
+
+
+def test_more_than_one_start_finds_the_larger_mode():
+    """Two modes, of which means near the smaller one lead to the smaller."""
+    weights = torch.full((8, 6), 2.0)
+    rbm = RBM(weights, torch.full((8,), -6.2), torch.full((6,), -8.0))
+    small, large = torch.zeros(1, 6), torch.ones(1, 6)
+    for method in (mean_field_log_z, tap_log_z, bethe_log_z):
+        values = [method(rbm, starts=start).value for start in (small, large)]
+        assert abs(values[0] - values[1]) > 1
+        assert method(rbm, starts=torch.cat([small, large])).value == pytest.approx(max(values))
+        assert method(rbm).value == pytest.approx(max(values), abs=1e-6)
+        assert max(values) <= exact_log_z(rbm) + 0.1
+
+
+RBM_5_4 = random_rbm(5, 4, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *((lambda m=m: m("model"), "rbm: expected an RBM, got str") for m in METHODS.values()),
+        (lambda: mean_field_log_z(RBM_5_4, torch.zeros(4)), r"starts: expected shape \[any, 4\]"),
+        (lambda: mean_field_log_z(RBM_5_4, torch.zeros(2, 5)), "starts: expected 4 values"),
+        (lambda: tap_log_z(RBM_5_4, starts=torch.full((1, 4), 2.0)), r"starts: .* \[0, 1\], got 2"),
+        (lambda: bethe_log_z(RBM_5_4, torch.full((1, 4), NAN)), r"starts: .* \[0, 1\], got nan"),
+        (lambda: tap_log_z(RBM_5_4, 4), "order: expected 2 or 3, got 4"),
+        (lambda: tap_log_z(RBM_5_4, 1), "order: "),
+        (lambda: tap_log_z(RBM_5_4, damping=1.0), "damping: .* below 1, got 1.0"),
+        (lambda: bethe_log_z(RBM_5_4, damping=-0.1), "damping: "),
+        (lambda: bethe_log_z(RBM_5_4, damping="half"), "damping: .* got 'half'"),
+        (lambda: tap_log_z(RBM_5_4, max_iterations=0), "max_iterations: .* got 0"),
+        (lambda: bethe_log_z(RBM_5_4, max_iterations=2.5), "max_iterations: .* got 2.5"),
+        (lambda: tree_reweighted_log_z(RBM_5_4, max_iterations=0), "max_iterations: "),
+        (lambda: tree_reweighted_log_z(RBM_5_4, tolerance=-1), "tolerance: .* got -1"),
+        (lambda: tap_log_z(RBM_5_4, tolerance=NAN), "tolerance: .* got nan"),
+        (lambda: bethe_log_z(RBM_5_4, tolerance="small"), "tolerance: .* got 'small'"),
+    ],
+)
+def test_wrong_argument_is_named(call, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        call()
