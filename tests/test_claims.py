@@ -197,6 +197,7 @@ def bracket(model, gap=0.0, uniform=0.0, steps=100_000, error=0.1, exact=None, c
         "steps": steps,
         "exact": exact,
         "csl": csl,
+        "csl_states": 10**6,
         "base_rate_ais": ais,
         "base_rate_ais_error": 0.05,
         "base_rate_raise": ais - gap,
@@ -229,7 +230,7 @@ def test_gaps_within_a_nat(gap, steps, longer, outcome):
 
 
 def test_gaps_of_some_models():
-    rows = [bracket("mnistCD1-20", 5.0), bracket("b", 0.3)]
+    rows = [bracket("mnistCD1-20", 5.0), bracket("b", 0.2, error=0.04)]
     assert judged("base-rates-others", rows, []) == "holds"
     assert judged("base-rates-others", [*rows, bracket("c", 0.5)], []) == "partly"
     rows = [bracket("mnistCD1-500", uniform=44.0), bracket("b", uniform=2.0)]
@@ -242,6 +243,15 @@ def test_gaps_of_some_models():
         judged("dbn-gaps", [*deep, bracket("Omniglot DBN", uniform=2.0, steps=10_000)])
         == "open at our K"
     )
+
+
+@pytest.mark.parametrize("error", [0.6, math.inf])
+def test_noise_is_no_agreement(error):
+    noisy = bracket("a", 0.1, error=error)
+    assert judged("base-rates-within-1", [noisy, bracket("b", 0.1)], []) == "no estimate"
+    assert judged("all-accurate", [noisy, bracket("b", 2.0, uniform=2.0)], []) == "no estimate"
+    # what is seen to be wide is wide, whatever is not known of another
+    assert judged("base-rates-within-1", [noisy, bracket("b", 9.0)], []) == "partly"
 
 
 def test_many_small_gaps():

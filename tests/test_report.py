@@ -22,7 +22,7 @@ def test_every_published_number_is_there_once():
 
 def test_every_verdict_is_one_of_the_list_and_belongs_to_its_criterion():
     allowed = {
-        "same-weights": {"agrees", "differs", "not run"},
+        "same-weights": {"agrees", "differs", "open at our K", "no estimate", "not run"},
         "same-recipe": {"typical", "not typical", "not run"},
         "claim": set(OUTCOMES),
         "other-data": {"other data"},
@@ -118,6 +118,28 @@ def test_same_weights_by_hand(value, interval, row, verdict, off):
     found = judge(entry_of("same-weights", value, interval), {"r": record}.get, {})
     assert found.verdict == verdict
     assert found.standard_errors == (None if off is None else pytest.approx(off, abs=1e-9))
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "verdict"),
+    [
+        ("base_rate_ais", {"base_rate_steps": 10_000}, "open at our K"),
+        ("base_rate_ais", {"base_rate_steps": 100_000, "uniform_steps": 10}, "differs"),
+        ("csl", {"csl_states": 10**6}, "open at our K"),
+        ("csl", {"csl_states": 5 * 10**8}, "differs"),
+    ],
+)
+def test_a_smaller_effort_than_the_papers_leaves_a_difference_open(column, row, verdict):
+    entry = entry_of("same-weights", column=column)
+    for value, expected in ((-90.0, verdict), (-86.34, "agrees")):
+        record = {"rows": [{"model": "m", column: value, **row}]}
+        assert judge(entry, {"r": record}.get, {}).verdict == expected
+
+
+def test_an_estimate_of_unknown_error_agrees_with_nothing():
+    record = {"rows": [{"model": "m", "base_rate_ais": -86.34, "base_rate_ais_error": math.inf}]}
+    entry = entry_of("same-weights", column="base_rate_ais")
+    assert judge(entry, {"r": record}.get, {}).verdict == "no estimate"
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,10 @@ OUTCOMES = ("holds", "partly", "open at our K", "does not hold", "no estimate", 
 Row = Mapping[str, Any]
 Records = Callable[[str], Mapping[str, Any] | None]
 
-# Of AIS and RAISE in both tables of the second paper.
-_PAPERS_K = 100_000
+#: Of AIS and RAISE in both tables of the second paper.
+PAPERS_K = 100_000
+#: Chains of AIS there. CSL is given as many Gibbs steps.
+PAPERS_CHAINS = 5_000
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 _PATHS = "sm2008-training-paths"
 
@@ -343,21 +345,26 @@ def _gap_cases(rows: Iterable[Row], start: str, models: Callable[[str], bool]) -
     return cases
 
 
-def _within(cases: Sequence[Row], limit: float, longer: Iterable[Row] = ()) -> Finding:
-    """Whether all gaps are at most `limit`, up to three standard errors; `longer` has some of them again at the paper's K."""
+def _within(
+    cases: Sequence[Row], limit: float, longer: Iterable[Row] = (), exceptions: int = 0
+) -> Finding:
+    """Whether all gaps but `exceptions` are at most `limit`, up to three standard errors; `longer` has some at the paper's K."""
     gaps = "; ".join(
         f"{case['model']} {format_value(case['gap'])} (K = {case['steps']:,})" for case in cases
     )
     wide = [case for case in cases if abs(case["gap"]) > limit + 3 * case["error"]]
-    if not wide:
+    if len(wide) <= exceptions:
+        # As for a bracket: two noisy numbers that lie near each other agree on nothing.
+        noisy = [case["model"] for case in cases if case["error"] > limit / 2]
+        if noisy:
+            why = f"the error of the gap is more than half of that for {', '.join(noisy)}"
+            return Finding("no estimate", gaps, why)
         return Finding("holds", gaps)
-    at_papers_k = {row["model"]: row["gap"] for row in longer if row["steps"] == _PAPERS_K}
+    at_papers_k = {row["model"]: row["gap"] for row in longer if row["steps"] == PAPERS_K}
     lasting = [
         case["model"]
         for case in wide
-        if case["steps"] == _PAPERS_K
-        or case["gap"] < 0
-        or at_papers_k.get(case["model"], 0) > limit
+        if case["steps"] == PAPERS_K or case["gap"] < 0 or at_papers_k.get(case["model"], 0) > limit
     ]
     names = ", ".join(case["model"] for case in wide)
     told = "; ".join(
@@ -434,11 +441,7 @@ def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
                 "error": row[f"{best}_gap_error"],
             }
         )
-    wide = [case for case in cases if abs(case["gap"]) > 1 + 3 * case["error"]]
-    finding = _within(cases, 1)
-    if len(wide) <= 1:
-        return Finding("holds", finding.ours)
-    return finding
+    return _within(cases, 1, exceptions=1)
 
 
 def _bracket_holds_truth(rows: Sequence[Row]) -> Finding:
@@ -485,7 +488,10 @@ def _base_rates_better(rows: Sequence[Row]) -> Finding:
 def _csl_far_below(rows: Sequence[Row]) -> Finding:
     short = {row["model"]: row["base_rate_ais"] - row["csl"] for row in rows}
     tens = [value > 10 for value in short.values()]
-    ours = f"short by: {_listed(short)}"
+    ours = (
+        f"short by: {_listed(short)}; {rows[0]['csl_states']:,} hidden states each, the paper's "
+        f"{PAPERS_CHAINS * PAPERS_K:,}"
+    )
     if 2 * sum(tens) > len(tens):
         return Finding("holds", ours)
     return Finding("partly", ours, "with fewer hidden states than the paper's")

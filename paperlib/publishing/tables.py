@@ -168,11 +168,12 @@ def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float
     it is a third of that column. For what depends on AIS's ln Z alone, it is that of ln Z, or half the
     width of its one-sigma interval.
     """
-    error = _stored_std_error(cell, record)
+    error = stored_std_error(cell, record)
     return error if isinstance(error, int | float) and math.isfinite(error) else None
 
 
-def _stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+    """The same, infinite where the record says that it is not known."""
     row = _row_of(cell, record)
     if row is None or cell is None:
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paperlib.experiments.published import Cell, Published
 from paperlib.experiments.recipes import RECIPES
-from paperlib.publishing.claims import OUTCOMES, Finding, Records
-from paperlib.publishing.tables import cell_of, cell_std_error, difference, format_value
+from paperlib.publishing.claims import OUTCOMES, PAPERS_CHAINS, PAPERS_K, Finding, Records
+from paperlib.publishing.tables import cell_of, difference, format_value, stored_std_error
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 
@@ -74,7 +74,11 @@ def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> J
         return Judgement("not run", f"{criterion.judged_by.record} has no answer yet")
     if kind == "same-recipe":
         return _same_recipe(entry, criterion.judged_by, value, record)
-    return _same_weights(entry, value, cell_std_error(criterion.judged_by, record))
+    found = _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
+    shorter = _shorter_run(criterion.judged_by, record)
+    if found.verdict == "differs" and shorter:
+        return replace(found, verdict="open at our K", evidence=f"{found.evidence}; {shorter}")
+    return found
 
 
 def _same_recipe(
@@ -101,6 +105,8 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
     if std_error is None:
         # What does not depend on ln Z has no error but rounding.
         std_error = 0.0
+    if not math.isfinite(std_error):
+        return Judgement("no estimate", "the library says that the error of ours is not known")
     if entry.interval is not None:
         ours, theirs = value, entry.interval
         overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
@@ -117,6 +123,19 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
     evidence = f"off by {format_value(off)}; three standard errors of the two and rounding: {format_value(allowed)}"
     verdict = "agrees" if abs(off) <= allowed else "differs"
     return Judgement(verdict, evidence, off / error if error else None)
+
+
+def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
+    """How much less work our AIS, RAISE or CSL was given than the paper's; empty if it was as much, or does not count."""
+    row = next(row for row in _rows(record) if row["model"] == cell.row)
+    start = next((key for key in ("uniform", "base_rate") if cell.column.startswith(key)), "")
+    steps = row.get(f"{start}_steps", PAPERS_K)
+    if steps < PAPERS_K:
+        return f"K = {steps:,}, the paper's {PAPERS_K:,}"
+    states, theirs = row.get("csl_states", 0), PAPERS_CHAINS * PAPERS_K
+    if cell.column == "csl" and states < theirs:
+        return f"{states:,} hidden states, the paper's {theirs:,}"
+    return ""
 
 
 def _half_a_digit(entry: Published) -> float:
@@ -183,8 +202,8 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         return sorted(values) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
-        # AIS has 5,000 chains there: so many steps each make as many hidden states
-        return sorted({row["csl_states"] // 5_000 for row in _rows(record)}) or None
+        # so many steps of each of the paper's chains make as many hidden states
+        return sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)}) or None
     training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
     name = entry.column
     if training is None:
