@@ -13,10 +13,10 @@ from backends import on_a_gpu_of_paper, use_tensor_cores
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob
-from paperlib.estimators.shards import CHAINS_PER_GPU_SHARD, CHAINS_PER_SHARD
 from paperlib.kernels import (
     bernoulli,
     chains_per_block,
+    chains_per_shard,
     draw_bits,
     draw_bits_of_logits,
     softplus_increment,
@@ -169,8 +169,9 @@ def blocks(inputs):
         ends = [0, size - 1, size, 2 * size - 1, 2 * size]
         found[f"AIS in {name}, log-weights"] = weights[ends].tolist()
     # more chains than a test could walk
-    found["chains in a block on a GPU"] = [chains_per_block(5, torch.device("cuda"))]
-    found["chains in a shard"] = [CHAINS_PER_SHARD, CHAINS_PER_GPU_SHARD]
+    devices = [torch.device(name) for name in ("cpu", "cuda")]
+    found["chains in a block on a GPU"] = [chains_per_block(5, devices[1])]
+    found["chains in a shard"] = [chains_per_shard(device) for device in devices]
     return found
 
 
