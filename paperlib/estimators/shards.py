@@ -35,7 +35,7 @@ from torch import Tensor
 from paperlib import __version__, storage
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
-from paperlib.estimators.ais import run_chains, summarize
+from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import (
@@ -139,6 +139,7 @@ def ais_in_shards(
     >>> bool((again.log_weights[:100] == first.log_weights).all())
     True
     """
+    require_path(path)
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     walk = path, schedule, _device(path, device, client)
