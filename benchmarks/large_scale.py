@@ -18,10 +18,12 @@ import torch
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards
 from paperlib.estimators.ais import run_chains
-from paperlib.estimators.shards import CHAINS_PER_SHARD
+from paperlib.kernels import chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+
+CHAINS = chains_per_shard(torch.device("cpu"))
 
 
 def cost(function, repeats, clock=time.process_time):
@@ -44,7 +46,7 @@ def measure(num_visible, num_hidden, steps, repeats):
     path = BaseRatePath(rbm)
     betas = uniform_betas(steps).tolist()
     walk = cost(
-        lambda: run_chains(path, betas, CHAINS_PER_SHARD, seeded_generator(1), lambda: None),
+        lambda: run_chains(path, betas, CHAINS, seeded_generator(1), lambda: None),
         repeats,
     )
     v = (torch.rand(1_000, num_visible, generator=seeded_generator(2)) < 0.2).float()
@@ -52,7 +54,7 @@ def measure(num_visible, num_hidden, steps, repeats):
     check = cost(lambda: tensors_checksum([rbm.weights]), 1)
     sent = len(pickle.dumps(path)) / 2**20
     print(
-        f"{num_visible:,} x {num_hidden:,}: {1e6 * walk / steps / CHAINS_PER_SHARD:,.1f} us for a step of a chain, "
+        f"{num_visible:,} x {num_hidden:,}: {1e6 * walk / steps / CHAINS:,.1f} us for a step of a chain, "
         f"{1e3 * free_energy:,.1f} us for ln p* of a vector, path of {sent:,.0f} MiB, "
         f"{check:.3f} s for the weights' SHA-256"
     )
@@ -67,7 +69,7 @@ def overhead(repeats):
 
     def run(client):
         with tempfile.TemporaryDirectory() as folder:
-            chains = shards * CHAINS_PER_SHARD
+            chains = shards * CHAINS
             ais_in_shards(path, betas, chains, 0, Path(folder), progress=False, client=client)
 
     here = cost(lambda: run(None), repeats, time.perf_counter) / shards

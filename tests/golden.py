@@ -7,12 +7,16 @@ estimate. So the numbers below are kept for each kernel, and may only be written
 import json
 from pathlib import Path
 
+import pytest
 import torch
+from backends import on_a_gpu_of_paper, use_tensor_cores
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob
 from paperlib.kernels import (
     bernoulli,
+    chains_per_block,
+    chains_per_shard,
     draw_bits,
     draw_bits_of_logits,
     softplus_increment,
@@ -106,14 +110,41 @@ def walks(inputs):
     }
     found = {}
     for name, path in paths.items():
-        above = ais(path, BETAS, CHAINS, seeded_generator(4), progress=False)
-        found[f"AIS {name}, log-weights"] = above.log_weights.tolist()
-        if name not in ("DBM", "DBN"):
-            found[f"AIS {name}, states"] = bits(above.final_states)
-        if name != "pair":
-            v = vectors(path.num_visible)
-            below = raise_log_prob(path, v, BETAS, 2, seeded_generator(5), progress=False)
-            found[f"RAISE {name}, log-weights"] = below.log_weights.flatten().tolist()
+        found |= there_and_back(name, path)
+    return found
+
+
+def there_and_back(name, path):
+    """AIS along a path, and RAISE if it can be walked back."""
+    found = {}
+    above = ais(path, BETAS, CHAINS, seeded_generator(4, path.device), progress=False)
+    found[f"AIS {name}, log-weights"] = above.log_weights.tolist()
+    if not isinstance(path, (DBMPath, DBNPath)):
+        found[f"AIS {name}, states"] = bits(above.final_states)
+    if not isinstance(path, RBMPairPath):
+        v = vectors(path.num_visible)
+        generator = seeded_generator(5, path.device)
+        below = raise_log_prob(path, v, BETAS, 2, generator, progress=False)
+        found[f"RAISE {name}, log-weights"] = below.log_weights.flatten().tolist()
+    return found
+
+
+def on_a_gpu(inputs):
+    """Products of tensor cores, and recorded steps. What the kernel of triton draws, `test_gpu.py` compares with Philox."""
+    rbm, other = inputs.rbm(40, 30, 0.3), inputs.rbm(40, 10, 0.3)
+    matrix, offset = inputs.tensor(140, 20), inputs.tensor(20)
+    paths = {"base rates": BaseRatePath(rbm, inputs.tensor(40)), "pair": RBMPairPath(other, rbm)}
+    with pytest.MonkeyPatch.context() as patch:
+        use_tensor_cores(patch)
+        product = binary_product(matrix, matrix.abs().max())
+        sums = product(vectors(140).bool(), 0.7, offset)[:, :7]
+        found = {"products GPU": sums.flatten().tolist()}
+        # What their rounding changes is less than the last digits of float32, in which processors differ.
+        rounding = (product.matrix - matrix)[:, :7].double() * 2**24
+        found["rounding GPU"] = rounding[:10].flatten().tolist()
+        with on_a_gpu_of_paper(patch) as device:
+            for name, path in paths.items():
+                found |= there_and_back(f"GPU {name}", path.to(device))
     return found
 
 
@@ -131,14 +162,24 @@ def shards(inputs, folder):
 
 def blocks(inputs):
     """Chains at the ends of the blocks, each of which has a generator of its own."""
-    path = BaseRatePath(inputs.rbm(5, 4))
-    weights = ais(path, BETAS, 1_001, seeded_generator(6), progress=False).log_weights
-    return {"AIS in blocks, log-weights": weights[[0, 499, 500, 999, 1_000]].tolist()}
+    found = {}
+    for name, visible, size in (("blocks", 5, 500), ("wide blocks", 128, 100)):
+        path = BaseRatePath(inputs.rbm(visible, 4))
+        weights = ais(path, BETAS, 2 * size + 1, seeded_generator(6), progress=False).log_weights
+        ends = [0, size - 1, size, 2 * size - 1, 2 * size]
+        found[f"AIS in {name}, log-weights"] = weights[ends].tolist()
+    # more chains than a test could walk
+    devices = [torch.device(name) for name in ("cpu", "cuda")]
+    found["chains in a block on a GPU"] = [chains_per_block(5, devices[1])]
+    found["chains in a shard"] = [chains_per_shard(device) for device in devices]
+    return found
 
 
 def numbers(dtype, folder, jitter=0.0, seed=0):
     inputs = Inputs(dtype, jitter, seed)
     found = kernels(inputs) | walks(inputs)
+    if dtype == torch.float32:
+        found |= on_a_gpu(Inputs(dtype, jitter, seed))
     # A shard's name hangs on every digit of its path.
     if not jitter:
         found |= shards(inputs, folder)

@@ -69,6 +69,24 @@ def test_densities_are_the_enumerated_ones_of_the_models_that_are_walked(make_pa
 
 
 @PATHS
+def test_densities_with_one_beta_for_each_chain(make_path, backend):
+    """Every v at every pair of betas, all of them in one batch."""
+    path = make_path(backend)
+    log_f = log_f_of(*walked_models(path))
+    pairs = [(low, high) for low in BETAS for high in BETAS]
+    state = path.state_at(V.repeat(len(pairs), 1).to(backend.device))
+    low, high = (
+        torch.tensor(betas, dtype=torch.float64).repeat_interleave(len(V)).to(backend.device)
+        for betas in zip(*pairs, strict=True)
+    )
+    close = {"rtol": 0, "atol": backend.tolerance}
+    expected = torch.cat([log_f(beta) for beta, _ in pairs])
+    torch.testing.assert_close(path.log_f(state, low).cpu(), expected, **close)
+    expected = torch.cat([log_f(beta_to) - log_f(beta_from) for beta_from, beta_to in pairs])
+    torch.testing.assert_close(path.log_ratio(state, low, high).cpu(), expected, **close)
+
+
+@PATHS
 def test_end_corrections_lead_from_the_rounded_models_to_the_models_themselves(make_path, backend):
     path, exact = make_path(backend), make_path()
     log_f, own = (log_f_of(*walked_models(one)) for one in (path, exact))
@@ -104,6 +122,24 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
         torch.testing.assert_close(kernel, expected, rtol=0, atol=backend.tolerance)
         # once more, with the memory of what has been multiplied
         state = path.state_at(v, moved)
+
+
+@PATHS
+def test_every_draw_of_a_transition_with_one_beta_for_each_chain(make_path, backend, monkeypatch):
+    """Each v at a temperature of its own: its row of that temperature's kernel."""
+    path = make_path(backend)
+    start, target = walked_models(path)
+    betas = BETAS * 4
+    rows = [transition_matrix(start, target, beta)[v] for v, beta in enumerate(betas)]
+    bits = start.num_hidden + target.num_hidden + 4
+    state = path.state_at(V.repeat_interleave(2**bits, 0).to(backend.device))
+    draws = EveryDraw(bits, copies=16)
+    draws.replace_draws(monkeypatch)
+    each = torch.tensor(betas, dtype=torch.float64).repeat_interleave(2**bits).to(backend.device)
+    moved = path.transition(state, each, backend.generator(0))
+    numbers = state_numbers(path.units(moved).cpu()).view(16, -1)
+    kernel = torch.zeros(16, 16).double().scatter_add_(1, numbers, draws.log_probs.exp())
+    torch.testing.assert_close(kernel, torch.stack(rows), rtol=0, atol=backend.tolerance)
 
 
 @PATHS

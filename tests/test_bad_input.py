@@ -15,11 +15,17 @@ from paperlib.annealing import (
     uniform_betas,
 )
 from paperlib.datasets import base_rate_bias, binarize, binary_images, load_digits
-from paperlib.estimators import ais, exact_hidden_samples, exact_log_z, importance_sampling
+from paperlib.estimators import (
+    ais,
+    ais_in_shards,
+    exact_hidden_samples,
+    exact_log_z,
+    importance_sampling,
+)
 from paperlib.experiments.profiles import get_profile
 from paperlib.experiments.recipes import load_model, recipe
 from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import RBM
+from paperlib.models import RBM, log_z_lower_bound
 
 RBM_5_4 = random_rbm(5, 4, seed=1)
 PATH = BaseRatePath(RBM_5_4)
@@ -221,6 +227,21 @@ CASES = {
         lambda: base_rate_bias(torch.ones(3, 2)),
         "pseudo_on, pseudo_off",
         "2 pixels are always on",
+    ),
+    "starts of a bound in one dimension": (
+        lambda: log_z_lower_bound(RBM_5_4, torch.zeros(5)),
+        "visible_starts",
+        r"\[5\]",
+    ),
+    "starts of a bound NaN": (
+        lambda: log_z_lower_bound(RBM_5_4, with_nan(3, 5)),
+        "visible_starts",
+        "1 NaN or infinite of 15",
+    ),
+    "a model in the place of a path, in shards": (
+        lambda: ais_in_shards(RBM_5_4, [0, 1], 3, 1, "unused"),
+        "path",
+        "expected an AnnealingPath, such as BaseRatePath.rbm., got RBM",
     ),
     "negative smoothing": (
         lambda: base_rate_bias(DATA, pseudo_on=-1),

@@ -194,21 +194,34 @@ def test_every_draw_of_raise_for_dbms(backend, monkeypatch):
     check_every_draw(path, truth, heating + back, all_states(2), backend, monkeypatch)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.6, 1.0])
-def test_every_draw_of_a_heating_step_makes_up_its_kernel(beta, backend, monkeypatch):
+# One for all 32 states of v and h2, or one for each of them.
+ONE_OR_EACH = [[0.0], [0.6], [1.0], [0.0, 0.6, 1.0, 0.3] * 8]
+
+
+@pytest.mark.parametrize("betas", ONE_OR_EACH, ids=["0", "0.6", "1", "one for each"])
+def test_every_draw_of_a_heating_step_makes_up_its_kernel(betas, backend, monkeypatch):
     """h1 given v and h2, then h2 given h1, v held fixed: T[h2, h2'] for each v, written down from the conditionals."""
     path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
     start, joint = walked_models(path)
     states = all_states(5)
-    first = bernoulli_table(torch.sigmoid(beta * (states @ joint.weights + joint.hidden_bias)), H1)
+    each = torch.tensor(betas, dtype=torch.float64).expand(32)
+    logits = each[:, None] * (states @ joint.weights + joint.hidden_bias)
+    first = bernoulli_table(torch.sigmoid(logits), H1)
     inputs = H1 @ joint.weights[3:].T + joint.visible_bias[3:]
-    second = torch.sigmoid(beta * inputs + (1 - beta) * start.visible_bias[3:])
-    expected = (first @ bernoulli_table(second, H2)).view(8, 4, 4)
+    second = torch.stack(
+        [
+            bernoulli_table(torch.sigmoid(b * inputs + (1 - b) * start.visible_bias[3:]), H2)
+            for b in each
+        ]
+    )
+    expected = torch.einsum("sh,sht->st", first, second).view(8, 4, 4)
 
     draws = EveryDraw(bits=3 + 2, copies=32)
     v = states.repeat_interleave(draws.outcomes, 0).to(backend.device)
     state = path.state_at(v)
     draws.replace_draws(monkeypatch)
+    beta = each.repeat_interleave(draws.outcomes).to(backend.device)
+    beta = beta if len(betas) > 1 else betas[0]
     moved = path._clamped_transition(state, beta, backend.generator(0))
     units = path.units(moved).cpu()
     assert torch.equal(units[:, :3].double(), v.cpu()[:, :3])

@@ -186,3 +186,12 @@ def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
     commands = [step["run"] for step in steps(LIBRARY) if "run" in step]
     assert f"'.[{','.join(EXTRAS)}]'" in commands[0]
     assert not any("constraints" in command for command in commands)
+
+
+def test_library_is_tested_by_what_make_test_runs_without_notebooks():
+    """Pages, records and suggestions have commands of their own, which take an hour."""
+    everyone = re.search(r"-m pytest (.* tests)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    (command,) = [step["run"] for step in steps(LIBRARY) if "-m pytest" in step.get("run", "")]
+    ignored = re.findall(r"--ignore=(\S+)", everyone)
+    assert len(ignored) == 3
+    assert re.findall(r"--ignore=(\S+)", command) == ignored

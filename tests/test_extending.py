@@ -2,7 +2,10 @@
 
 import importlib.util
 import math
+import os
 import re
+import shutil
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -203,6 +206,46 @@ def test_published_number_is_well_formed():
 def test_examples_are_short(name, elsewhere, allowed):
     lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
     assert len(lines) + elsewhere <= allowed
+
+
+HOMES = {
+    "ising_ring_path": ("annealing", "__init__.py", "IsingRingPath"),
+    "annealed_smc": ("estimators", "__init__.py", "annealed_smc"),
+    "bars_and_stripes": ("datasets", "binary_images.py", "load_bars_and_stripes"),
+}
+USE = """
+import doctest
+import sys
+from paperlib import annealing, datasets, estimators
+from paperlib.datasets import binary_images
+path = annealing.IsingRingPath([0.9, -0.4, 0.7, 0.3])
+assert estimators.annealed_smc(path, [0, 0.5, 1], 10).log_weights.shape == (10,)
+assert binary_images("bars-and-stripes").train.shape == (500, 16)
+for name in sys.argv[1:]:
+    failed, tried = doctest.testmod(sys.modules[name])
+    assert failed == 0 and (tried > 0 or "datasets" in name), name
+"""
+
+
+def test_examples_become_parts_of_the_library(tmp_path):
+    """Each file as it is, in the folder of its room, and its lines in one more file of code, as the page says."""
+    library = tmp_path / "paperlib"
+    shutil.copytree(
+        ROOT / "paperlib", library, ignore=shutil.ignore_patterns("__pycache__", "*.nb?")
+    )
+    for name, (room, elsewhere, public) in HOMES.items():
+        shutil.copy(EXAMPLES / f"{name}.py", library / room)
+        file = library / room / elsewhere
+        line = f"from paperlib.{room}.{name} import {public}\n"
+        text = file.read_text().replace("from paperlib.", f"{line}from paperlib.", 1)
+        file.write_text(
+            re.sub(r"^LOADERS: .* = \{$", rf'\g<0>"bars-and-stripes": {public},', text, flags=re.M)
+        )
+    modules = [f"paperlib.{room}.{name}" for name, (room, *_) in HOMES.items()]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", USE, *modules]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_example_is_on_the_page():

@@ -1,5 +1,7 @@
 """States in every form that users have: bytes from `binarize`, booleans, numpy arrays, lists, another floating-point type."""
 
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,14 @@ from enumeration import all_states, random_rbm
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import base_rate_bias, binarize
 from paperlib.errors import InputError
-from paperlib.estimators import ais, bracket, csl_log_prob, dbn_lower_bound, raise_log_prob
+from paperlib.estimators import (
+    ais,
+    bracket,
+    csl_log_prob,
+    dbn_lower_bound,
+    raise_in_shards,
+    raise_log_prob,
+)
 from paperlib.evaluation import evaluate
 from paperlib.learning import (
     ContrastiveDivergence,
@@ -21,7 +30,7 @@ from paperlib.learning import (
     train_rbm,
 )
 from paperlib.mcmc import MarkovChain, effective_sample_size, gibbs_update, metropolis_samples
-from paperlib.models import DBM, DBN, BernoulliMixture
+from paperlib.models import DBM, DBN, BernoulliMixture, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 from paperlib.validation import as_binary, as_states, as_tensor
 from paperlib.variational import (
@@ -67,11 +76,17 @@ BELIEF_NET = SigmoidBeliefNet(normal(4, 3), normal(4), normal(3))
 BINARY_CODES = BinarySparseCoding(normal(4, 3), normal(3), torch.ones(4))
 LAPLACE_CODES = LaplaceSparseCoding(normal(4, 3), normal(4), 1.0, 2.0)
 VAE_ = VAE(4, 2, 3, seeded_generator(0))
+PATH = BaseRatePath(RBM)
 CHAIN = MarkovChain([[0.5, 0.5], [0.25, 0.75]])
 
 
 def seed():
     return seeded_generator(7)
+
+
+def raised_in_shards(v):
+    with TemporaryDirectory() as folder:
+        return raise_in_shards(PATH, v, uniform_betas(3), 2, 7, folder, progress=False).log_weights
 
 
 # (method, the states that it takes, of its own model's type)
@@ -119,6 +134,14 @@ CALLS = {
         ),
         V,
     ),
+    "log_z_lower_bound": (lambda v: torch.tensor(log_z_lower_bound(RBM, v)), V),
+    "BaseRatePath.log_f": (lambda v: PATH.log_f(PATH.state_at(v), 0.3), V),
+    "BaseRatePath.log_z_lower_bound": (lambda v: torch.tensor(PATH.log_z_lower_bound(v)), V),
+    "raise_log_prob": (
+        lambda v: raise_log_prob(PATH, v, uniform_betas(3), 2, seed(), progress=False).log_weights,
+        V,
+    ),
+    "raise_in_shards": (raised_in_shards, V),
     "csl_log_prob": (lambda v: csl_log_prob(RBM, v, 5, 6, seed(), progress=False), V),
     "dbn_lower_bound": (lambda v: dbn_lower_bound(DBN_, v, 0.0, 3, seed()).values, V),
     "evaluate": (lambda v: torch.tensor(evaluate(RBM, v, train=v).exact.test), V),
@@ -172,7 +195,8 @@ def test_another_width_is_named(call):
     for place in range(len(states)):
         wrong = [s[..., :-1] if i == place else s for i, s in enumerate(states)]
         with pytest.raises(
-            InputError, match=r"^(v|h|h1|h2|hidden|top_visible|means|others|inputs): "
+            InputError,
+            match=r"^(v|h|h1|h2|hidden|top_visible|means|others|inputs|visible_starts): ",
         ):
             method(*wrong)
 

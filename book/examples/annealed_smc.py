@@ -69,10 +69,9 @@ def annealed_smc(
         Any: only its states, weights, transitions and `select` are used.
     betas : sequence of K + 1 numbers
         0 = beta_0 < ... < beta_K = 1.
-    num_chains : int
-        In each population.
-    num_populations : int
-        Independent repetitions R, from which the error follows.
+    num_chains, num_populations : int
+        Chains of a population, and how many populations there are, R; the
+        error follows from their spread.
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     threshold : float
@@ -84,14 +83,20 @@ def annealed_smc(
     InputError
         If the schedule does not run from 0 to 1, a number is less than 1, or
         `threshold` is outside [0, 1].
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[0.0]], [0.0], [0.0]))  # four states, alike
+    >>> round(math.exp(annealed_smc(path, [0, 0.5, 1], 10).log_z), 6)
+    4.0
     """
     require_path(path)
     schedule = check_betas(betas).tolist()
     num_chains = require_count("num_chains", num_chains)
     if not 0 <= threshold <= 1:
-        raise InputError(
-            f"threshold: expected a number from 0 to 1, got {threshold}"
-        )
+        raise InputError(f"threshold: expected 0 to 1, got {threshold}")
     generator = resolve_generator(generator, path.device)
     runs = [
         _population(path, schedule, num_chains, generator, threshold)
@@ -110,14 +115,10 @@ def _population(
 ) -> tuple[Tensor, int]:
     """ln of one population's estimate, and how often it was resampled."""
     state = path.sample_start(num_chains, generator)
-    log_weights = torch.zeros(
-        num_chains, dtype=torch.float64, device=path.device
-    )
+    log_weights = torch.zeros(num_chains, device=path.device).double()
     # Fast products round a model's weights; the ends are the models' own.
     log_weights -= path.end_correction(state, 0)
-    log_z = torch.as_tensor(
-        path.log_z_start or 0.0, dtype=torch.float64, device=path.device
-    )
+    log_z = torch.zeros_like(log_weights[0]) + (path.log_z_start or 0.0)
     resampled = 0
     for beta_from, beta_to in pairwise(schedule):
         log_weights += path.log_ratio(state, beta_from, beta_to)

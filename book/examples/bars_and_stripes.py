@@ -3,7 +3,7 @@
 import torch
 
 from paperlib import storage
-from paperlib.datasets import ImageDataset
+from paperlib.datasets.images import ImageDataset
 from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
 

@@ -8,8 +8,9 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.annealing import AnnealingPath
+from paperlib.annealing.path import AnnealingPath
 from paperlib.errors import InputError
+from paperlib.validation import ArrayLike, as_binary
 
 
 class IsingRingPath(AnnealingPath[Tensor]):
@@ -26,6 +27,12 @@ class IsingRingPath(AnnealingPath[Tensor]):
     ------
     InputError
         If the number of couplings is odd or less than 4.
+
+    Examples
+    --------
+    >>> path = IsingRingPath([0.9, -0.4, 0.7, 0.3])
+    >>> path.log_f(path.state_at([[1, 1, 1, 1]]), 0.5)
+    tensor([0.7500], dtype=torch.float64)
     """
 
     # Even, odd, even sites are the same backwards. So the transition satisfies
@@ -77,16 +84,14 @@ class IsingRingPath(AnnealingPath[Tensor]):
         generator: torch.Generator,
     ) -> Tensor:
         spins = 2 * state.double() - 1
-        field = self.couplings * spins.roll(-1, 1) + self.couplings.roll(
-            1
-        ) * spins.roll(1, 1)
+        before = (self.couplings * spins).roll(1, 1)
+        field = before + self.couplings * spins.roll(-1, 1)
         # A number becomes [1], one number for each chain [chains, 1].
         up = torch.sigmoid(
             2 * torch.as_tensor(beta).unsqueeze(-1) * field[:, first::2]
         )
-        drawn = (
-            state.clone()
-        )  # a state is a value: other code may still hold the old one
+        # A state is a value: other code may still hold the old one.
+        drawn = state.clone()
         drawn[:, first::2] = (
             torch.rand(up.shape, dtype=up.dtype, generator=generator) < up
         )
@@ -94,6 +99,6 @@ class IsingRingPath(AnnealingPath[Tensor]):
 
     # ---- what RAISE needs beyond them
 
-    def state_at(self, v: Tensor) -> Tensor:
+    def state_at(self, v: ArrayLike) -> Tensor:
         """Chains at the spins `v` [chains, n], of any type."""
-        return v.to(torch.bool)
+        return as_binary("v", v, self.num_visible).to(torch.bool)

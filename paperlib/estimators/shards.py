@@ -35,7 +35,7 @@ from torch import Tensor
 from paperlib import __version__, storage
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
-from paperlib.estimators.ais import run_chains, summarize
+from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import (
@@ -45,7 +45,7 @@ from paperlib.estimators.reverse_ais import (
     summarize_reverse,
 )
 from paperlib.estimators.shard_log import note
-from paperlib.kernels.version import DRAWS
+from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import (
     read_arrays,
     read_metadata,
@@ -66,9 +66,6 @@ _OnStep = Callable[[int], object]
 # What a shard holds, given that, its draws, and a function to be called after each step.
 _Task = Callable[[_Walk, torch.Generator, _OnStep], dict[str, Tensor]]
 
-# On a CPU a step also costs least for each chain when so many walk together. A GPU wants many more.
-CHAINS_PER_SHARD = 100
-CHAINS_PER_GPU_SHARD = 5_000
 # Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the memory
 # of its scheduler.
 _SHARDS_AHEAD = 2_000
@@ -142,10 +139,11 @@ def ais_in_shards(
     >>> bool((again.log_weights[:100] == first.log_weights).all())
     True
     """
+    require_path(path)
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     walk = path, schedule, _device(path, device, client)
-    size = _chains_per_shard(walk)
+    size = chains_per_shard(walk[2])
     identity = f"{_identity('ais', walk)} {seed}"
     run = _Run(
         f"AIS, {num_chains} chains",
@@ -223,7 +221,7 @@ def raise_in_shards(
     require_reversible(path)
     vectors = as_binary("v", v, path.num_visible)
     walk = path, schedule, _device(path, device, client)
-    blocks = vectors.to(torch.uint8).split(max(1, _chains_per_shard(walk) // num_chains))
+    blocks = vectors.to(torch.uint8).split(max(1, chains_per_shard(walk[2]) // num_chains))
     identity = f"{_identity('raise', walk)} {num_chains} {seed}"
     run = _Run(
         f"RAISE, {len(vectors)} vectors",
@@ -280,10 +278,6 @@ def _device(
     return path.device if device is None else require_device("device", device, client is None)
 
 
-def _chains_per_shard(walk: _Walk) -> int:
-    return CHAINS_PER_SHARD if walk[2].type == "cpu" else CHAINS_PER_GPU_SHARD
-
-
 def _identity(estimator: str, walk: _Walk) -> str:
     path, schedule, device = walk
     betas = storage.sha256(schedule.numpy().tobytes())
@@ -293,8 +287,8 @@ def _identity(estimator: str, walk: _Walk) -> str:
 
 
 def _walk_forward(walk: _Walk, generator: torch.Generator, on_step: _OnStep) -> dict[str, Tensor]:
-    path, schedule, _ = walk
-    chains = _chains_per_shard(walk)
+    path, schedule, device = walk
+    chains = chains_per_shard(device)
     log_weights, visible = run_chains(path, schedule.tolist(), chains, generator, on_step)
     return {"log_weights": log_weights, "final_visible": visible.to(torch.uint8)}
 

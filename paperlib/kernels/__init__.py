@@ -19,7 +19,7 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 ===============  ====================================================================================================
 """
 
-from paperlib.kernels.blocks import chains_per_block, walks_in_threads
+from paperlib.kernels.blocks import chains_per_block, chains_per_shard, walks_in_threads
 from paperlib.kernels.draws import (
     Beta,
     bernoulli,
@@ -44,6 +44,7 @@ __all__ = [
     "bernoulli",
     "can_replay",
     "chains_per_block",
+    "chains_per_shard",
     "draw_bits",
     "draw_bits_of_logits",
     "draw_units",

@@ -12,6 +12,8 @@ import torch
 # Layers with fewer units are narrow.
 WIDE = 128
 _WIDE_CHAINS, _NARROW_CHAINS, _GPU_CHAINS = 100, 500, 20_000
+# A step costs least for each chain when so many walk together, and a shard is little work to lose.
+_SHARD_CHAINS, _GPU_SHARD_CHAINS = 100, 5_000
 
 
 def chains_per_block(num_units: int, device: torch.device) -> int:
@@ -19,6 +21,11 @@ def chains_per_block(num_units: int, device: torch.device) -> int:
     if device.type != "cpu":
         return _GPU_CHAINS
     return _WIDE_CHAINS if num_units >= WIDE else _NARROW_CHAINS
+
+
+def chains_per_shard(device: torch.device) -> int:
+    """How many chains a stored shard has: 100, or 5,000 where they walked on a GPU."""
+    return _SHARD_CHAINS if device.type == "cpu" else _GPU_SHARD_CHAINS
 
 
 def walks_in_threads(num_units: int, device: torch.device) -> bool:

@@ -6,8 +6,8 @@ For any factorial distribution with means m over the hidden units, with the visi
 
 the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of p(v)). And since Z is a sum
 of positive terms, ln Z >= ln sum_h f(h) over any set of distinct hidden states h; the set is found by flipping single
-units of the best states so far. The larger bound is returned, from many starting points. Neither needs samples to be representative; both come within a nat where a few hidden states hold most
-of Z, the case in which AIS fails silently.
+units of the best states so far. The larger bound is returned, from many starting points. Neither needs samples to be
+representative. Both come within a nat where a few hidden states hold most of Z, the case in which AIS fails silently.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor
 from paperlib.kernels import bernoulli
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.validation import ArrayLike, as_states, require_finite, require_shape
 
 _RANDOM_STARTS = 64
 _MAX_UPDATES = 200
@@ -27,16 +28,21 @@ _MAX_STATES = 1024
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
-def log_z_lower_bound(rbm: RBM, visible_starts: Tensor) -> float:
+def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
 
     Parameters
     ----------
     rbm : RBM
         The model; computed in float64.
-    visible_starts : Tensor, shape [N, D]
-        Visible vectors near which to look for modes, such as the final states of AIS; at most the first 64 are used,
+    visible_starts : array or Tensor, shape [N, D]
+        Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used,
         beside random hidden states, all hidden units off, all on, and each one alone.
+
+    Raises
+    ------
+    InputError
+        If `visible_starts` has another shape, or holds NaN or infinite values.
 
     Notes
     -----
@@ -51,7 +57,11 @@ def log_z_lower_bound(rbm: RBM, visible_starts: Tensor) -> float:
     5.132410 <= 5.132410
     """
     model = rbm.to(dtype=torch.float64)
-    near = model.hidden_probs(visible_starts[:_RANDOM_STARTS].double())
+    v = as_states("visible_starts", visible_starts, model.weights, model.num_visible)
+    require_shape("visible_starts", v, [None, None])
+    v = v[:_RANDOM_STARTS]
+    require_finite("visible_starts", v)
+    near = model.hidden_probs(v)
     starts = torch.cat([near, search_points(model)])
     means, bounds = mean_field_optima(model, starts)
     states = torch.cat([starts.round(), means.round()])

@@ -346,7 +346,7 @@ def _gap_cases(rows: Iterable[Row], start: str, models: Callable[[str], bool]) -
 
 
 def _within(
-    cases: Sequence[Row], limit: float, longer: Iterable[Row] = (), exceptions: int = 0
+    cases: Sequence[Row], limit: float, longer: Iterable[Row] = (), *, exceptions: int = 0
 ) -> Finding:
     """Whether all gaps but `exceptions` are at most `limit`, up to three standard errors; `longer` has some at the paper's K."""
     gaps = "; ".join(
