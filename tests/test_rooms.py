@@ -77,9 +77,12 @@ WALKERS = (
     "bracket",
     "estimate",
     "importance",
+    "pilot",
+    "populations",
     "reverse_ais",
     "shard_log",
     "shards",
+    "smc",
 )
 
 

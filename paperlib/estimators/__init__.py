@@ -14,6 +14,7 @@ from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
+from paperlib.estimators.smc import SMCEstimate, smc
 
 __all__ = [
     "Bracket",
@@ -21,6 +22,7 @@ __all__ = [
     "DBNBoundEstimate",
     "PartitionEstimate",
     "ReverseEstimate",
+    "SMCEstimate",
     "ais",
     "ais_in_shards",
     "bracket",
@@ -32,4 +34,5 @@ __all__ = [
     "importance_sampling",
     "raise_in_shards",
     "raise_log_prob",
+    "smc",
 ]
