@@ -19,7 +19,6 @@ A mixture as the start of a path to an RBM is not in either paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -125,10 +124,6 @@ class MixturePath(RBMInterpolation):
         """None: draws of components do not depend on a chain's place alone."""
         return []
 
-    def join(self, parts: Sequence[tuple[Tensor, VisibleState]]) -> VisibleState:
-        """Nothing is ever divided."""
-        raise InputError("path: expected one whose states can be divided, got MixturePath")
-
     def _require_own(self, state: VisibleState) -> None:
         super()._require_own(state)
         if not isinstance(state, MixtureState):
@@ -139,12 +134,7 @@ class MixturePath(RBMInterpolation):
     def _log_joint(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln pi_c + (1 - beta) ln Bern(v | mu_c), float64 [chains, C]."""
         assert isinstance(state, MixtureState)
-        cold = 1 - beta
-        if isinstance(cold, Tensor) and cold.ndim:
-            cold = cold[:, None]
-        return torch.addcmul(
-            self._log_mixing, state.log_components, torch.as_tensor(cold).to(self._log_mixing)
-        )
+        return self._log_mixing + state.log_components * _column(1 - beta, torch.float64)
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
@@ -164,8 +154,7 @@ class MixturePath(RBMInterpolation):
         betas = self._betas(beta, state)
         component = draw_component(self._log_joint(state, beta), generator)
         logits = self._mixture.logits[component]
-        share = torch.as_tensor(beta).to(logits)
-        bias = torch.lerp(logits, self._visible_bias_b, share[:, None] if share.ndim else share)
+        bias = torch.lerp(logits, self._visible_bias_b, _column(beta, self.dtype))
         v = self._sampler.draw_visible(
             state.hidden_input, betas, bias, generator, state.memory, state.first
         )
@@ -189,6 +178,13 @@ class MixturePath(RBMInterpolation):
         """Independent draws from the mixture."""
         component = draw_component(self._log_mixing.expand(num_chains, -1), generator)
         return self._state(draw_bits(torch.sigmoid(self._mixture.logits[component]), generator))
+
+
+def _column(beta: Beta, dtype: torch.dtype) -> Beta:
+    """One number for each chain as [chains, 1], in this type; a number stays what it is."""
+    if not isinstance(beta, Tensor):
+        return beta
+    return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
 
 
 def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
