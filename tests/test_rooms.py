@@ -83,6 +83,7 @@ WALKERS = (
     "shard_log",
     "shards",
     "smc",
+    "trajectory",
 )
 
 

@@ -10,6 +10,7 @@ from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
 from paperlib.annealing.starts import base_rate_path, mean_field_bias, mean_field_mixture
+from paperlib.annealing.trajectory_path import TrajectoryPath
 
 __all__ = [
     "AnnealingPath",
@@ -18,6 +19,7 @@ __all__ = [
     "DBNPath",
     "MixturePath",
     "RBMPairPath",
+    "TrajectoryPath",
     "base_rate_path",
     "check_betas",
     "mean_field_bias",

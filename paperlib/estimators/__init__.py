@@ -15,6 +15,7 @@ from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 from paperlib.estimators.smc import SMCEstimate, smc
+from paperlib.estimators.trajectory import TrajectoryEstimate, log_z_along_training
 
 __all__ = [
     "Bracket",
@@ -23,6 +24,7 @@ __all__ = [
     "PartitionEstimate",
     "ReverseEstimate",
     "SMCEstimate",
+    "TrajectoryEstimate",
     "ais",
     "ais_in_shards",
     "bracket",
@@ -32,6 +34,7 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
+    "log_z_along_training",
     "raise_in_shards",
     "raise_log_prob",
     "smc",
