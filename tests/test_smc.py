@@ -178,6 +178,27 @@ def test_every_population_is_resampled_by_its_own_weights():
     assert index.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
 
 
+def test_populations_keep_to_themselves():
+    """Chains that never move and are named by numbers: those at the end are of their own population, and are its ancestors."""
+
+    class Names(AnnealingPath):
+        def sample_start(self, num_chains, generator):
+            return torch.arange(num_chains, dtype=torch.float64)
+
+        def log_f(self, state, beta):
+            return beta * torch.sin(37 * state)
+
+        def transition(self, state, beta, generator):
+            return state
+
+    found = smc(Names(), 10, seeded_generator(20), betas=uniform_betas(5), num_populations=6, threshold=1)  # fmt: skip
+    names = found.final_states.squeeze(2).long()
+    assert (names // 10 == torch.arange(6)[:, None]).all()
+    assert (found.resampled == 4).all()
+    for population, ancestors in zip(names, found.ancestors.tolist(), strict=True):
+        assert len(population.unique()) == ancestors < 10
+
+
 def test_ancestors_are_counted():
     path, _ = base_rate_problem()
     never = smc(path, 40, seeded_generator(9), betas=[0, 1], threshold=0, num_populations=2)

@@ -25,6 +25,7 @@ from paperlib.annealing import BaseRatePath, TrajectoryPath, trajectory_path, un
 from paperlib.datasets import base_rate_bias, binary_images
 from paperlib.errors import InputError
 from paperlib.estimators import (
+    TrajectoryEstimate,
     ais,
     exact_log_z,
     log_z_along_training,
@@ -324,6 +325,19 @@ def test_intervals_cover_as_often_as_they_say():
     made = (change - (truth[2] - truth[0])).square().mean().sqrt()
     # a deviation of 200 numbers is known to 5 %
     assert stated.square().mean().sqrt() == pytest.approx(made.item(), rel=0.2)
+
+
+def test_the_error_of_a_difference_is_that_of_paired_populations():
+    shared = torch.randn(9, 1, generator=seeded_generator(7)).double()
+    own = torch.randn(9, 2, generator=seeded_generator(8)).double()
+    log_weights, none = 1e-3 * (5 * shared + own), torch.zeros(9, 1)
+    found = TrajectoryEstimate(log_weights, none, 9, none, none, none)
+    pairs = log_weights[:, 1] - log_weights[:, 0]
+    # weights so alike that logarithms of means are means
+    change, error = found.difference(0, 1)
+    assert change == pytest.approx(pairs.mean().item(), abs=1e-4)
+    assert error == pytest.approx(pairs.std().item() / 3, rel=0.01)
+    assert error < 0.5 * found.std_error[0]
 
 
 def test_checkpoints_that_are_alike_differ_by_nothing():
