@@ -5,19 +5,25 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 """
 
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
+from paperlib.annealing.mixture_path import MixturePath
 from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
-from paperlib.annealing.starts import base_rate_path
+from paperlib.annealing.starts import base_rate_path, mean_field_bias, mean_field_mixture
+from paperlib.annealing.trajectory_path import TrajectoryPath
 
 __all__ = [
     "AnnealingPath",
     "BaseRatePath",
     "DBMPath",
     "DBNPath",
+    "MixturePath",
     "RBMPairPath",
+    "TrajectoryPath",
     "base_rate_path",
     "check_betas",
+    "mean_field_bias",
+    "mean_field_mixture",
     "salakhutdinov_murray_betas",
     "uniform_betas",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -9,13 +11,19 @@ from paperlib.annealing.deep_paths import DBMPath, DBNPath
 from paperlib.annealing.rbm_paths import BaseRatePath
 from paperlib.datasets.binarization import base_rate_bias
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM
+from paperlib.models import DBM, DBN, RBM, BernoulliMixture
+from paperlib.models.bounds import mean_field_optima, search_points
 from paperlib.numerics import resolve_generator
-from paperlib.validation import as_float_tensor, blocks, require_shape
+from paperlib.validation import as_float_tensor, blocks, require_count, require_shape
 
 # Mean field costs as much as dozens of draws, and a few thousand images tell how often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
 _HIGHEST_RATE = 1 - 1e-4
+# Of a pixel at a start by mean field, which is too sure of itself.
+_LOWEST_MEAN = 1e-3
+# Of an equal share of a mixture.
+_LOWEST_SHARE = 1e-2
+_SAME_MEAN = 1e-3
 
 
 def base_rate_path(
@@ -78,3 +86,101 @@ def _hidden_bias(probabilities: Tensor) -> Tensor:
     """From rates [N, M] of the units; one that was on in every draw is not held on for ever."""
     rates = probabilities.double().mean(0, keepdim=True).clamp(max=_HIGHEST_RATE)
     return base_rate_bias(rates).round(decimals=2)
+
+
+def mean_field_bias(rbm: RBM) -> Tensor:
+    """Visible biases of a start that needs no data: the means of the RBM's pixels under mean field.
+
+    Mean field has many optima. Their means are averaged, each with the share of Z that its bound promises, so that a start between
+    modes covers all that matter. Starts by mean field: Mazzanti & Romero (2020), Prat Pou, Romero, Marti & Mazzanti (2025).
+
+    Parameters
+    ----------
+    rbm : RBM
+        The target.
+
+    Returns
+    -------
+    Tensor, shape [D]
+        To be given to `BaseRatePath` as `visible_bias`, rounded to two decimals. A pixel that is always on, or always off, is kept
+        off or on in one draw of a thousand.
+
+    Raises
+    ------
+    InputError
+        If `rbm` is none.
+
+    Notes
+    -----
+    Deterministic, and as expensive as some hundred Gibbs steps of a hundred chains. Modes that mean field does not find are missing
+    from the start.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
+    >>> mean_field_bias(rbm)
+    tensor([-0.1100,  2.6100, -0.1400], dtype=torch.float64)
+    """
+    logits, log_shares = _mean_field_modes(rbm)
+    means = log_shares.softmax(0) @ torch.sigmoid(logits)
+    bias = torch.logit(means.clamp(_LOWEST_MEAN, 1 - _LOWEST_MEAN)).round(decimals=2)
+    return bias.to(rbm.device, rbm.dtype)
+
+
+def mean_field_mixture(rbm: RBM, num_components: int = 10) -> BernoulliMixture:
+    """A mixture for the start of a `MixturePath` that needs no data: the best optima of mean field.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The target.
+    num_components : int
+        At most so many components, those of the largest bounds on Z.
+
+    Returns
+    -------
+    BernoulliMixture
+        Means of the pixels at each optimum, mixed by the share of Z that its bound promises. No share is below a hundredth of an
+        equal one, since bounds of modes are not equally tight. Numbers are rounded to two decimals.
+
+    Raises
+    ------
+    InputError
+        If `rbm` is none, or `num_components` is not a whole number of at least 1.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM([[6.0], [6.0], [6.0]], [-3.0, -3.0, -3.0], [-8.0])  # all pixels on, or all off
+    >>> torch.sigmoid(mean_field_mixture(rbm).logits).round(decimals=2)
+    tensor([[0.9500, 0.9500, 0.9500],
+            [0.0500, 0.0500, 0.0500]], dtype=torch.float64)
+    """
+    num_components = require_count("num_components", num_components)
+    logits, bounds = _mean_field_modes(rbm)
+    best = bounds.topk(min(num_components, len(bounds))).indices
+    widest = math.log((1 - _LOWEST_MEAN) / _LOWEST_MEAN)
+    shares = bounds[best].log_softmax(0).clamp(min=math.log(_LOWEST_SHARE / len(best)))
+    return BernoulliMixture(
+        logits[best].clamp(-widest, widest).round(decimals=2).to(rbm.device, rbm.dtype),
+        shares.round(decimals=2).to(rbm.device, rbm.dtype),
+    )
+
+
+def _mean_field_modes(rbm: RBM) -> tuple[Tensor, Tensor]:
+    """Logits of the pixels at the distinct optima of mean field, [n, D], and the bound on ln Z at each, [n], in float64."""
+    if not isinstance(rbm, RBM):
+        raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+    # Not on a GPU, whose random starting points would be others: a start is the same wherever it is used.
+    model = rbm.to("cpu", torch.float64)
+    means, bounds = mean_field_optima(model, search_points(model))
+    # Optima that are one to a thousandth came to rest at different times.
+    order = bounds.argsort(descending=True, stable=True)
+    kept: list[int] = []
+    rates = model.visible_probs(means)
+    for place in order.tolist():
+        far = [(rates[place] - rates[other]).abs().max() > _SAME_MEAN for other in kept]
+        if all(far):
+            kept.append(place)
+    return means[kept] @ model.weights.T + model.visible_bias, bounds[kept]

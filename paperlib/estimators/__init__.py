@@ -15,6 +15,8 @@ from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
+from paperlib.estimators.smc import SMCEstimate, smc
+from paperlib.estimators.trajectory import TrajectoryEstimate, log_z_along_training
 
 __all__ = [
     "Bracket",
@@ -23,6 +25,8 @@ __all__ = [
     "DBNBoundEstimate",
     "PartitionEstimate",
     "ReverseEstimate",
+    "SMCEstimate",
+    "TrajectoryEstimate",
     "ais",
     "ais_in_shards",
     "bracket",
@@ -33,6 +37,8 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
+    "log_z_along_training",
     "raise_in_shards",
     "raise_log_prob",
+    "smc",
 ]

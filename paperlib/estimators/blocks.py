@@ -38,13 +38,14 @@ def walk_in_blocks(
     path: AnnealingPath[Any],
     generator: torch.Generator,
     on_step: Callable[[int], object],
+    size: int | None = None,
 ) -> list[Result]:
     """The results of `walk_block(chains, generator, on_step)` for blocks of the chains, in their order.
 
-    A block has `path.chains_per_block` chains. Where the path says that it pays, as many blocks walk at a time as torch has threads
+    A block has `size` chains, by default `path.chains_per_block`. Where the path says that it pays, as many blocks walk at a time as torch has threads
     (`torch.set_num_threads`), each with one thread. An exception in one of them, or Ctrl-C, ends the others at their next step.
     """
-    size = path.chains_per_block
+    size = path.chains_per_block if size is None else size
     blocks = [slice(i, min(i + size, num_chains)) for i in range(0, num_chains, size)]
     if len(blocks) == 1:
         return [walk_block(blocks[0], generator, on_step)]

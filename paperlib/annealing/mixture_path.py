@@ -1,0 +1,211 @@
+"""A path from a mixture of Bernoullis to an RBM: a start that has a component for each mode.
+
+With mixing weights pi_c, means mu_c, inputs u = W' v + a to the hidden units and biases b of the visible ones, the path walks through
+
+    f_beta(v) = sum_c pi_c Bern(v | mu_c)^{1 - beta}  e^{beta b' v} prod_j (1 + e^{beta u_j})
+
+that is, through the sum over components of one geometric path from each component to the RBM. At beta = 0 it is the mixture itself
+times 2^M, the hidden units' factor as along a base-rate path, so that ln Z_0 = M ln 2. At beta = 1 the mixing weights sum to one, and
+f_1 = p*(v).
+
+The component c is a unit that is summed out, as the hidden units are. Given v it is independent of them, and a transition draws c and
+all hidden units given v, then v given both. In v alone that is reversible. The weights are those of the sum, which vary less than
+those of pairs (c, v) would (Yasuda & Takahashi 2022 prove it for hidden units). And RAISE needs nothing new: a test vector leaves no
+unit open that the path keeps, and its weight is that of the sum over components.
+
+A mixture as the start of a path to an RBM is not in either paper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState
+from paperlib.errors import InputError
+from paperlib.kernels import Beta, draw_bits
+from paperlib.models import RBM, BernoulliMixture
+from paperlib.models.bounds import log_z_lower_bound
+from paperlib.numerics import softplus
+from paperlib.validation import ArrayLike, as_states
+
+
+@dataclass(slots=True)
+class MixtureState(VisibleState):
+    """Visible units of a batch of chains, with what the mixture makes of them.
+
+    Attributes
+    ----------
+    log_components : Tensor, shape [chains, C]
+        float64, ln Bern(v | mu_c).
+    """
+
+    log_components: Tensor = field(kw_only=True)
+
+
+class MixturePath(RBMInterpolation):
+    """From a mixture of Bernoullis to an RBM. States are visible units; component and hidden units are summed out.
+
+    An AIS estimate along this path is one of ln Z of the RBM.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The target.
+    mixture : BernoulliMixture
+        The start: from `paperlib.learning.train_mixture`, or without any data from `mean_field_mixture`. It is brought to the
+        target's type and device.
+
+    Raises
+    ------
+    InputError
+        If either is none, or the numbers of visible units differ.
+
+    Examples
+    --------
+    >>> rbm = RBM([[4.0, -4.0], [-4.0, 4.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> mixture = BernoulliMixture([[2.0, -2.0], [-2.0, 2.0]], [0.0, 0.0])
+    >>> path = MixturePath(rbm, mixture)
+    >>> state = path.state_at([[1, 0], [1, 1]])
+    >>> path.log_f(state, 1.0).isclose(rbm.log_unnormalized([[1, 0], [1, 1]]))
+    tensor([True, True])
+    >>> (path.log_f(state, 0.0) - path.log_z_start).isclose(mixture.log_prob([[1, 0], [1, 1]]))
+    tensor([True, True])
+    """
+
+    def __init__(self, rbm: RBM, mixture: BernoulliMixture) -> None:
+        if not isinstance(rbm, RBM):
+            raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+        if not isinstance(mixture, BernoulliMixture):
+            raise InputError(f"mixture: expected a BernoulliMixture, got {type(mixture).__name__}")
+        if mixture.num_visible != rbm.num_visible:
+            raise InputError(
+                f"mixture: expected {rbm.num_visible} visible units as in rbm, got {mixture.num_visible}"
+            )
+        nowhere = torch.zeros_like(rbm.visible_bias)
+        super().__init__(rbm.weights[:, :0], nowhere, rbm.hidden_bias[:0], rbm)
+        self._rbm, self._mixture = rbm, mixture.to(rbm.device, rbm.dtype)
+        logits = self._mixture.logits
+        self._to_components = logits.T.contiguous()
+        self._log_off = -softplus(logits.double()).sum(1)
+        # Normalised in float64: what is left of rounding would be a part of Z_0.
+        self._log_mixing = self._mixture.log_mixing_weights.double().log_softmax(0)
+        self.log_z_start = rbm.num_hidden * math.log(2)
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._rbm, self._mixture
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        return type(self)(self._rbm.to(device), self._mixture.to(device))
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on."""
+        return storage.sha256(f"{super().checksum()} {self._mixture.checksum()}".encode())
+
+    def _state(self, v: Tensor, last: VisibleState | None = None) -> MixtureState:
+        state = super()._state(v, last)
+        products = v.to(self.dtype) @ self._to_components
+        return MixtureState(
+            state.v,
+            state.hidden_input,
+            state.bias_difference,
+            state.memory,
+            state.first,
+            log_components=products.double() + self._log_off,
+        )
+
+    def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
+        """None: draws of components do not depend on a chain's place alone."""
+        return []
+
+    def _require_own(self, state: VisibleState) -> None:
+        super()._require_own(state)
+        if not isinstance(state, MixtureState):
+            raise InputError(
+                f"state: expected a MixtureState of this path, got {type(state).__name__}"
+            )
+
+    def _log_joint(self, state: VisibleState, beta: Beta) -> Tensor:
+        """ln pi_c + (1 - beta) ln Bern(v | mu_c), float64 [chains, C]."""
+        assert isinstance(state, MixtureState)
+        return self._log_mixing + state.log_components * _column(1 - beta, torch.float64)
+
+    def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
+        """ln f_beta(v) of each chain, in nats; float64 [chains]."""
+        return super().log_f(state, beta) + self._log_joint(state, beta).logsumexp(1)
+
+    def log_ratio(self, state: VisibleState, beta_from: Beta, beta_to: Beta) -> Tensor:
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain; float64 [chains]."""
+        ratio = super().log_ratio(state, beta_from, beta_to)
+        ratio += self._log_joint(state, beta_to).logsumexp(1)
+        return ratio - self._log_joint(state, beta_from).logsumexp(1)
+
+    def transition(
+        self, state: VisibleState, beta: Beta, generator: torch.Generator
+    ) -> MixtureState:
+        """One block Gibbs step at `beta`: the component and all hidden units given v, then v given them."""
+        self._require_own(state)
+        betas = self._betas(beta, state)
+        component = draw_component(self._log_joint(state, beta), generator)
+        logits = self._mixture.logits[component]
+        bias = torch.lerp(logits, self._visible_bias_b, _column(beta, self.dtype))
+        v = self._sampler.draw_visible(
+            state.hidden_input, betas, bias, generator, state.memory, state.first
+        )
+        return self._state(v, state)
+
+    def end_correction(self, state: VisibleState, end: int) -> Tensor:
+        """ln f of the model itself over that of the rounded one, at the end of the path; the mixture is not rounded."""
+        return self._rounding(state, end)
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """The model's, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        return log_z_lower_bound(self._rbm, units)
+
+    def log_start(self, v: ArrayLike) -> Tensor:
+        """ln p(v) under the mixture, float64 [N], for `v` [N, D]."""
+        v = as_states("v", v, self._log_mixing, self.num_visible)
+        log_components = v @ self._to_components.double() + self._log_off
+        return (log_components + self._log_mixing).logsumexp(1)
+
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> MixtureState:
+        """Independent draws from the mixture."""
+        component = draw_component(self._log_mixing.expand(num_chains, -1), generator)
+        return self._state(draw_bits(torch.sigmoid(self._mixture.logits[component]), generator))
+
+
+def _column(beta: Beta, dtype: torch.dtype) -> Beta:
+    """One number for each chain as [chains, 1], in this type; a number stays what it is."""
+    if not isinstance(beta, Tensor):
+        return beta
+    return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
+
+
+def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
+    """One of C components for each chain, with probabilities in proportion to the weights, by inversion; int64 [chains].
+
+    Parameters
+    ----------
+    log_weights : Tensor, shape [chains, C]
+        float64, in nats, up to a constant for each chain.
+    generator : torch.Generator
+        On the device of the weights.
+
+    Examples
+    --------
+    >>> log_weights = torch.tensor([[0.0, -100.0], [-100.0, 0.0]], dtype=torch.float64)
+    >>> draw_component(log_weights, torch.Generator().manual_seed(0))
+    tensor([0, 1])
+    """
+    below = log_weights.softmax(1).cumsum(1)
+    uniform = torch.rand(
+        len(log_weights), 1, dtype=below.dtype, device=below.device, generator=generator
+    )
+    # The last sum may miss 1 by rounding.
+    return (below[:, :-1] <= uniform).sum(1)

@@ -1,0 +1,323 @@
+"""A path along the training of an RBM: its rungs are checkpoints instead of temperatures.
+
+Cooling an RBM that is finished may lead through a transition at which modes appear all at once, and chains stay in the wrong one.
+Training has mostly found the modes one after the other, so that a path through its checkpoints has no such jump (Bereux, Decelle,
+Furtlehner & Seoane 2025, 2026: parallel trajectory tempering; the ancestor, which follows ln Z along training by bridge sampling,
+is Desjardins, Courville & Bengio 2011).
+
+Knots 0, 1, ..., T lie at beta = 0, 1/T, ..., 1. Knot 0 is the base-rate model: no weights, biases b_A of the visible units. Knot t is
+the RBM of checkpoint t. Between two knots all parameters change in proportion,
+
+    f_beta(v) = e^{b' v} prod_j (1 + e^{u_j}),    b = (1 - s) b_t + s b_{t+1},    u = (1 - s) u_t + s u_{t+1},
+
+with u_t = W_t' v + a_t and s = T beta - t. That is again a single RBM, with the same units as the checkpoints: one block Gibbs step leaves
+it invariant and, with the hidden units summed out, is reversible. On the first segment it is the path of `BaseRatePath`. (The geometric
+mean of two checkpoints' p*(v), the path of `RBMPairPath`, would need the hidden units of both, at twice the draws.)
+
+A chain keeps the inputs u_t and u_{t+1} of its segment, two products; every beta within the segment then costs no further product. A
+transition takes one more with W at beta, where all chains share it, or two where each has its own. Where chains stand in several
+segments their products are taken segment by segment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.rbm_paths import start_bias
+from paperlib.errors import InputError
+from paperlib.kernels import Beta, draw_bits, draw_bits_of_logits
+from paperlib.models import RBM
+from paperlib.models.bounds import log_z_lower_bound
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import softplus
+from paperlib.validation import ArrayLike, as_binary, as_states
+
+_ENDS = ("inputs_from", "inputs_to", "bias_from", "bias_to")
+# In the exponent, where a softplus is as good as straight.
+_FAR = 30.0
+
+
+@dataclass(slots=True)
+class TrajectoryState:
+    """Visible units of a batch of chains, with the inputs to the hidden units at both ends of each chain's segment.
+
+    Attributes
+    ----------
+    v : Tensor, shape [chains, D]
+        bool.
+    segment : Tensor, shape [chains]
+        int64: t, from knot t to knot t + 1.
+    inputs_from, inputs_to : Tensor, shape [chains, M]
+        u_t and u_{t+1}.
+    bias_from, bias_to : Tensor, shape [chains]
+        float64, b_t' v and b_{t+1}' v.
+    """
+
+    v: Tensor
+    segment: Tensor
+    inputs_from: Tensor
+    inputs_to: Tensor
+    bias_from: Tensor
+    bias_to: Tensor
+
+
+class TrajectoryPath(AnnealingPath[TrajectoryState]):
+    """From independent pixels to an RBM, through the checkpoints of its training.
+
+    An AIS estimate along this path is one of ln Z of the last RBM; `paperlib.estimators.log_z_along_training` estimates that of all.
+
+    Parameters
+    ----------
+    rbms : sequence of RBM
+        Checkpoints, in the order of training: of the same sizes and type, on one device.
+    visible_bias : array or Tensor, shape [D], optional
+        Biases b_A of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
+
+    Attributes
+    ----------
+    knots : Tensor, shape [T + 1]
+        Where the base-rate model and the checkpoints lie: 0, 1/T, ..., 1; float64.
+
+    Raises
+    ------
+    InputError
+        If there is no RBM, one is none, sizes, types or devices differ, or `visible_bias` has another length or holds NaN or
+        infinite values.
+
+    Examples
+    --------
+    >>> early = RBM([[0.1, -0.2], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> late = RBM([[1.0, -2.0], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> path = TrajectoryPath([early, late])
+    >>> path.knots.tolist()
+    [0.0, 0.5, 1.0]
+    >>> v = [[1, 0], [1, 1]]
+    >>> [path.log_f(path.state_at(v), 0.5 * t).isclose(rbm.log_unnormalized(v)).all().item()
+    ...  for t, rbm in enumerate([early, late], start=1)]
+    [True, True]
+    """
+
+    reversible: ClassVar[bool] = True
+
+    def __init__(self, rbms: Sequence[RBM], visible_bias: object | None = None) -> None:
+        if not isinstance(rbms, Sequence) or isinstance(rbms, str) or len(rbms) == 0:
+            raise InputError(f"rbms: expected a sequence of at least one RBM, got {rbms!r:.60}")
+        for number, rbm in enumerate(rbms):
+            if not isinstance(rbm, RBM):
+                raise InputError(f"rbms[{number}]: expected an RBM, got {type(rbm).__name__}")
+            for name in ("num_visible", "num_hidden", "dtype", "device"):
+                if getattr(rbm, name) != getattr(rbms[0], name):
+                    raise InputError(
+                        f"rbms[{number}]: expected {name} {getattr(rbms[0], name)} as in rbms[0], got {getattr(rbm, name)}"
+                    )
+        self._rbms = tuple(rbms)
+        first = self._rbms[0]
+        bias = start_bias("visible_bias", visible_bias, first.visible_bias)
+        self._base = RBM(torch.zeros_like(first.weights), bias, torch.zeros_like(first.hidden_bias))
+        self._knot_models = (self._base, *self._rbms)
+        self.knots = torch.arange(len(rbms) + 1, dtype=torch.float64) / len(rbms)
+        self.uniform_start = bool((bias == 0).all())
+        self.log_z_start = softplus(bias.double()).sum().item() + first.num_hidden * math.log(2)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._rbms, self._base.visible_bias)
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return self._base.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the models."""
+        return self._base.dtype
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self._base.num_visible
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        rbms = [rbm.to(device) for rbm in self._rbms]
+        return type(self)(rbms, self._base.visible_bias.to(device))
+
+    def checksum(self) -> str:
+        """SHA-256 of all that draws and weights along the path depend on."""
+        tensors = [tensor for rbm in self._rbms for tensor in rbm.tensors().values()]
+        return tensors_checksum([*tensors, self._base.visible_bias])
+
+    def state_at(self, v: ArrayLike) -> TrajectoryState:
+        """The state of chains whose visible units are `v` [chains, D], on the last segment.
+
+        Raises
+        ------
+        InputError
+            If `v` has another shape, is empty, or is not binary.
+        """
+        units = as_binary("v", v, self.num_visible).to(self.device, torch.bool, copy=True)
+        return self._state(units, self._place(1.0, units)[0])
+
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> TrajectoryState:
+        """Independent draws from the base-rate model."""
+        probs = torch.sigmoid(self._base.visible_bias).expand(num_chains, -1)
+        v = draw_bits(probs, generator)
+        return self._state(v, self._place(0.0, v)[0])
+
+    def units(self, state: TrajectoryState) -> Tensor:
+        """The visible units of a state in the models' type, [chains, D]."""
+        return state.v.to(self.dtype)
+
+    def log_start(self, v: ArrayLike) -> Tensor:
+        """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
+        bias = self._base.visible_bias.double()
+        return as_states("v", v, bias, self.num_visible) @ bias - softplus(bias).sum()
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """That of the last RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        return log_z_lower_bound(self._rbms[-1], units)
+
+    def log_f(self, state: TrajectoryState, beta: Beta) -> Tensor:
+        """ln f_beta(v) of each chain, in nats; float64 [chains]."""
+        state, share = self._at(state, beta)
+        inputs = torch.lerp(state.inputs_from, state.inputs_to, share[:, None].to(self.dtype))
+        biases = torch.lerp(state.bias_from, state.bias_to, share)
+        return biases + softplus(inputs).sum(1, dtype=torch.float64)
+
+    def log_ratio(self, state: TrajectoryState, beta_from: Beta, beta_to: Beta) -> Tensor:
+        """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain, without cancellation within a segment; float64 [chains]."""
+        self._require_own(state)
+        begin, end = (self._all(beta, state.v) * len(self._rbms) for beta in (beta_from, beta_to))
+        segment = torch.minimum(begin, end).floor().clamp(0, len(self._rbms) - 1)
+        within = torch.maximum(begin, end) - segment <= 1
+        here = self._on(state, segment.long())
+        step = end - begin
+        inputs, slope = here.inputs_from, here.inputs_to - here.inputs_from
+        low = inputs + slope * (begin - segment).to(self.dtype)[:, None]
+        ratio = _softplus_difference(low, slope * step.to(self.dtype)[:, None])
+        ratio += (here.bias_to - here.bias_from) * step
+        if bool(within.all()):
+            return ratio
+        return torch.where(within, ratio, self.log_f(state, beta_to) - self.log_f(state, beta_from))
+
+    def transition(
+        self, state: TrajectoryState, beta: Beta, generator: torch.Generator
+    ) -> TrajectoryState:
+        """One block Gibbs step of the RBM at `beta`: all hidden units given v, then v given them."""
+        state, share = self._at(state, beta)
+        column = share[:, None].to(self.dtype)
+        inputs = torch.lerp(state.inputs_from, state.inputs_to, column)
+        h = draw_bits_of_logits(inputs, generator).to(self.dtype)
+
+        def visible_inputs(chains: Tensor | slice, segment: int) -> tuple[Tensor]:
+            low, high = self._knot_models[segment : segment + 2]
+            if not isinstance(beta, Tensor):
+                # one matrix for all chains
+                part = beta * len(self._rbms) - segment
+                weights = torch.lerp(low.weights, high.weights, part)
+                bias = torch.lerp(low.visible_bias, high.visible_bias, part)
+                return (torch.addmm(bias, h[chains], weights.T),)
+            from_low, from_high = (
+                torch.addmm(rbm.visible_bias, h[chains], rbm.weights.T) for rbm in (low, high)
+            )
+            return (torch.lerp(from_low, from_high, column[chains]),)
+
+        (logits,) = self._by_segment(state.segment, visible_inputs)
+        return self._state(draw_bits_of_logits(logits, generator), state.segment)
+
+    def _all(self, beta: Beta, v: Tensor) -> Tensor:
+        """The beta of each chain, float64 [chains].
+
+        Raises
+        ------
+        InputError
+            If `beta` is neither a number nor one for each chain.
+        """
+        if isinstance(beta, Tensor):
+            if beta.ndim and beta.shape != v.shape[:1]:
+                raise InputError(
+                    f"beta: expected a number, or one for each of {len(v)} chains, got shape {list(beta.shape)}"
+                )
+            return beta.to(self.device, torch.float64).expand(len(v))
+        if not isinstance(beta, int | float):
+            raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
+        return torch.full((len(v),), beta, dtype=torch.float64, device=self.device)
+
+    def _place(self, beta: Beta, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The segment of each chain's beta, int64 [chains], and where in it beta lies, from 0 to 1."""
+        count = len(self._rbms)
+        place = self._all(beta, v) * count
+        segment = place.floor().clamp(0, count - 1)
+        return segment.long(), place - segment
+
+    def _by_segment(
+        self, segment: Tensor, function: Callable[[Tensor | slice, int], tuple[Tensor, ...]]
+    ) -> list[Tensor]:
+        """The rows of `function(chains, segment)` for the chains of each segment, in the order of all chains."""
+        present = segment.unique().tolist()
+        if len(present) == 1:
+            return list(function(slice(None), present[0]))
+        chosen = [torch.nonzero(segment == number).flatten() for number in present]
+        parts = [function(chains, number) for chains, number in zip(chosen, present, strict=True)]
+        order = torch.cat(chosen).argsort()
+        return [torch.cat(part)[order] for part in zip(*parts, strict=True)]
+
+    def _state(self, v: Tensor, segment: Tensor) -> TrajectoryState:
+        """The state of bool units that nobody else holds."""
+        numbers = v.to(self.dtype)
+
+        def ends(chains: Tensor | slice, segment: int) -> tuple[Tensor, ...]:
+            models, units = self._knot_models[segment : segment + 2], numbers[chains]
+            inputs = [torch.addmm(rbm.hidden_bias, units, rbm.weights) for rbm in models]
+            biases = [units.double() @ rbm.visible_bias.double() for rbm in models]
+            return (*inputs, *biases)
+
+        return TrajectoryState(v, segment, *self._by_segment(segment, ends))
+
+    def _on(self, state: TrajectoryState, segment: Tensor) -> TrajectoryState:
+        """The same units on these segments."""
+        moved = torch.nonzero(segment != state.segment).flatten()
+        if len(moved) == 0:
+            return state
+        if len(moved) == len(segment):
+            return self._state(state.v, segment)
+        new = self._state(state.v[moved], segment[moved])
+        kept = {name: getattr(state, name).clone() for name in _ENDS}
+        for name, values in kept.items():
+            values[moved] = getattr(new, name)
+        return TrajectoryState(state.v, segment, **kept)
+
+    def _at(self, state: TrajectoryState, beta: Beta) -> tuple[TrajectoryState, Tensor]:
+        """The state on the segments of beta, and where in them beta lies, float64 [chains]."""
+        self._require_own(state)
+        segment, share = self._place(beta, state.v)
+        return self._on(state, segment), share
+
+    def _require_own(self, state: TrajectoryState) -> None:
+        """Raise an InputError unless the state is one of a path with as many units as this one."""
+        if not isinstance(state, TrajectoryState):
+            raise InputError(
+                f"state: expected a TrajectoryState of this path, got {type(state).__name__}"
+            )
+        widths = state.v.shape[1], state.inputs_to.shape[1]
+        if widths != (self.num_visible, self._base.num_hidden):
+            raise InputError(
+                f"state: expected {self.num_visible} units with {self._base.num_hidden} inputs, got {widths[0]} and {widths[1]}"
+            )
+
+
+def _softplus_difference(x: Tensor, step: Tensor) -> Tensor:
+    """Sum over the last dimension of softplus(x + step) - softplus(x), without cancellation; float64."""
+    # From the smaller to the larger, so that 1 + s(x) (e^step - 1) is at least 1.
+    size, lower = step.abs(), x + step.clamp(max=0)
+    # Where e^step would overflow nothing is left to cancel.
+    near = torch.log1p(torch.sigmoid(lower) * torch.expm1(size.clamp(max=_FAR)))
+    far = softplus(lower + size) - softplus(lower)
+    return (torch.where(size <= _FAR, near, far) * step.sign()).sum(-1, dtype=torch.float64)

@@ -1,0 +1,190 @@
+"""Where along a path to weigh: a pilot population finds betas at equal distances.
+
+The next beta is the one at which the conditional effective sample size (Zhou, Johansen & Aston 2016)
+
+    CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),  W the normalised weights,
+
+has fallen to a set fraction of N, found by bisection. -ln(CESS / N) is close to the variance of ln u, hence to the square of a
+distance along the path: a schedule of another number of steps divides the same distance equally.
+
+Whoever walks afterwards with other chains walks a fixed schedule, so that nothing is biased by the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath
+from paperlib.errors import InputError
+from paperlib.estimators.populations import effective_part, systematic
+
+_MAX_BISECTIONS = 60
+# The step need not be found to more than a few per cent.
+_TOLERANCE = 0.02
+_SHORTEST_STEP = 1e-9
+
+
+@dataclass(frozen=True)
+class PilotSchedule:
+    """What a pilot population found.
+
+    Attributes
+    ----------
+    betas : list of float
+        From 0 up to 1, or to where the pilot had to stop.
+    distances : list of float
+        sqrt(-ln(CESS / N)) of each step.
+    chain_steps : int
+        Transitions of single chains that it took.
+    """
+
+    betas: list[float]
+    distances: list[float]
+    chain_steps: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether it reached the end of the path."""
+        return self.betas[-1] == 1
+
+    def spread(self, num_steps: int) -> list[float]:
+        """A schedule from 0 to 1 of this many steps, all of the same distance.
+
+        If the pilot had to stop, steps as long as its last one are taken to lead from there to 1.
+
+        Examples
+        --------
+        >>> PilotSchedule([0.0, 0.25, 1.0], [0.5, 0.5], 2).spread(4)
+        [0.0, 0.125, 0.25, 0.625, 1.0]
+        """
+        betas, distances = list(self.betas), list(self.distances)
+        if not self.complete:
+            steps = (1 - betas[-1]) / (betas[-1] - betas[-2])
+            betas.append(1.0)
+            distances.append(distances[-1] * steps)
+        place = np.concatenate([[0.0], np.cumsum(distances)])
+        found = np.interp(np.linspace(0, place[-1], num_steps + 1), place, betas).tolist()
+        # Equal distances where the chains hardly change may give equal betas.
+        inner = [low for low, high in pairwise(found) if low < high]
+        return [*inner, 1.0]
+
+
+def pilot_schedule(
+    path: AnnealingPath[Any],
+    num_chains: int,
+    fraction: float,
+    threshold: float,
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+    most_steps: int | None = None,
+) -> PilotSchedule:
+    """Walk one population whose betas are found on the way.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        To walk.
+    num_chains : int
+        N.
+    fraction : float
+        Of N, to which the conditional effective sample size falls in a step.
+    threshold : float
+        Resample where fewer than this part of the population is effective; 0: never.
+    generator : torch.Generator
+        On the path's device.
+    on_step : callable
+        Called after each step with the number of chains that took it.
+    most_steps : int, optional
+        After how many to stop.
+
+    Raises
+    ------
+    InputError
+        If no step is short enough: ln f jumps, or is not finite.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[2.0, -1.0], [1.0, 3.0]], [0.0, 0.5], [-1.0, 0.0]))
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> found = pilot_schedule(path, 100, 0.9, 0.5, generator, on_step=lambda chains: None)
+    >>> found.complete, found.chain_steps == 100 * len(found.distances)
+    (True, True)
+    """
+    state = path.sample_start(num_chains, generator)
+    log_weights = torch.zeros(1, num_chains, dtype=torch.float64, device=path.device)
+    betas, distances = [0.0], []
+    while betas[-1] < 1 and (most_steps is None or len(distances) < most_steps):
+        beta, ratio, part = _next_beta(path, state, log_weights, betas, fraction)
+        betas.append(beta)
+        distances.append(float(np.sqrt(max(-np.log(part), 1e-30))))
+        log_weights = log_weights + ratio
+        uneven = effective_part(log_weights) < threshold
+        if bool(uneven.any()):
+            state = path.select(state, systematic(log_weights, uneven, generator).flatten())
+            log_weights = torch.zeros_like(log_weights)
+        state = path.transition(state, beta, generator)
+        on_step(num_chains)
+    return PilotSchedule(betas, distances, num_chains * len(distances))
+
+
+def _next_beta(
+    path: AnnealingPath[Any],
+    state: Any,
+    log_weights: Tensor,
+    betas: list[float],
+    fraction: float,
+) -> tuple[float, Tensor, float]:
+    """The next beta, ln u of each chain there, [1, N], and CESS / N."""
+    low = here = betas[-1]
+    # Steps next to each other are of similar length: to look near by saves halving.
+    last = here - betas[-2] if len(betas) > 1 else 1.0
+    high = trial = min(1.0, here + 2 * last)
+    bracketed, best = False, None
+    for _ in range(_MAX_BISECTIONS):
+        ratio = path.log_ratio(state, here, trial).view(1, -1)
+        part = conditional_effective_part(log_weights, ratio)
+        if part >= fraction:
+            low, best = trial, (trial, ratio, part)
+            if trial == 1:
+                break
+        else:
+            high, bracketed = trial, True
+        if bracketed and high - low <= _TOLERANCE * (low - here):
+            break
+        trial = (low + high) / 2 if bracketed else min(1.0, here + 2 * (trial - here))
+    if best is None or best[0] < min(here + _SHORTEST_STEP, 1.0):
+        raise InputError(
+            f"path: expected ln f to change continuously with beta and to be finite, got a jump or NaN near beta = {here:g}"
+        )
+    return best
+
+
+def conditional_effective_part(log_weights: Tensor, ratio: Tensor) -> float:
+    """CESS / N of one population, between 1 / N and 1; NaN if a ratio is NaN or infinite.
+
+    Parameters
+    ----------
+    log_weights : Tensor, shape [1, N]
+        ln W up to a constant, float64.
+    ratio : Tensor, shape [1, N]
+        ln u of each chain.
+
+    Examples
+    --------
+    >>> even = torch.zeros(1, 2, dtype=torch.float64)
+    >>> round(conditional_effective_part(even, torch.tensor([[1.0, 3.0]]).double().log()), 3)
+    0.8
+    """
+    log_shares = log_weights.log_softmax(1)
+    first = torch.logsumexp(log_shares + ratio, 1)
+    second = torch.logsumexp(log_shares + 2 * ratio, 1)
+    return (2 * first - second).exp().item()

@@ -1,0 +1,263 @@
+"""Populations of chains that are resampled on the way, and what independent populations say of their mean.
+
+A population's estimate of Z is the product of its mean weights between resamplings, and is unbiased for a fixed schedule (Del Moral,
+Doucet & Jasra 2006). Its chains depend on each other, so that an error comes from several populations. For large populations ln
+Z-hat is close to normal, with a mean below ln Z by half its variance (Berard, Del Moral & Doucet 2014); the error stated here is that
+of the logarithm of a mean of log-normal numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath
+from paperlib.errors import InputError
+from paperlib.estimators.blocks import walk_in_blocks
+from paperlib.estimators.estimate import require_finite_log_weights
+from paperlib.numerics import log_mean_exp
+
+
+@dataclass(frozen=True)
+class Populations:
+    """R populations of N chains at the end of a walk.
+
+    Attributes
+    ----------
+    log_weights : Tensor, shape [R, N]
+        float64, in nats. The mean weight of a population is its estimate of Z.
+    marked : Tensor, shape [R, T]
+        ln of each population's estimate of Z at the betas that were asked for.
+    units : Tensor, shape [R, N, n]
+        The units of all chains at their ends.
+    ancestors : Tensor, shape [R]
+        How many of a population's first chains have descendants at the end.
+    families : Tensor, shape [R]
+        Their effective number: (sum f)^2 / sum f^2 over the summed weights f of all that descend from the same first chain.
+    resampled : Tensor, shape [R]
+        How often a population was resampled.
+    """
+
+    log_weights: Tensor
+    marked: Tensor
+    units: Tensor
+    ancestors: Tensor
+    families: Tensor
+    resampled: Tensor
+
+
+def walk_populations(
+    path: AnnealingPath[Any],
+    schedule: Sequence[float],
+    num_chains: int,
+    num_populations: int,
+    threshold: float,
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+    marks: Sequence[float] = (),
+) -> Populations:
+    """Walk independent populations through a schedule, and resample those whose weights have become uneven.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        To walk.
+    schedule : sequence of numbers
+        From 0 to 1.
+    num_chains, num_populations : int
+        N in each of R.
+    threshold : float
+        Resample where fewer than this part of a population is effective; 0: never.
+    generator : torch.Generator
+        On the path's device.
+    on_step : callable
+        Called after each step with the number of chains that took it.
+    marks : sequence of numbers
+        Betas of the schedule at which to keep the estimates of Z.
+
+    Raises
+    ------
+    InputError
+        If the log-weights overflow.
+    """
+
+    def walk_block(
+        populations: slice, generator: torch.Generator, on_step: Callable[[int], object]
+    ) -> Populations:
+        count = populations.stop - populations.start
+        return _walk(path, schedule, num_chains, count, threshold, generator, on_step, marks)
+
+    size = max(1, path.chains_per_block // num_chains)
+    blocks = walk_in_blocks(walk_block, num_populations, path, generator, on_step, size)
+    names = ("log_weights", "marked", "units", "ancestors", "families", "resampled")
+    whole = Populations(*(torch.cat([getattr(block, name) for block in blocks]) for name in names))
+    require_finite_log_weights(whole.log_weights)
+    return whole
+
+
+def _walk(
+    path: AnnealingPath[Any],
+    schedule: Sequence[float],
+    num_chains: int,
+    populations: int,
+    threshold: float,
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+    marks: Sequence[float],
+) -> Populations:
+    """A block of populations that walk together."""
+    shape, device = (populations, num_chains), path.device
+    state = path.sample_start(populations * num_chains, generator)
+    # As in AIS the ends are the models' own, whatever is rounded on the way between them.
+    start = path.log_z_start or 0.0
+    log_weights = torch.full(shape, start, dtype=torch.float64, device=device)
+    log_weights -= _by_population(path.end_correction(state, 0), shape)
+    # what resampling has taken out of the weights
+    log_z = torch.zeros(populations, dtype=torch.float64, device=device)
+    first = torch.arange(num_chains, device=device).repeat(populations, 1)
+    resampled = torch.zeros(populations, dtype=torch.int64, device=device)
+    marked = []
+    for beta_from, beta_to in pairwise(schedule):
+        log_weights += _by_population(path.log_ratio(state, beta_from, beta_to), shape)
+        if beta_to == 1:
+            log_weights += _by_population(path.end_correction(state, 1), shape)
+        if beta_to in marks:
+            marked.append(log_z + log_mean_exp(log_weights, 1))
+        uneven = effective_part(log_weights) < threshold
+        # At the end it would only add noise.
+        if beta_to < 1 and bool(uneven.any()):
+            index = systematic(log_weights, uneven, generator)
+            log_z += torch.where(uneven, log_mean_exp(log_weights, 1), 0.0)
+            log_weights = log_weights.where(~uneven[:, None], 0.0)
+            resampled += uneven
+            first = first.gather(1, index)
+            offset = num_chains * torch.arange(populations, device=device)[:, None]
+            state = path.select(state, (index + offset).flatten())
+        state = path.transition(state, beta_to, generator)
+        on_step(populations * num_chains)
+    log_weights = log_weights + log_z[:, None]
+    shares = log_weights.softmax(1)
+    family = torch.zeros_like(shares).scatter_add_(1, first, shares)
+    alive = torch.zeros_like(shares).scatter_(1, first, 1.0).sum(1).long()
+    units = path.units(state)
+    return Populations(
+        log_weights,
+        torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
+        units.reshape(*shape, units.shape[-1]),
+        alive,
+        1 / family.square().sum(1),
+        resampled,
+    )
+
+
+def _by_population(values: Tensor | float, shape: tuple[int, int]) -> Tensor | float:
+    """One number for each chain as [R, N]; a number stays what it is."""
+    return values.view(shape) if isinstance(values, Tensor) and values.ndim else values
+
+
+def effective_part(log_weights: Tensor) -> Tensor:
+    """The effective sample size of each population of chains as a part of its size.
+
+    Parameters
+    ----------
+    log_weights : Tensor, shape [R, N]
+        float64, in nats.
+
+    Returns
+    -------
+    Tensor, shape [R]
+        Between 1 / N and 1.
+
+    Examples
+    --------
+    >>> effective_part(torch.tensor([[0.0, 0.0], [0.0, -100.0]], dtype=torch.float64))
+    tensor([1.0000, 0.5000], dtype=torch.float64)
+    """
+    return 1 / (log_weights.softmax(1).square().sum(1) * log_weights.shape[1])
+
+
+def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) -> Tensor:
+    """Systematic resampling: each chain as often as its share of the weight demands, up to rounding.
+
+    Parameters
+    ----------
+    log_weights : Tensor, shape [R, N]
+        float64, in nats.
+    uneven : Tensor, shape [R]
+        bool: which populations to resample. Chains of the others stay.
+    generator : torch.Generator
+        On the device of the weights.
+
+    Returns
+    -------
+    Tensor, shape [R, N]
+        Of each new chain the number of the one in its population that it continues.
+
+    Examples
+    --------
+    >>> log_weights = torch.tensor([[0.5, 0.25, 0.25, 0.0]], dtype=torch.float64).log()
+    >>> systematic(log_weights, torch.tensor([True]), torch.Generator().manual_seed(0))
+    tensor([[0, 0, 1, 2]])
+    """
+    populations, chains = log_weights.shape
+    device = log_weights.device
+    # One number for a population: of all schemes that need no sorting this one adds the least noise in practice.
+    start = torch.rand(populations, 1, dtype=torch.float64, device=device, generator=generator)
+    stay = torch.arange(chains, device=device)
+    places = (stay + start) / chains
+    found = torch.searchsorted(log_weights.softmax(1).cumsum(1), places)
+    return torch.where(uneven[:, None], found.clamp_(max=chains - 1), stay)
+
+
+def log_z_std_error(log_z: Tensor) -> Tensor:
+    """Standard error of the logarithm of a mean of independent estimates of Z.
+
+    With s^2 the variance of their logarithms, sqrt(s^2 / R + s^4 / (2 (R - 1))): the second term is that of s^2 / 2, by which the
+    mean of log-normal numbers lies above their median.
+
+    Parameters
+    ----------
+    log_z : Tensor, shape [R, ...]
+        Logarithms of R estimates, float64.
+
+    Returns
+    -------
+    Tensor, shape [...]
+        In nats; infinite for a single estimate.
+
+    Examples
+    --------
+    >>> log_z_std_error(torch.tensor([1.0, 1.2], dtype=torch.float64))
+    tensor(0.1010, dtype=torch.float64)
+    """
+    count = len(log_z)
+    if count < 2:
+        return torch.full_like(log_z[0], math.inf)
+    variance = log_z.var(0)
+    return (variance / count + variance.square() / (2 * (count - 1))).sqrt()
+
+
+def student_quantile(level: float, count: int) -> float:
+    """How many standard errors from `count` independent estimates an interval of this level reaches to each side.
+
+    Raises
+    ------
+    InputError
+        If the level does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> round(student_quantile(0.95, 10), 3)
+    2.262
+    """
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    from scipy.special import stdtrit
+
+    return float(stdtrit(count - 1, (1 + level) / 2)) if count > 1 else math.inf

@@ -1,0 +1,413 @@
+"""Sequential Monte Carlo samplers (SMC), Del Moral, Doucet & Jasra (2006): AIS whose chains are resampled on the way.
+
+Where the weights of a population have become uneven, its chains are drawn anew in proportion to them, and go on with equal weights:
+the work goes to where Z is. For a fixed schedule a population's estimate of Z is unbiased, as in AIS, which is the case without
+resampling.
+
+The betas are given, or are found by a pilot population (`paperlib.estimators.pilot`), which is paid for and does not count in the
+estimate. Its chains depend on each other, so that the error comes from several independent populations.
+
+Resampling does not bring back what no chain has met. If all of a population descends from a few chains, it has seen little more than
+these few: there is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.errors import InputError
+from paperlib.estimators.ais import require_path
+from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.estimators.pilot import pilot_schedule
+from paperlib.estimators.populations import (
+    Populations,
+    log_z_std_error,
+    student_quantile,
+    walk_populations,
+)
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.validation import ArrayLike, require_count
+
+# The share of the budget that the pilot may spend.
+_PILOT_SHARE = 4
+# The relative variance of a population's estimate is about one over its families (after Lee & Whiteley 2018), here a fifth.
+_FEWEST_FAMILIES = 5
+# Nats between populations' estimates, from which on ten of them do not show the largest.
+_WIDEST_SPREAD = 1.0
+
+
+@dataclass(frozen=True)
+class SMCEstimate:
+    """An estimate of ln Z, or of a ratio of two, by independent populations of chains.
+
+    Attributes
+    ----------
+    log_weights : Tensor, shape [R]
+        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
+    chain_log_weights : Tensor, shape [R, N]
+        ln of each chain's own weight. Their mean over a population is its estimate of Z.
+    final_states : Tensor, shape [R, N, n]
+        The units that the path moves, of each chain at its end: draws of the target if weighed by `chain_log_weights`.
+    betas : Tensor, shape [K + 1]
+        The schedule that all populations walked.
+    chain_steps : int
+        Transitions of single chains that were paid for, the pilot's included.
+    ancestors : Tensor, shape [R]
+        How many of a population's N first chains have descendants at its end.
+    families : Tensor, shape [R]
+        Their effective number, by the weights of their descendants.
+    resampled : Tensor, shape [R]
+        How often each population was resampled.
+    lower_bound : float or None
+        A proven lower bound on the same ln Z, where one is known.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+
+    Examples
+    --------
+    >>> numbers = torch.zeros(3, dtype=torch.int64)
+    >>> log_weights = torch.tensor([1.0, 1.2, 1.1], dtype=torch.float64)
+    >>> estimate = SMCEstimate(
+    ...     log_weights, log_weights[:, None], torch.zeros(3, 1, 2), torch.tensor([0.0, 1.0]),
+    ...     chain_steps=3, ancestors=numbers + 1, families=numbers + 1.0, resampled=numbers,
+    ... )
+    >>> estimate
+    SMCEstimate(log_z = 1.103 +- 0.058 nats, 3 populations of 1 chains, 3 chain-steps)
+    >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(0.95)))
+    0.85, 1.35
+    """
+
+    log_weights: Tensor = field(repr=False)
+    chain_log_weights: Tensor = field(repr=False)
+    final_states: Tensor = field(repr=False)
+    betas: Tensor = field(repr=False)
+    chain_steps: int
+    ancestors: Tensor = field(repr=False)
+    families: Tensor = field(repr=False)
+    resampled: Tensor = field(repr=False)
+    lower_bound: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def log_z(self) -> float:
+        """ln of the mean estimate, in nats."""
+        return log_mean_exp(self.log_weights).item()
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of `log_z`, in nats, from the spread between populations; infinite for one population."""
+        return log_z_std_error(self.log_weights).item()
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """`log_z` plus and minus Student's quantile of this level times `std_error`, in nats.
+
+        Raises
+        ------
+        InputError
+            If `level` does not lie between 0 and 1.
+        """
+        spread = student_quantile(level, len(self.log_weights)) * self.std_error
+        return self.log_z - spread, self.log_z + spread
+
+    def __repr__(self) -> str:
+        value = f"log_z = {format_estimate(self.log_z, self.std_error)}"
+        populations, chains = self.chain_log_weights.shape
+        size = f"{populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
+        return summary(f"SMCEstimate({value}, {size})", self.warnings)
+
+
+@dataclass(frozen=True)
+class SMCOptions:
+    """How populations walk: what `smc` and `log_z_along_training` take beside the path, checked.
+
+    Attributes
+    ----------
+    num_chains, num_populations : int
+        N in each of R populations.
+    betas : list of float or None
+        The fixed schedule, if one is given.
+    chain_steps : int or None
+        The budget, if one is given.
+    cess, threshold : float
+        See `smc`.
+
+    Raises
+    ------
+    InputError
+        If an option is not what it has to be, or both a schedule and a budget are given.
+
+    Examples
+    --------
+    >>> SMCOptions(100, betas=[0, 0.5, 1]).betas
+    [0.0, 0.5, 1.0]
+    """
+
+    num_chains: int
+    num_populations: int = 10
+    betas: Any = None
+    chain_steps: int | None = None
+    cess: float = 0.9
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("num_chains", "num_populations"):
+            object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        if not _is_number(self.cess) or not 0 < self.cess < 1:
+            raise InputError(f"cess: expected a number between 0 and 1, got {self.cess!r}")
+        if not _is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
+        if self.betas is not None:
+            if self.chain_steps is not None:
+                raise InputError("chain_steps: expected none beside given betas, got both")
+            object.__setattr__(self, "betas", check_betas(self.betas).tolist())
+        elif self.chain_steps is not None:
+            least = 2 * self.num_chains * self.num_populations
+            object.__setattr__(
+                self, "chain_steps", require_count("chain_steps", self.chain_steps, least)
+            )
+
+    @property
+    def pilot_steps(self) -> int | None:
+        """How many steps the pilot may take; None: as many as it needs."""
+        if self.chain_steps is None:
+            return None
+        return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def smc(
+    path: AnnealingPath[Any],
+    num_chains: int,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    *,
+    betas: ArrayLike | None = None,
+    chain_steps: int | None = None,
+    num_populations: int = 10,
+    cess: float = 0.9,
+    threshold: float = 0.5,
+    check: bool = True,
+    on_step: Callable[[int], object] | None = None,
+) -> SMCEstimate:
+    """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) where the start has no known partition function.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        For example `BaseRatePath(rbm, base_rate_bias(train))`.
+    num_chains : int
+        N, in each population; a hundred or more.
+    generator : torch.Generator, optional
+        On the path's device; None: a fresh one from system entropy.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+    betas : sequence of K + 1 numbers, optional
+        0 = beta_0 < ... < beta_K = 1. None: a pilot population of N chains finds them.
+    chain_steps : int, optional
+        The budget: at most so many transitions of single chains, the pilot's included. As many steps as it allows are then spread
+        over the distance that the pilot has measured. None: every step is as long as `cess` says.
+    num_populations : int
+        Independent populations R, from whose spread the error follows.
+    cess : float
+        The fraction of the chains to which the conditional effective sample size falls in a step of the pilot.
+    threshold : float
+        Resample a population when fewer effective chains than this part of it are left; 0: never, which is AIS.
+    check : bool
+        Look for reasons not to believe the estimate, among them a proven bound on ln Z. Without it there are no `warnings`.
+    on_step : callable, optional
+        Called with the number of chains that have taken a step, in place of the progress bar.
+
+    Returns
+    -------
+    SMCEstimate
+        With one log-weight for each population, and `warnings`, which should be read.
+
+    Raises
+    ------
+    InputError
+        If the path is none, an option is out of range, both `betas` and `chain_steps` are given, the budget is less than two steps of
+        all chains, ln f is not continuous along the path, or the log-weights overflow.
+
+    Notes
+    -----
+    As many whole populations as fit into `path.chains_per_block` chains walk together, for models of wide layers on a CPU side by
+    side in torch's number of threads; the result does not depend on their number.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))  # 2^5 states, all alike
+    >>> estimate = smc(BaseRatePath(rbm), num_chains=20)
+    >>> round(estimate.log_z / torch.tensor(2.0).log().item(), 6)
+    5.0
+    >>> estimate.betas.tolist()  # nothing changes along this path
+    [0.0, 1.0]
+    """
+    require_path(path)
+    options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
+    generator = resolve_generator(generator, path.device)
+    title = f"SMC, {options.num_populations} populations"
+    schedule, found, paid, notes = walk_with_options(
+        path, options, generator, title, progress, on_step
+    )
+    estimate = SMCEstimate(
+        log_mean_exp(found.log_weights, 1),
+        found.log_weights,
+        found.units,
+        torch.tensor(schedule, dtype=torch.float64),
+        paid,
+        found.ancestors,
+        found.families,
+        found.resampled,
+    )
+    if not check:
+        return estimate
+    bound = path.log_z_lower_bound(found.units.flatten(0, 1))
+    high = estimate.interval(0.997)[1]
+    warnings = [*notes, *population_warnings(estimate.log_weights, found, path.uniform_start)]
+    if bound is not None and bound > high:
+        warnings.insert(
+            0,
+            f"The estimate is too low by at least {bound - estimate.log_z:.2g} nats: ln Z is proven to be at least {bound:.2f}. "
+            "The chains missed a mode that holds most of Z; start them at the training set's base rates.",
+        )
+    return replace(estimate, lower_bound=bound, warnings=tuple(warnings))
+
+
+def walk_with_options(
+    path: AnnealingPath[Any],
+    options: SMCOptions,
+    generator: torch.Generator,
+    title: str,
+    progress: bool | None,
+    on_step: Callable[[int], object] | None,
+    marks: Sequence[float] = (),
+) -> tuple[list[float], Populations, int, list[str]]:
+    """Find a schedule, if none is given, and walk it.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        To walk.
+    options : SMCOptions
+        How.
+    generator : torch.Generator
+        On the path's device.
+    title : str
+        Of the progress bar.
+    progress, on_step
+        See `smc`.
+    marks : sequence of numbers
+        Betas that the schedule has to meet, and at which the estimates of Z are kept.
+
+    Returns
+    -------
+    schedule : list of float
+        That was walked.
+    populations : Populations
+        At its end.
+    chain_steps : int
+        Paid for, the pilot included.
+    notes : list of str
+        What there is to say of the pilot.
+
+    Raises
+    ------
+    InputError
+        If ln f is not continuous along the path, or the log-weights overflow.
+    """
+    everyone = options.num_chains * options.num_populations
+    total = options.chain_steps
+    if options.betas is not None:
+        total = everyone * (len({*options.betas, *marks}) - 1)
+    hidden = False if on_step is not None else progress
+    notes = []
+    with step_bar(total or 0, title, hidden) as bar:
+        tell = bar.update if on_step is None else on_step
+        schedule, paid = options.betas, 0
+        if schedule is None:
+            pilot = pilot_schedule(
+                path,
+                options.num_chains,
+                options.cess,
+                options.threshold,
+                generator,
+                tell,
+                options.pilot_steps,
+            )
+            schedule, paid = pilot.betas, pilot.chain_steps
+            if options.chain_steps is not None:
+                steps = (options.chain_steps - paid) // everyone - len(marks)
+                schedule = pilot.spread(max(1, steps))
+            if not pilot.complete:
+                notes.append(
+                    f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
+                    "raise chain_steps, or lower cess."
+                )
+        schedule = sorted({*schedule, *marks})
+        paid += everyone * (len(schedule) - 1)
+        if total is None:
+            bar.total = paid
+        found = walk_populations(
+            path,
+            schedule,
+            options.num_chains,
+            options.num_populations,
+            options.threshold,
+            generator,
+            tell,
+            marks,
+        )
+    return schedule, found, paid, notes
+
+
+def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) -> list[str]:
+    """Reasons not to believe what populations say together, each a sentence that says what was seen and what to do.
+
+    Parameters
+    ----------
+    log_z : Tensor, shape [R]
+        ln of each population's estimate of Z.
+    found : Populations
+        At the end of the walk.
+    uniform_start : bool
+        Whether the chains started at uniformly random pixels.
+
+    Examples
+    --------
+    >>> alone = torch.ones(1)
+    >>> found = Populations(torch.zeros(1, 4), torch.zeros(1, 0), torch.zeros(1, 4, 2), 4 * alone, 4 * alone, 0 * alone)
+    >>> population_warnings(torch.zeros(1), found, uniform_start=False)
+    ['One population gives no error estimate; run ten.']
+    """
+    warnings = []
+    families, chains = found.families.median().item(), found.log_weights.shape[1]
+    if bool((found.resampled > 0).any()) and families < _FEWEST_FAMILIES:
+        warnings.append(
+            f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
+            "have met is lost; use more chains in each population, or more betas."
+        )
+    if len(log_z) < 2:
+        warnings.append("One population gives no error estimate; run ten.")
+    elif (spread := log_z.std().item()) > _WIDEST_SPREAD:
+        warnings.append(
+            f"The populations' estimates spread by {spread:.1f} nats; ln Z is probably too low; use more betas, or more chains in "
+            "each population."
+        )
+    if uniform_start:
+        warnings.append(
+            "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error bars are "
+            "small; pass base_rate_bias(train) to BaseRatePath."
+        )
+    return warnings

@@ -1,0 +1,209 @@
+"""ln Z at every checkpoint of training, from chains that walk through all of them.
+
+Populations of chains walk a `TrajectoryPath` as in sequential Monte Carlo (`paperlib.estimators.smc`). At the knot of a checkpoint a
+population's weight so far is an unbiased estimate of that checkpoint's Z, for a fixed schedule; so that every estimate is one from the
+start on, and not a sum of links whose errors somebody has to add. Estimates at two checkpoints share their chains and are
+correlated: a difference gets its error from the differences of the populations, which is mostly smaller than that of either.
+
+Desjardins, Courville & Bengio (2011) follow ln Z along training, and Bereux, Decelle, Furtlehner & Seoane (2025, 2026) sample along it;
+an error of ln Z is in neither of their programs.
+
+A trajectory is longer than the way from base rates to the last checkpoint alone. Where that way has no jump it is the better one for
+ln Z of the last checkpoint: for an RBM of 64 x 8 units, six checkpoints and 60,000 chain-steps the standard error was 0.16 nats along
+training, and 0.014 along `BaseRatePath`. And a trajectory is no proof against a wrong mode: where training itself jumps from one
+checkpoint to the next, chains stay behind. The warnings are those of `smc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing import TrajectoryPath
+from paperlib.errors import InputError
+from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.estimators.populations import log_z_std_error, student_quantile
+from paperlib.estimators.smc import SMCOptions, population_warnings, walk_with_options
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.validation import ArrayLike, require_count
+
+
+@dataclass(frozen=True)
+class TrajectoryEstimate:
+    """Estimates of ln Z at the T checkpoints of a path, by R populations that walk through all of them.
+
+    Attributes
+    ----------
+    log_weights : Tensor, shape [R, T]
+        ln of each population's estimate of Z at each checkpoint, float64, in nats; for a fixed schedule the estimates are unbiased.
+    betas : Tensor, shape [K + 1]
+        The schedule that all populations walked; it meets all knots.
+    chain_steps : int
+        Transitions of single chains that were paid for, the pilot's included.
+    families : Tensor, shape [R]
+        Effective number of first chains with descendants at the end.
+    final_states : Tensor, shape [R, N, n]
+        The units of each chain at its end: draws of the last model if weighed by `chain_log_weights`.
+    chain_log_weights : Tensor, shape [R, N]
+        ln of each chain's own weight at its end.
+    warnings : tuple of str
+        Reasons not to believe the estimates; empty if none was found, which proves nothing.
+
+    Examples
+    --------
+    >>> log_weights = torch.tensor([[1.0, 2.0], [1.2, 2.3], [1.1, 2.1]], dtype=torch.float64)
+    >>> nothing = torch.zeros(3, 1)
+    >>> estimate = TrajectoryEstimate(log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, nothing, nothing, nothing)
+    >>> estimate
+    TrajectoryEstimate(2 checkpoints, log_z = 2.141 +- 0.089 nats at the last)
+    >>> change, error = estimate.difference(0, 1)
+    >>> print(f"{change:.2f} +- {error:.2f}")
+    1.04 +- 0.04
+    """
+
+    log_weights: Tensor = field(repr=False)
+    betas: Tensor = field(repr=False)
+    chain_steps: int
+    families: Tensor = field(repr=False)
+    final_states: Tensor = field(repr=False)
+    chain_log_weights: Tensor = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def log_z(self) -> Tensor:
+        """ln of the mean estimate at each checkpoint, float64 [T], in nats."""
+        return log_mean_exp(self.log_weights, 0)
+
+    @property
+    def std_error(self) -> Tensor:
+        """Standard error of each `log_z`, float64 [T]; infinite for one population. It holds all that went wrong since the start."""
+        return log_z_std_error(self.log_weights)
+
+    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """`log_z` plus and minus Student's quantile of this level times `std_error`, each [T], in nats.
+
+        The level is that of each checkpoint by itself.
+
+        Raises
+        ------
+        InputError
+            If `level` does not lie between 0 and 1.
+        """
+        spread = student_quantile(level, len(self.log_weights)) * self.std_error
+        return self.log_z - spread, self.log_z + spread
+
+    def difference(self, first: int, second: int) -> tuple[float, float]:
+        """ln Z of checkpoint `second` less that of `first`, numbers from 0, and its standard error, in nats.
+
+        The error is that of ln Z-hat_second - ln Z-hat_first by the jackknife over populations, so that what both share cancels;
+        infinite for one population.
+
+        Raises
+        ------
+        InputError
+            If there is no such checkpoint.
+        """
+        count = self.log_weights.shape[1]
+        for name, number in (("first", first), ("second", second)):
+            if require_count(name, number, 0) >= count:
+                raise InputError(f"{name}: expected a number from 0 to {count - 1}, got {number}")
+        pair = self.log_weights[:, [first, second]]
+        change = log_mean_exp(pair, 0).diff().item()
+        populations = len(pair)
+        if populations < 2:
+            return change, float("inf")
+        others = ~torch.eye(populations, dtype=torch.bool, device=pair.device)
+        without = torch.stack([log_mean_exp(pair[rest], 0).diff() for rest in others])
+        deviations = without - without.mean()
+        variance = deviations.square().sum() * (populations - 1) / populations
+        return change, variance.sqrt().item()
+
+    def __repr__(self) -> str:
+        last = format_estimate(self.log_z[-1].item(), self.std_error[-1].item())
+        count = self.log_weights.shape[1]
+        line = f"TrajectoryEstimate({count} checkpoints, log_z = {last} at the last)"
+        return summary(line, self.warnings)
+
+
+def log_z_along_training(
+    path: TrajectoryPath,
+    num_chains: int,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    *,
+    betas: ArrayLike | None = None,
+    chain_steps: int | None = None,
+    num_populations: int = 10,
+    cess: float = 0.9,
+    threshold: float = 0.5,
+    on_step: Callable[[int], object] | None = None,
+) -> TrajectoryEstimate:
+    """Estimate ln Z at every checkpoint of a trajectory in one walk.
+
+    Parameters
+    ----------
+    path : TrajectoryPath
+        Through T checkpoints.
+    num_chains : int
+        N, in each population; a hundred or more.
+    generator : torch.Generator, optional
+        On the path's device; None: a fresh one from system entropy.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+    betas : sequence of K + 1 numbers, optional
+        0 = beta_0 < ... < beta_K = 1. Knots that are missing are put in. None: a pilot population finds betas.
+    chain_steps : int, optional
+        The budget, see `smc`: at least 2 (T + 1) steps of all chains.
+    num_populations, cess, threshold
+        See `smc`. With a threshold of 0 it is AIS, and each weight that of chains since the start.
+    on_step : callable, optional
+        Called with the number of chains that have taken a step, in place of the progress bar.
+
+    Returns
+    -------
+    TrajectoryEstimate
+        With an estimate and an error for each checkpoint, and `warnings`, which should be read.
+
+    Raises
+    ------
+    InputError
+        If the path is no `TrajectoryPath`, an option is out of range, both `betas` and `chain_steps` are given, the budget is too
+        small, or the log-weights overflow.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> early = RBM([[0.1, -0.2], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> late = RBM([[1.0, -2.0], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> path = TrajectoryPath([early, late], visible_bias=[0.1, -0.1])
+    >>> estimate = log_z_along_training(path, 100, torch.Generator().manual_seed(0))
+    >>> from paperlib.estimators import exact_log_z
+    >>> low, high = estimate.interval(0.99)
+    >>> [bool(low[t] < exact_log_z(rbm) < high[t]) for t, rbm in enumerate([early, late])]
+    [True, True]
+    """
+    if not isinstance(path, TrajectoryPath):
+        raise InputError(f"path: expected a TrajectoryPath, got {type(path).__name__}")
+    options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
+    knots = path.knots[1:].tolist()
+    if options.chain_steps is not None:
+        least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
+        require_count("chain_steps", options.chain_steps, least)
+    generator = resolve_generator(generator, path.device)
+    title = f"ln Z at {len(knots)} checkpoints"
+    schedule, found, paid, notes = walk_with_options(
+        path, options, generator, title, progress, on_step, knots
+    )
+    warnings = population_warnings(found.marked[:, -1], found, path.uniform_start)
+    return TrajectoryEstimate(
+        found.marked,
+        torch.tensor(schedule, dtype=torch.float64),
+        paid,
+        found.families,
+        found.units,
+        found.log_weights,
+        (*notes, *warnings),
+    )

@@ -1,0 +1,393 @@
+"""Sequential Monte Carlo against enumeration: unbiased estimates, AIS as a special case, schedules, coverage, warnings."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from backends import BACKENDS
+from enumeration import all_states, joint_log_table, log_z, random_rbm, state_numbers
+
+from paperlib.annealing import AnnealingPath, BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import ais, smc
+from paperlib.estimators.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
+from paperlib.estimators.populations import effective_part, log_z_std_error, systematic
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
+FLOAT64 = BACKENDS[0]
+
+
+def base_rate_problem(backend=FLOAT64):
+    """A path, and the ln Z that is to be found: that of the model itself, whatever is rounded on the way."""
+    rbm = random_rbm(4, 3, seed=31, scale=1.5)
+    return BaseRatePath(backend.place(rbm), BIAS).to(backend.device), log_z(rbm)
+
+
+def pair_problem(backend=FLOAT64):
+    rbm_a, rbm_b = random_rbm(4, 2, seed=32), random_rbm(4, 3, seed=33, scale=1.5)
+    probs = rbm_a.log_unnormalized(all_states(4)).softmax(0)
+
+    def sample_a(num_chains, generator):
+        index = torch.multinomial(
+            probs.to(generator.device), num_chains, replacement=True, generator=generator
+        )
+        return all_states(4)[index.cpu()]
+
+    path = RBMPairPath(backend.place(rbm_a), backend.place(rbm_b), sample_a)
+    return path.to(backend.device), log_z(rbm_b) - log_z(rbm_a)
+
+
+PROBLEMS = pytest.mark.parametrize(
+    "make_problem", [base_rate_problem, pair_problem], ids=["RBM", "pair"]
+)
+
+
+def assert_unbiased(log_estimates, truth):
+    ratio = (log_estimates.cpu() - truth).exp()
+    error = ratio.std().item() / math.sqrt(len(ratio))
+    # beyond four standard errors once in 16,000 cases, and the seeds are fixed
+    assert abs(ratio.mean().item() - 1) < 4 * error
+    assert error < 0.03
+
+
+@PROBLEMS
+def test_estimates_of_populations_are_unbiased_on_every_backend(make_problem, backend):
+    path, truth = make_problem(backend)
+    betas = uniform_betas(5)
+    # all chains of a population in one block, and more than one block
+    found = smc(path, 20, backend.generator(1), betas=betas, num_populations=600, threshold=0.9)
+    assert found.resampled.sum() > 600
+    assert_unbiased(found.log_weights, truth)
+
+
+@PROBLEMS
+def test_without_resampling_it_is_ais_on_every_backend(make_problem, backend):
+    path, _ = make_problem(backend)
+    betas = uniform_betas(7)
+    one = smc(path, 50, backend.generator(2), betas=betas, num_populations=1, threshold=0)
+    other = ais(path, betas, 50, backend.generator(2))
+    assert torch.equal(one.chain_log_weights[0].cpu(), other.log_weights.cpu())
+    assert torch.equal(one.final_states[0].cpu(), other.final_states.cpu())
+    assert one.log_z == pytest.approx(other.log_z, abs=1e-12)
+    assert one.chain_steps == 7 * 50
+
+
+def test_a_schedule_that_a_pilot_finds_biases_nothing():
+    """Each of many runs with a pilot of its own."""
+    path, truth = base_rate_problem()
+    runs = [
+        smc(path, 20, seeded_generator(seed), num_populations=10, cess=0.8, check=False)
+        for seed in range(100)
+    ]
+    assert len({len(run.betas) for run in runs}) > 1
+    assert_unbiased(torch.cat([run.log_weights for run in runs]), truth)
+
+
+def test_weighed_chains_are_draws_of_the_target():
+    rbm = random_rbm(4, 3, seed=31, scale=1.5)
+    path, truth = BaseRatePath(rbm, BIAS), log_z(rbm)
+    found = smc(path, 30, seeded_generator(3), num_populations=400, check=False)
+    weights = (found.chain_log_weights - truth).exp()
+    states = state_numbers(found.final_states.flatten(0, 1)).view(weights.shape)
+    exact = (torch.logsumexp(joint_log_table(rbm), 1) - truth).exp()
+    for state, probability in enumerate(exact):
+        # unbiased for each state, and populations are independent
+        each = (weights * (states == state)).mean(1)
+        assert abs(each.mean() - probability) < 4 * each.std() / math.sqrt(len(each)) + 1e-9
+
+
+def test_three_verbs_are_enough_and_an_unknown_start_gives_a_ratio():
+    class Coins(AnnealingPath):
+        def sample_start(self, num_chains, generator):
+            return torch.rand(num_chains, 3, generator=generator) < 0.5
+
+        def log_f(self, state, beta):
+            return beta * math.log(9) * state.double().sum(1)
+
+        def transition(self, state, beta, generator):
+            heads = 9**beta / (1 + 9**beta)
+            redrawn = torch.rand(state.shape, generator=generator) < heads
+            one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
+            return torch.where(one, redrawn, state)
+
+    found = smc(Coins(), 100, seeded_generator(4), num_populations=200)
+    assert_unbiased(found.log_weights, 3 * math.log(5))
+    assert found.warnings == ()
+    assert found.lower_bound is None
+
+
+# ---- error
+
+
+def test_intervals_cover_as_often_as_they_say():
+    rbm = random_rbm(6, 4, seed=24, scale=2)
+    path, truth, runs = BaseRatePath(rbm), log_z(rbm), 250
+    levels, covered = (0.8, 0.95), torch.zeros(2)
+    for seed in range(runs):
+        found = smc(path, 20, seeded_generator(seed), chain_steps=1_200, num_populations=8, check=False)  # fmt: skip
+        intervals = [found.interval(level) for level in levels]
+        covered += torch.tensor([float(low <= truth <= high) for low, high in intervals])
+    for level, count in zip(levels, covered.tolist(), strict=True):
+        # four standard deviations of the number of runs that cover, and a per cent: the error is itself an approximation
+        spread = 4 * math.sqrt(runs * level * (1 - level)) + 0.01 * runs
+        assert abs(count - level * runs) < spread
+
+
+def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
+    spread, count = 0.7, 12
+    draws = spread * torch.randn(count, 40_000, generator=seeded_generator(5)).double()
+    errors = draws.exp().mean(0).log()
+    stated = log_z_std_error(draws).square().mean().sqrt()
+    assert stated == pytest.approx(errors.std().item(), rel=0.1)
+    assert log_z_std_error(draws[:1, 0]).item() == math.inf
+
+
+def test_a_wrong_interval_would_be_noticed():
+    path, truth = base_rate_problem()
+    found = smc(path, 50, seeded_generator(6), num_populations=20)
+    low, high = found.interval(0.95)
+    assert low < found.log_z < high
+    assert found.interval(0.5)[0] > low
+    assert abs(found.log_z - truth) < 4 * found.std_error
+    assert found.std_error < 0.1
+
+
+# ---- resampling
+
+
+def test_systematic_resampling_takes_each_chain_as_often_as_its_share_demands():
+    shares = torch.tensor([0.45, 0.3, 0.2, 0.05, 0.0], dtype=torch.float64).repeat(4_000, 1)
+    uneven = torch.arange(4_000) % 2 == 0
+    index = systematic(shares.log(), uneven, seeded_generator(7))
+    counts = torch.stack([(index == chain).sum(1) for chain in range(5)], 1).double()
+    assert (counts[~uneven] == 1).all()
+    redrawn, expected = counts[uneven], 5 * shares[0]
+    assert ((redrawn >= expected.floor()) & (redrawn <= expected.ceil())).all()
+    # a count is one of two neighbouring numbers: its standard deviation is at most a half
+    assert ((redrawn.mean(0) - expected).abs() < 4 * 0.5 / math.sqrt(2_000)).all()
+
+
+def test_every_population_is_resampled_by_its_own_weights():
+    log_weights = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, -50.0, -50.0, -50.0]]).double()
+    part = effective_part(log_weights)
+    assert part.tolist() == pytest.approx([1.0, 0.25])
+    index = systematic(log_weights, part < 0.5, seeded_generator(8))
+    assert index.tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
+
+
+def test_populations_keep_to_themselves():
+    """Chains that never move and are named by numbers: those at the end are of their own population, and are its ancestors."""
+
+    class Names(AnnealingPath):
+        def sample_start(self, num_chains, generator):
+            return torch.arange(num_chains, dtype=torch.float64)
+
+        def log_f(self, state, beta):
+            return beta * torch.sin(37 * state)
+
+        def transition(self, state, beta, generator):
+            return state
+
+    found = smc(Names(), 10, seeded_generator(20), betas=uniform_betas(5), num_populations=6, threshold=1)  # fmt: skip
+    names = found.final_states.squeeze(2).long()
+    assert (names // 10 == torch.arange(6)[:, None]).all()
+    assert (found.resampled == 4).all()
+    for population, ancestors in zip(names, found.ancestors.tolist(), strict=True):
+        assert len(population.unique()) == ancestors < 10
+
+
+def test_ancestors_are_counted():
+    path, _ = base_rate_problem()
+    never = smc(path, 40, seeded_generator(9), betas=[0, 1], threshold=0, num_populations=2)
+    assert never.ancestors.tolist() == [40, 40]
+    weights = never.chain_log_weights.exp()
+    assert torch.allclose(never.families, weights.sum(1) ** 2 / weights.square().sum(1))
+    often = smc(path, 40, seeded_generator(9), betas=uniform_betas(8), threshold=1, num_populations=2)  # fmt: skip
+    assert often.resampled.tolist() == [7, 7]
+    assert (often.families <= often.ancestors + 1e-9).all()
+    assert (often.ancestors < 40).all()
+
+
+# ---- schedules
+
+
+def test_the_pilot_takes_steps_of_the_set_size():
+    """Its first steps again, with the same draws, and the fraction at each computed from ln f itself."""
+    path, _ = base_rate_problem()
+    found = pilot_schedule(path, 2_000, 0.85, 0, seeded_generator(10), lambda chains: None)
+    generator = seeded_generator(10)
+    state = path.sample_start(2_000, generator)
+    log_weights = torch.zeros(1, 2_000, dtype=torch.float64)
+    for low, high in pairwise(found.betas):
+        ratio = (path.log_f(state, high) - path.log_f(state, low))[None]
+        shares, u = log_weights.softmax(1), ratio.exp()
+        part = (shares * u).sum() ** 2 / (shares * u**2).sum()
+        assert conditional_effective_part(log_weights, ratio) == pytest.approx(part.item())
+        if high < 1:
+            assert 0.85 <= part < 0.86
+        else:
+            assert part >= 0.85
+        log_weights += ratio
+        state = path.transition(state, high, generator)
+    assert found.betas[-1] == 1
+    assert found.chain_steps == 2_000 * len(found.distances)
+
+
+def test_a_budget_is_spent_and_not_exceeded():
+    path, _ = base_rate_problem()
+    for budget in (400, 1_000, 5_017):
+        told = []
+        found = smc(
+            path, 20, seeded_generator(11), chain_steps=budget, num_populations=10, on_step=told.append
+        )  # fmt: skip
+        assert sum(told) == found.chain_steps
+        # what is left is less than one more step of all chains
+        assert budget - 200 < found.chain_steps <= budget
+
+
+def test_a_pilot_that_did_not_arrive_is_told():
+    path = BaseRatePath(random_rbm(6, 4, seed=24, scale=3), torch.ones(6))
+    found = smc(path, 20, seeded_generator(12), chain_steps=400, num_populations=10, cess=0.99)
+    assert any("The pilot came to beta" in warning for warning in found.warnings)
+    assert found.betas[0] == 0
+    assert found.betas[-1] == 1
+    assert not any(
+        "The pilot" in warning for warning in smc(path, 20, seeded_generator(12)).warnings
+    )
+
+
+def test_a_schedule_is_spread_over_the_same_distance():
+    pilot = PilotSchedule([0.0, 0.5, 0.6, 1.0], [0.3, 0.3, 0.15], 3)
+    assert pilot.spread(5) == pytest.approx([0.0, 0.25, 0.5, 0.55, 0.6, 1.0])
+    stopped = PilotSchedule([0.0, 0.4, 0.6], [0.3, 0.3], 2)
+    assert not stopped.complete
+    assert stopped.spread(4) == pytest.approx([0.0, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_more_chain_steps_give_a_smaller_error():
+    path, _ = base_rate_problem()
+    errors = [
+        smc(path, 50, seeded_generator(13), chain_steps=budget, num_populations=40).std_error
+        for budget in (10_000, 160_000)
+    ]
+    # the variance falls with the number of steps: sixteen times more, an error four times smaller, give or take a third
+    assert errors[1] < 0.4 * errors[0]
+
+
+# ---- reproducibility
+
+
+def test_the_same_generator_gives_the_same_weights_whatever_the_number_of_threads():
+    rbm = random_rbm(140, 130, 1, scale=0.05, dtype=torch.float32)
+    path, before = BaseRatePath(rbm), torch.get_num_threads()
+    runs = []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            runs.append(smc(path, 60, seeded_generator(14), betas=uniform_betas(4), num_populations=3))  # fmt: skip
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(runs[0].chain_log_weights, runs[1].chain_log_weights)
+    state = torch.get_rng_state()
+    fresh = [smc(path, 10, betas=[0, 1], num_populations=2, check=False) for _ in range(2)]
+    assert not torch.equal(fresh[0].log_weights, fresh[1].log_weights)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+# ---- warnings
+
+
+def missed_mode_rbm():
+    """Most of Z lies in a mode that chains from random pixels meet too late."""
+    weights = torch.zeros(100, 2, dtype=torch.float64)
+    weights[:60, 0], weights[60:, 0], weights[:, 1] = 3.0, -3.0, 0.05
+    hidden_bias = torch.tensor([-105.0, 0.0], dtype=torch.float64)
+    return RBM(weights, torch.full((100,), -0.2, dtype=torch.float64), hidden_bias)
+
+
+def test_a_missed_mode_and_a_uniform_start_are_noticed():
+    found = smc(BaseRatePath(missed_mode_rbm()), 20, seeded_generator(15))
+    assert "too low by at least" in found.warnings[0]
+    assert "uniformly random pixels" in found.warnings[-1]
+    assert found.lower_bound > found.interval(0.997)[1]
+    unchecked = smc(BaseRatePath(missed_mode_rbm()), 20, seeded_generator(15), check=False)
+    assert unchecked.warnings == ()
+    assert unchecked.lower_bound is None
+
+
+def test_genealogical_collapse_wide_spreads_and_lone_populations_are_warned_about():
+    rbm = random_rbm(30, 20, seed=26, scale=1.5)
+    path = BaseRatePath(rbm, rbm.visible_bias)
+    few = smc(path, 30, seeded_generator(16), betas=uniform_betas(15), threshold=0.5)
+    assert any("effective ancestors" in warning for warning in few.warnings)
+    cold = BaseRatePath(random_rbm(30, 20, seed=26, scale=3), rbm.visible_bias)
+    wild = smc(cold, 30, seeded_generator(16), betas=uniform_betas(5))
+    assert any("spread by" in warning for warning in wild.warnings)
+    lone = smc(path, 30, seeded_generator(16), betas=uniform_betas(3), num_populations=1)
+    assert any("One population gives no error" in warning for warning in lone.warnings)
+    assert lone.interval() == (-math.inf, math.inf)
+    easy_path, _ = base_rate_problem()
+    assert smc(easy_path, 100, seeded_generator(17)).warnings == ()
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_chains": 0}, "num_chains: expected a whole number of at least 1, got 0"),
+        ({"num_chains": 2.5}, "num_chains: expected a whole number"),
+        ({"num_populations": 0}, "num_populations: expected a whole number of at least 1"),
+        ({"betas": [0, 0.5]}, "betas: expected to run from 0 to 1"),
+        ({"betas": [0, math.nan, 1]}, "betas: expected finite numbers"),
+        ({"betas": "warm"}, "betas: expected an array of numbers"),
+        ({"betas": [0, 1], "chain_steps": 1_000}, "chain_steps: expected none beside given betas"),
+        ({"chain_steps": 199}, "chain_steps: expected a whole number of at least 200, got 199"),
+        ({"chain_steps": 1e4}, "chain_steps: expected a whole number"),
+        ({"cess": 1.0}, "cess: expected a number between 0 and 1, got 1.0"),
+        ({"cess": math.nan}, "cess: expected a number between 0 and 1, got nan"),
+        ({"cess": "most"}, "cess: expected a number between 0 and 1, got 'most'"),
+        ({"threshold": -0.1}, "threshold: expected a number from 0 to 1, got -0.1"),
+        ({"threshold": None}, "threshold: expected a number from 0 to 1, got None"),
+        ({"generator": 3}, r"generator: expected a torch.Generator or None, got int"),
+        ({"path": "RBM"}, "path: expected an AnnealingPath"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(InputError, match=message):
+        smc(**({"path": base_rate_problem()[0], "num_chains": 10} | options))
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, math.nan, "most", True])
+def test_levels_that_are_none(level):
+    found = smc(base_rate_problem()[0], 10, betas=[0, 1], num_populations=2, check=False)
+    with pytest.raises(InputError, match="level: expected a number between 0 and 1"):
+        found.interval(level)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_paths_without_finite_weights(value):
+    class Broken(BaseRatePath):
+        def log_ratio(self, state, beta_from, beta_to):
+            return super().log_ratio(state, beta_from, beta_to) + value
+
+    path = Broken(random_rbm(4, 3, 1))
+    with pytest.raises(InputError, match="path: expected ln f to change continuously"):
+        smc(path, 10)
+    with pytest.raises(InputError, match="path: expected finite log-weights"):
+        smc(path, 10, betas=[0, 0.5, 1])
+
+
+def test_a_path_that_jumps():
+    class Jump(BaseRatePath):
+        def log_ratio(self, state, beta_from, beta_to):
+            ratio = super().log_ratio(state, beta_from, beta_to)
+            crossed = float(beta_from < 0.3 <= beta_to)
+            return ratio + 10 * crossed * state.v[:, 0]
+
+    with pytest.raises(InputError, match=r"got a jump or NaN near beta = 0\.3"):
+        smc(Jump(random_rbm(4, 3, 1)), 50, seeded_generator(0))
