@@ -51,7 +51,7 @@ def from_components(rbm: RBM) -> Planted:
     >>> from paperlib.estimators import exact_log_z
     >>> rbm = RBM([[1.0, 0.0], [0.5, 0.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
     >>> print(f"{from_components(rbm).log_z:.6f} = {exact_log_z(rbm):.6f}")
-    3.984823 = 3.984823
+    4.313659 = 4.313659
     """
     components = Components(require_rbm(rbm))
     return Planted(rbm, components.log_z, components.draws)
@@ -123,17 +123,16 @@ class Components:
         found = []
         for visible, hidden in component_units(model.weights):
             weights = model.weights[visible][:, hidden]
-            biases = visible_bias[visible], model.hidden_bias[hidden]
-            by_visible = len(visible) < len(hidden)
+            here, there = visible_bias[visible], model.hidden_bias[hidden]
             if min(len(visible), len(hidden)) > _MOST_UNITS:
                 raise InputError(
                     f"rbm: expected components with at most {_MOST_UNITS} units in their smaller layer, "
                     f"got one of {len(visible)} visible and {len(hidden)} hidden units"
                 )
             found.append(
-                _Component(visible, weights, *biases, True)
-                if by_visible
-                else _Component(visible, weights.T, *reversed(biases), False)
+                _Component(visible, weights, here, there, smaller_is_visible=True)
+                if len(visible) < len(hidden)
+                else _Component(visible, weights.T, there, here, smaller_is_visible=False)
             )
         return found
 

@@ -11,7 +11,6 @@ that all on against all off has the odds asked for. An estimate that never meets
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch

@@ -15,7 +15,9 @@ from paperlib.models.rbm import RBM
 class Draws(Protocol):
     """Draws visible vectors: `draws(1_000, generator)` is [1000, D], independent and exactly from the model."""
 
-    def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor: ...
+    def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
+        """Visible vectors, [num_draws, D]."""
+        ...
 
 
 class Planted(NamedTuple):
@@ -52,11 +54,13 @@ def require_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> float:
     """`value` as a float; raise unless it is a finite number from `low` to `high`, ends included."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not low <= value <= high:
+    number = math.nan
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        number = float(value)
+    if not math.isfinite(number) or not low <= number <= high:
         bounds = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
         raise InputError(f"{name}: expected a finite number{bounds}, got {value!r}")
-    return float(value)
+    return number
 
 
 def require_type(dtype: object) -> torch.dtype:
