@@ -34,8 +34,8 @@ from paperlib.experiments.records import Column
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
-from paperlib.models.planted.block_diagonal import side_by_side
-from paperlib.models.planted.hidden_mode import mode_weights, plant_mode, random_pattern
+from paperlib.models.planted.blocks import side_by_side
+from paperlib.models.planted.modes import mode_weights, plant_mode, random_pattern
 from paperlib.numerics import seeded_generator
 
 # Nats beyond which an estimate is called wrong: a gap up to that size `evaluate` leaves without remark.

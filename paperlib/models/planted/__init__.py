@@ -4,16 +4,16 @@ Enumeration ends at 25 units in the smaller layer. An estimator that was only te
 this package makes an RBM of such a size in which something else than smallness makes ln Z computable, and returns a `Planted`: the
 model, its ln Z in nats, and a function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
 
-==================  ======================================================  ==================================================
-`block_diagonal`    small RBMs side by side, units shuffled                 many weak modes; the easiest
-`low_rank`          W of rank one or two with whole-number factors          transitions of first and of second order
-`ising_2d`          the Ising model on a torus, a hidden unit for each bond  a critical point, long correlations
-`hidden_mode`       an RBM with a second mode of known odds                 what data and chains never show
+==================  ============================================================================================
+`block_diagonal`    small RBMs side by side, units shuffled: the easiest
+`low_rank`          W of rank one or two with whole-number factors: transitions of first and of second order
+`ising_2d`          the Ising model on a torus, a hidden unit for each bond: a critical point, long correlations
+`hidden_mode`       an RBM with a second mode of known odds: what data and chains never show
 `from_components`   any RBM of your own that falls apart into small pieces
 `from_factors`      any RBM of your own with whole-number factors
-`write_planted`     one file with all of it, for the tests of other programs
+`write_planted`     one file with the model, ln Z and draws, for the tests of other programs
 `read_planted`      what is in such a file
-==================  ======================================================  ==================================================
+==================  ============================================================================================
 
 ln Z belongs to the parameters as they are stored, also in float32: parameters are rounded first, and ln Z is computed in float64 from
 the rounded ones. Its error is that of float64 sums, far below 1e-8 nats. Models are made on the CPU; `planted.rbm.to(...)` moves one.
@@ -22,12 +22,12 @@ If unsure: `block_diagonal()` to see that an estimator is right at full size, `l
 notices when it is not.
 """
 
-from paperlib.models.planted.block_diagonal import block_diagonal
+from paperlib.models.planted.blocks import block_diagonal
 from paperlib.models.planted.components import from_components
+from paperlib.models.planted.counts import from_factors, low_rank
 from paperlib.models.planted.files import PlantedFile, read_planted, write_planted
-from paperlib.models.planted.hidden_mode import hidden_mode
 from paperlib.models.planted.ising import ising_2d
-from paperlib.models.planted.low_rank import from_factors, low_rank
+from paperlib.models.planted.modes import hidden_mode
 from paperlib.models.planted.planted_model import Planted
 
 __all__ = [

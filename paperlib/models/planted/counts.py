@@ -135,7 +135,7 @@ def from_factors(
     Parameters
     ----------
     visible_factors : array or Tensor, shape [D, rank]
-        u: whole numbers, small enough for the number of different counts, prod_a (1 + sum_i |u_ia|), to be at most two million.
+        u: whole numbers, small enough for the number of different counts, `prod_a (1 + sum_i |u_ia|)`, to be at most two million.
     hidden_factors : array or Tensor, shape [M, rank]
         w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; that changes a weight by
         at most as much as rounding changes the largest one.
