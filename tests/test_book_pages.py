@@ -26,6 +26,7 @@ import paperlib.evaluation
 import paperlib.learning
 import paperlib.mcmc
 import paperlib.models
+import paperlib.models.planted
 import paperlib.variational
 from paperlib.experiments.published import load_published
 from paperlib.models import RBM
@@ -35,7 +36,13 @@ BOOK = ROOT / "book"
 NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 # What the papers have symbols for, and what is documented beside it.
-OF_THE_PAPERS = (paperlib.annealing, paperlib.estimators, paperlib.learning, paperlib.models)
+OF_THE_PAPERS = (
+    paperlib.annealing,
+    paperlib.estimators,
+    paperlib.learning,
+    paperlib.models,
+    paperlib.models.planted,
+)
 PACKAGES = (*OF_THE_PAPERS, paperlib.evaluation, paperlib.mcmc, paperlib.variational)
 
 

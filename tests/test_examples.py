@@ -18,6 +18,7 @@ MODULES = [
 ]
 ROOMS = [
     "models",
+    "models.planted",
     "datasets",
     "variational",
     "mcmc",

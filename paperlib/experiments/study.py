@@ -34,6 +34,8 @@ from paperlib.experiments.records import Column
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
+from paperlib.models.planted.blocks import side_by_side
+from paperlib.models.planted.modes import mode_weights, plant_mode, random_pattern
 from paperlib.numerics import seeded_generator
 
 # Nats beyond which an estimate is called wrong: a gap up to that size `evaluate` leaves without remark.
@@ -147,11 +149,7 @@ class Case:
             )
             for part in self._trained()
         ]
-        joined = RBM(
-            torch.block_diag(*(part.weights for part in parts)),
-            torch.cat([part.visible_bias for part in parts]),
-            torch.cat([part.hidden_bias for part in parts]),
-        )
+        joined = side_by_side(parts)
         log_z = _log_z(parts, torch.zeros_like(joined.visible_bias))
         return (joined, log_z) if self.mode is None else _planted(joined, parts, log_z, self.mode)
 
@@ -177,26 +175,11 @@ def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
 
 def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
     """The model with a mode, and its exact ln Z, states in which only some of the new units are on included."""
-    generator = seeded_generator(_SEED)
-    half = torch.full((joined.num_visible,), 0.5, dtype=joined.dtype)
-    towards = 6 * (2 * bernoulli(half, generator) - 1)
-    towards[round(mode.pixels * joined.num_visible) :] = 0
-    bias = (mode.log_odds + log_z - _log_z(parts, towards)) / mode.units
-    rbm = RBM(
-        torch.cat([joined.weights, (towards / mode.units)[:, None].expand(-1, mode.units)], 1),
-        joined.visible_bias,
-        torch.cat([joined.hidden_bias, bias * torch.ones_like(joined.hidden_bias[: mode.units])]),
-    )
-    # Any number of these units may be on: they only differ in how far they shift the visible biases.
-    terms = [
-        math.lgamma(mode.units + 1)
-        - math.lgamma(on + 1)
-        - math.lgamma(mode.units - on + 1)
-        + on * bias
-        + _log_z(parts, towards * on / mode.units)
-        for on in range(mode.units + 1)
-    ]
-    return rbm, torch.logsumexp(torch.tensor(terms, dtype=torch.float64), 0).item()
+    towards = random_pattern(joined, mode.pixels, 6.0, seeded_generator(_SEED))
+    column = mode_weights(joined, towards, mode.units)
+    shifted = [_log_z(parts, on * column) for on in range(1, mode.units + 1)]
+    rbm, log_terms = plant_mode(joined, towards, mode.log_odds, mode.units, [log_z, *shifted])
+    return rbm, torch.logsumexp(log_terms, 0).item()
 
 
 def _cd(

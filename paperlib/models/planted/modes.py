@@ -1,0 +1,169 @@
+"""A second mode of known odds, which data do not show.
+
+New hidden units, on together or off together, pull the visible units towards a random pattern. Summed over how many of them are on,
+
+    Z = sum_k (n choose k) e^{k c} Z_k,
+
+with Z_k of the model without them and its visible biases shifted by k times a new unit's weights. The new units' bias c is chosen so
+that all on against all off has the odds asked for. An estimate that never meets the mode is too low by ln(1 + odds), and nothing in the data says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.kernels import bernoulli
+from paperlib.models.planted.components import Components, require_rbm
+from paperlib.models.planted.planted_model import Planted, draw_indices, require_number
+from paperlib.models.rbm import RBM
+from paperlib.numerics import resolve_generator
+from paperlib.validation import require_count
+
+
+def hidden_mode(
+    rbm: RBM,
+    log_odds: float = 3.0,
+    units: int = 1,
+    fraction: float = 1.0,
+    strength: float = 6.0,
+    generator: torch.Generator | None = None,
+) -> Planted:
+    """An RBM with a second mode at random pixels that none of its own draws is near.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model without the mode, as `from_components` takes it: the `rbm` of a `block_diagonal`, or a trained one with at most 20 hidden units.
+        Its own draws, `from_components(rbm).draws`, are data that do not show the mode.
+    log_odds : float
+        ln of the odds of the new units being on together against off together.
+    units : int
+        How many hidden units hold the mode: several are harder to switch on one by one.
+    fraction : float
+        Fraction of the visible units that the mode fixes, from 0 to 1: the first ones. The others are as free as without it.
+    strength : float
+        How far the new units, on together, shift a visible bias. A pixel of the mode that was on half of the time has the probability
+        sigmoid(strength) of following it.
+    generator : torch.Generator, optional
+        Of the pattern; on the CPU.
+
+    Returns
+    -------
+    Planted
+        With `units` more hidden units than `rbm`, which are the last ones, and of its type. Where the new bias is rounded to
+        float32 the odds are off by that much, and `log_z` is that of the rounded model.
+
+    Raises
+    ------
+    InputError
+        If a number does not fit, or a component of `rbm` cannot be enumerated.
+
+    Examples
+    --------
+    >>> from paperlib.models import planted
+    >>> from paperlib.numerics import seeded_generator
+    >>> base = planted.block_diagonal(100, 60, 10, generator=seeded_generator(0))
+    >>> model = hidden_mode(base.rbm, log_odds=3.0, generator=seeded_generator(1))
+    >>> print(f"{model.log_z - base.log_z:.6f} = {math.log1p(math.exp(3)):.6f}")
+    3.048587 = 3.048587
+    """
+    rbm = require_rbm(rbm)
+    log_odds = require_number("log_odds", log_odds)
+    units = require_count("units", units)
+    fraction = require_number("fraction", fraction, 0.0, 1.0)
+    strength = require_number("strength", strength, 0.0)
+    towards = random_pattern(rbm, fraction, strength, resolve_generator(generator))
+    column = mode_weights(rbm, towards, units).double()
+    shifted = [Components(rbm, on * column) for on in range(units + 1)]
+    model, log_terms = plant_mode(
+        rbm, towards, log_odds, units, [components.log_z for components in shifted]
+    )
+    log_z = torch.logsumexp(log_terms, 0).item()
+    return Planted(model, log_z, _ModeDraws(log_terms, shifted).draws)
+
+
+def random_pattern(
+    rbm: RBM, fraction: float, strength: float, generator: torch.Generator
+) -> Tensor:
+    """Plus or minus `strength` at random for the first `fraction` of the visible units, 0 for the others: [D], in the model's type."""
+    half = torch.full((rbm.num_visible,), 0.5, dtype=rbm.dtype)
+    towards = strength * (2 * bernoulli(half, generator) - 1)
+    towards[round(fraction * rbm.num_visible) :] = 0
+    return towards
+
+
+def mode_weights(rbm: RBM, towards: Tensor, units: int) -> Tensor:
+    """Weights of each of the `units` that together shift the visible biases by `towards`: [D], rounded to the model's type."""
+    return (towards / units).to(rbm.dtype)
+
+
+def plant_mode(
+    rbm: RBM, towards: Tensor, log_odds: float, units: int, shifted_log_z: list[float]
+) -> tuple[RBM, Tensor]:
+    """The model with a mode, and what each number of new units contributes to its Z.
+
+    Parameters
+    ----------
+    rbm : RBM
+        Without the mode.
+    towards : Tensor, shape [D]
+        What the new units, on together, add to the visible biases.
+    log_odds, units
+        See `hidden_mode`.
+    shifted_log_z : list of float
+        ln Z of `rbm` with k times `mode_weights(...)` added to its visible biases, for k = 0, ..., units.
+
+    Returns
+    -------
+    rbm : RBM
+        With the new units last.
+    log_terms : Tensor, shape [units + 1], float64
+        Their logsumexp is ln Z: term k is of all states in which k of the new units are on.
+
+    Examples
+    --------
+    >>> rbm = RBM([[0.0]], [0.0], [0.0])
+    >>> of_bias = lambda b: math.log(2) + math.log1p(math.exp(b))
+    >>> with_mode, terms = plant_mode(rbm, torch.tensor([6.0]), 2.0, 1, [of_bias(0), of_bias(6)])
+    >>> print(f"{(terms[1] - terms[0]).item():.6f}")
+    2.000000
+    """
+    column = mode_weights(rbm, towards, units)
+    bias = torch.tensor((log_odds + shifted_log_z[0] - shifted_log_z[-1]) / units, dtype=rbm.dtype)
+    with_mode = RBM(
+        torch.cat([rbm.weights, column[:, None].expand(-1, units)], 1),
+        rbm.visible_bias,
+        torch.cat([rbm.hidden_bias, bias.expand(units)]),
+    )
+    log_terms = [
+        math.lgamma(units + 1)
+        - math.lgamma(on + 1)
+        - math.lgamma(units - on + 1)
+        + on * bias.item()
+        + shifted_log_z[on]
+        for on in range(units + 1)
+    ]
+    return with_mode, torch.tensor(log_terms, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class _ModeDraws:
+    log_terms: Tensor
+    shifted: list[Components]
+
+    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
+        """First how many of the new units are on, then the model with its biases shifted by so many."""
+        num_draws = require_count("num_draws", num_draws)
+        generator = resolve_generator(generator)
+        on = draw_indices(self.log_terms, num_draws, generator)
+        rbm = self.shifted[0].rbm
+        drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
+        for count, components in enumerate(self.shifted):
+            rows = torch.nonzero(on == count).flatten()
+            if len(rows):
+                drawn[rows] = components.draws(len(rows), generator)
+        return drawn
