@@ -73,13 +73,21 @@ def test_compilers_and_private_parts_of_torch_stay_behind_the_door(path):
 
 WALKERS = (
     "ais",
+    "bennett",
     "blocks",
     "bracket",
     "estimate",
     "importance",
+    "ladder",
+    "ladder_doubts",
+    "ladder_run",
     "reverse_ais",
+    "series",
     "shard_log",
     "shards",
+    "temperatures",
+    "tempering",
+    "two_sided",
 )
 
 

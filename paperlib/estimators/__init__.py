@@ -5,6 +5,7 @@ at the training set's base rates.
 """
 
 from paperlib.estimators.ais import ais
+from paperlib.estimators.bennett import BennettEstimate, bennett
 from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.csl import csl_log_prob
@@ -14,15 +15,21 @@ from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
+from paperlib.estimators.tempering import TemperingEstimate, parallel_tempering
+from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 
 __all__ = [
+    "BennettEstimate",
     "Bracket",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
     "ReverseEstimate",
+    "TemperingEstimate",
+    "TwoSidedEstimate",
     "ais",
     "ais_in_shards",
+    "bennett",
     "bracket",
     "control_variate_mean",
     "csl_log_prob",
@@ -30,6 +37,8 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
+    "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",
+    "two_sided_ais",
 ]
