@@ -50,6 +50,31 @@ def bernoulli_entropy(logits: Tensor) -> Tensor:
     return (softplus(-magnitude) + magnitude * torch.sigmoid(-magnitude)).sum(-1)
 
 
+def student_quantile(level: float, degrees_of_freedom: float) -> float:
+    """How many standard errors an estimate may be off to either side at this level.
+
+    By Student's t, or for infinite degrees of freedom by the normal distribution.
+
+    Raises
+    ------
+    InputError
+        If `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> print(f"{student_quantile(0.95, math.inf):.3f} {student_quantile(0.95, 9):.3f}")
+    1.960 2.262
+    """
+    from scipy.special import ndtri, stdtrit
+
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
+    upper = (1 + level) / 2
+    if math.isinf(degrees_of_freedom):
+        return float(ndtri(upper))
+    return float(stdtrit(degrees_of_freedom, upper))
+
+
 def resolve_generator(
     generator: torch.Generator | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:

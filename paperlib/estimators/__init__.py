@@ -5,6 +5,7 @@ at the training set's base rates.
 """
 
 from paperlib.estimators.ais import ais
+from paperlib.estimators.bennett import BennettEstimate, bennett
 from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
@@ -16,9 +17,12 @@ from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 from paperlib.estimators.smc import SMCEstimate, smc
+from paperlib.estimators.tempering import TemperingEstimate, parallel_tempering
 from paperlib.estimators.trajectory import TrajectoryEstimate, log_z_along_training
+from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 
 __all__ = [
+    "BennettEstimate",
     "Bracket",
     "CertifiedBound",
     "ControlVariateEstimate",
@@ -26,9 +30,12 @@ __all__ = [
     "PartitionEstimate",
     "ReverseEstimate",
     "SMCEstimate",
+    "TemperingEstimate",
     "TrajectoryEstimate",
+    "TwoSidedEstimate",
     "ais",
     "ais_in_shards",
+    "bennett",
     "bracket",
     "certified_lower_bound",
     "control_variate_mean",
@@ -38,7 +45,9 @@ __all__ = [
     "exact_log_z",
     "importance_sampling",
     "log_z_along_training",
+    "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",
     "smc",
+    "two_sided_ais",
 ]

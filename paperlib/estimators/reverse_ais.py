@@ -186,20 +186,35 @@ def require_reversible(path: object) -> None:
     require_path(path)
     assert isinstance(path, AnnealingPath)
     own = type(path)
-    if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
-        raise InputError(
-            f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
-            "reverse_transition"
-        )
-    starts_anywhere = own.begin_reverse is not AnnealingPath.begin_reverse
-    if not starts_anywhere and own.state_at is AnnealingPath.state_at:
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
-        )
+    if own.begin_reverse is AnnealingPath.begin_reverse:
+        require_steps_back(path)
+    else:
+        _require_reverse_transition(path)
     if path.log_z_start is None:
         raise InputError(
             "path: expected one whose start has a known partition function, such as BaseRatePath, got "
             f"{own.__name__}"
+        )
+
+
+def require_steps_back(path: object) -> None:
+    """Raise an InputError unless this path can be walked back from given units."""
+    require_path(path)
+    assert isinstance(path, AnnealingPath)
+    _require_reverse_transition(path)
+    own = type(path)
+    if own.state_at is AnnealingPath.state_at:
+        raise InputError(
+            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
+        )
+
+
+def _require_reverse_transition(path: AnnealingPath[Any]) -> None:
+    own = type(path)
+    if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
+        raise InputError(
+            f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
+            "reverse_transition"
         )
 
 
@@ -212,6 +227,19 @@ def run_reverse_chains(
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
+    walk_back(path, state, log_weights, schedule[::-1], generator, on_step)
+    return log_weights
+
+
+def walk_back(
+    path: AnnealingPath[State],
+    state: State,
+    log_weights: Tensor,
+    falling_betas: Sequence[float],
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+) -> State:
+    """At each of the falling betas a reversed transition, then the ratio of f at the next beta to f at this one; to the log-weights."""
 
     def step(
         state: State,
@@ -224,8 +252,7 @@ def run_reverse_chains(
         log_weights += path.log_ratio(state, beta_from, beta_to)
         return state
 
-    walk(path, step, state, log_weights, schedule[::-1], generator, on_step)
-    return log_weights
+    return walk(path, step, state, log_weights, falling_betas, generator, on_step)
 
 
 def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:

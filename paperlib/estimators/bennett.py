@@ -1,0 +1,216 @@
+"""Bennett's acceptance ratio: the ratio of two normalisers from draws of both distributions.
+
+For f_0 and f_1 with normalisers Z_0 and Z_1, and with l = ln f_1(x) / f_0(x), the root L of
+
+    sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l),     c = ln(n_0 / n_1),
+
+with s the logistic function and n_0, n_1 the numbers of draws, is the estimate of ln(Z_1 / Z_0) with the smallest asymptotic variance
+among all that use these draws (Bennett 1976; Meng & Wong 1996). The left side falls with L and the right side rises. So there is one
+root.
+
+With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are exchanged. A ladder of temperatures
+(`paperlib.estimators.tempering`) therefore gains nothing from averaging over the exchanges that it might have made.
+
+The two distributions may be those of whole walks: AIS forward and back (`paperlib.estimators.two_sided`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.numerics import student_quantile
+from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
+
+# Newton's method takes about six rounds; a round that leaves the bracket halves it instead.
+_MOST_ROUNDS = 200
+# With fewer draws of one side where the two distributions overlap, the asymptotic error says little.
+_FEWEST_IN_OVERLAP = 5.0
+
+
+@dataclass(frozen=True)
+class BennettEstimate:
+    """An estimate of ln(Z_1 / Z_0) from draws of both distributions.
+
+    Attributes
+    ----------
+    log_ratio : float
+        In nats.
+    std_error : float
+        Its standard error; infinite where the draws do not tell it.
+    degrees_of_freedom : float
+        Of the standard error: infinite for the asymptotic formula, the number of blocks less one where there are blocks.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+
+    Examples
+    --------
+    >>> estimate = BennettEstimate(1.5, 0.2)
+    >>> estimate
+    BennettEstimate(log_ratio = 1.50 +- 0.20 nats)
+    >>> print(", ".join(f"{end:.2f}" for end in estimate.interval(0.95)))
+    1.11, 1.89
+    """
+
+    log_ratio: float
+    std_error: float
+    degrees_of_freedom: float = math.inf
+    warnings: tuple[str, ...] = ()
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval (low, high) in nats that is to hold the truth with this probability, by Student's t.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        return interval_of(self.log_ratio, self.std_error, self.degrees_of_freedom, level)
+
+    def __repr__(self) -> str:
+        value = format_estimate(self.log_ratio, self.std_error)
+        return summary(f"BennettEstimate(log_ratio = {value})", self.warnings)
+
+
+def interval_of(
+    value: float, std_error: float, degrees_of_freedom: float, level: float
+) -> tuple[float, float]:
+    """`value` less and plus its standard error times Student's quantile."""
+    half = student_quantile(level, degrees_of_freedom) * std_error
+    return value - half, value + half
+
+
+def bennett(
+    forward: ArrayLike, reverse: ArrayLike, *, num_blocks: int | None = None
+) -> BennettEstimate:
+    """Bennett's estimate of ln(Z_1 / Z_0).
+
+    Parameters
+    ----------
+    forward : array or Tensor, shape [n_0]
+        ln f_1(x) / f_0(x) at draws x of 0, in nats; minus infinity where f_1 is zero.
+    reverse : array or Tensor, shape [n_1]
+        ln f_0(x) / f_1(x) at draws x of 1; minus infinity where f_0 is zero.
+    num_blocks : int, optional
+        For draws that depend on those before them, in the order of a Markov chain: how many blocks in time each side is cut into. The
+        standard error then comes from the spread of the blocks. A block should be many times longer than the memory of the chain;
+        twenty blocks are a good number. Blocks of the same number belong together, so that dependence between the two sides counts,
+        too. None: the draws are independent, and the error is the asymptotic one (Bennett 1976).
+
+    Returns
+    -------
+    BennettEstimate
+        It is infinite where all draws of one side have zero weight under the other distribution.
+
+    Raises
+    ------
+    InputError
+        If there is no draw, a log-ratio is NaN or plus infinity, no draw of either side has weight under the other distribution, or
+        there are fewer than two blocks, or fewer draws than blocks.
+
+    Examples
+    --------
+    A fair coin, and one that falls on heads with the weight 3 and on tails with the weight 1:
+
+    >>> log_3 = math.log(3)
+    >>> fair, biased = [0, log_3], [-log_3, -log_3, -log_3, 0]  # as often as they should come
+    >>> round(math.exp(bennett(fair, biased).log_ratio), 6)
+    2.0
+    """
+    up, down = _log_ratios("forward", forward), _log_ratios("reverse", reverse)
+    reached = [int((side > -math.inf).sum()) for side in (up, down)]
+    if reached == [0, 0]:
+        raise InputError(
+            "forward: expected draws that overlap, got only minus infinity in both directions"
+        )
+    if 0 in reached:
+        side = "forward" if reached[0] == 0 else "reverse"
+        warning = f"No draw of `{side}` has weight under the other distribution. Put one in between, and add up the two ratios."
+        infinite = -math.inf if reached[0] == 0 else math.inf
+        return BennettEstimate(infinite, math.inf, warnings=(warning,))
+    offset = math.log(len(up) / len(down))
+    log_ratio = bennett_roots(up[None], -down[None]).item()
+    left = torch.sigmoid(up - log_ratio - offset)
+    right = torch.sigmoid(log_ratio + offset + down)
+    overlap = left.sum().item()
+    if num_blocks is None:
+        spread = (left.square().sum() + right.square().sum()).item() / overlap**2
+        variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
+    else:
+        require_count("num_blocks", num_blocks, 2)
+        if num_blocks > min(len(up), len(down)):
+            raise InputError(
+                f"num_blocks: expected at most one for each draw, got {num_blocks} for {len(up)} and {len(down)} draws"
+            )
+        # of each block what it adds to the difference of the two sides, were it as long as all of them
+        parts = zip(left.tensor_split(num_blocks), right.tensor_split(num_blocks), strict=True)
+        scores = [len(up) * one.mean() - len(down) * other.mean() for one, other in parts]
+        variance = torch.stack(scores).var().item() / num_blocks / overlap**2
+        freedom = num_blocks - 1
+    found = []
+    if overlap < _FEWEST_IN_OVERLAP:
+        found.append(
+            f"Only about {overlap:.2g} draws of each side lie where the two distributions overlap. Take more draws, or put a "
+            "distribution in between."
+        )
+    return BennettEstimate(log_ratio, math.sqrt(max(variance, 0.0)), freedom, tuple(found))
+
+
+def _log_ratios(name: str, values: ArrayLike) -> Tensor:
+    tensor = as_float_tensor(name, values, torch.float64)
+    require_shape(name, tensor, [None])
+    bad = int((tensor.isnan() | (tensor == math.inf)).sum())
+    if bad:
+        raise InputError(
+            f"{name}: expected finite numbers or minus infinity, got {bad} NaN or infinite of {len(tensor)}"
+        )
+    return tensor
+
+
+def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
+    """The roots of Bennett's equation for many pairs of distributions at once.
+
+    Parameters
+    ----------
+    lower : Tensor, shape [pairs, n_0]
+        l = ln f_1(x) / f_0(x) at draws of 0, float64, finite or minus infinity.
+    upper : Tensor, shape [pairs, n_1]
+        The same l, not its negative, at draws of 1; finite or infinite. Of each pair at least one number on either side is finite.
+
+    Returns
+    -------
+    Tensor, shape [pairs]
+        float64, in nats.
+
+    Examples
+    --------
+    >>> bennett_roots(torch.tensor([[1.0, 3.0]]).double(), torch.tensor([[2.0]]).double()).shape
+    torch.Size([1])
+    """
+    offset = math.log(lower.shape[1] / upper.shape[1])
+    both = torch.cat([lower, upper], 1)
+    # So far beyond the outermost draws one side of the equation outweighs the other, whatever the numbers of draws.
+    margin = 2 + math.log(both.shape[1])
+    finite = both.isfinite()
+    low = both.where(finite, math.inf).amin(1) - margin - offset
+    high = both.where(finite, -math.inf).amax(1) + margin - offset
+    root = (low + high) / 2
+    for _ in range(_MOST_ROUNDS):
+        shifted = (root + offset)[:, None]
+        left, right = torch.sigmoid(lower - shifted), torch.sigmoid(shifted - upper)
+        excess = left.sum(1) - right.sum(1)
+        slope = (left * (1 - left)).sum(1) + (right * (1 - right)).sum(1)
+        low, high = torch.where(excess > 0, root, low), torch.where(excess > 0, high, root)
+        newton = root + excess / slope
+        inside = (newton > low) & (newton < high)
+        following = torch.where(excess == 0, root, torch.where(inside, newton, (low + high) / 2))
+        moved = (following - root).abs().max().item()
+        root = following
+        if moved <= 1e-13 * (1 + root.abs().max().item()):
+            break
+    return root

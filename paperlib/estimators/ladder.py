@@ -1,0 +1,222 @@
+"""A ladder: chains at many temperatures in one batch, which exchange their temperatures.
+
+The rungs are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica is one chain on every rung. All replicas walk in one
+batch, with one beta for each chain. After a transition neighbours x at rung k and y at rung k + 1 of a replica exchange rungs with the
+probability
+
+    min(1, f_k(y) f_{k+1}(x) / (f_k(x) f_{k+1}(y))),
+
+which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). What is exchanged are the temperatures. A chain keeps its
+state, and with it all products that it remembers.
+
+First the pairs (0, 1), (2, 3), ... try to exchange, then the pairs (1, 2), (3, 4), .... That order is not reversible: a chain that was
+accepted goes on in the same direction until it is rejected. Its way from one end to the other takes a number of exchanges that grows as
+that of rungs, and not as their square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, section 3). There is one
+transition to both halves: exchanges cost a tenth of it, and chains go up and down twice as fast as with a transition to each.
+
+A chain weighs its state at the beta of each partner. The same numbers serve the exchange and the ratio of the two normalisers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath
+from paperlib.annealing.path import State
+
+
+class Ladder(Generic[State]):
+    """Chains on rungs.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        Whose f_beta the rungs have.
+    betas : Tensor, shape [N]
+        float64, increasing, at least two.
+    num_replicas : int
+        R.
+    state : State
+        Of R N chains: the first replica's by rung, then the next one's.
+
+    Attributes
+    ----------
+    state : State
+        Where the chains are; a chain keeps its number while its rung changes.
+    chain_at : Tensor, shape [R, N]
+        The number of the chain on each rung of each replica.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> ladder = Ladder(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
+    >>> ladder.step(generator).shape
+    torch.Size([2, 2, 3])
+    >>> ladder.chain_at.sort(1).values.tolist()  # of each replica one chain on every rung
+    [[0, 1, 2], [3, 4, 5]]
+    """
+
+    def __init__(
+        self, path: AnnealingPath[State], betas: Tensor, num_replicas: int, state: State
+    ) -> None:
+        count, device = len(betas), path.device
+        self._path = path
+        self.state = state
+        self.betas = betas.to(device, torch.float64)
+        self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
+        rungs = torch.arange(count)
+        # Of each parity the betas of the partners, a rung's own where it has none.
+        self._partner_betas = []
+        for parity in (0, 1):
+            partner = rungs + 1 - 2 * ((rungs + parity) % 2)
+            lonely = (partner < 0) | (partner >= count)
+            self._partner_betas.append(self.betas[torch.where(lonely, rungs, partner).to(device)])
+        self._rungs = rungs.to(device).expand(num_replicas, -1).flatten()
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of chains on each rung, R."""
+        return self.chain_at.shape[0]
+
+    @property
+    def num_chains(self) -> int:
+        """Number of all chains, R N."""
+        return self.chain_at.numel()
+
+    def rung_of(self) -> Tensor:
+        """The rung of each chain, [R N]."""
+        return torch.empty_like(self._rungs).index_copy_(0, self.chain_at.flatten(), self._rungs)
+
+    def ends(self) -> Tensor:
+        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
+        return self.chain_at[:, :: self.chain_at.shape[1] - 1]
+
+    def heat(self, factor: float, generator: torch.Generator) -> None:
+        """A transition of all chains at `factor` times their betas, without exchanges: on the way from the start to their rungs."""
+        betas = self.betas[self.rung_of()] * factor
+        self.state = self._path.transition(self.state, betas, generator)
+
+    def step(self, generator: torch.Generator) -> Tensor:
+        """A transition of all chains, then the exchanges, first of the even pairs and then of the odd ones.
+
+        Returns
+        -------
+        Tensor, shape [2, R, N]
+            float64, before the even and before the odd exchanges: for the chain on each rung, ln f at its partner's beta less that at its
+            own; zero without a partner.
+        """
+        rung_of = self.rung_of()
+        betas = self.betas[rung_of]
+        self.state = self._path.transition(self.state, betas, generator)
+        halves = []
+        for parity in (0, 1):
+            if parity == 1:
+                rung_of = self.rung_of()
+                betas = self.betas[rung_of]
+            partners = self._partner_betas[parity][rung_of]
+            ratios = self._path.log_ratio(self.state, betas, partners)[self.chain_at]
+            self._exchange(ratios, parity, generator)
+            halves.append(ratios)
+        return torch.stack(halves)
+
+    def _exchange(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
+        """Exchange the pairs whose lower rung has this parity."""
+        before = self.chain_at
+        end = before.shape[1] - (before.shape[1] - parity) % 2
+        lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
+        log_accept = ratios[:, lower] + ratios[:, upper]
+        uniform = torch.rand(
+            log_accept.shape, dtype=torch.float64, device=log_accept.device, generator=generator
+        )
+        accepted = uniform < log_accept.exp()
+        self.chain_at = before.clone()
+        self.chain_at[:, lower] = torch.where(accepted, before[:, upper], before[:, lower])
+        self.chain_at[:, upper] = torch.where(accepted, before[:, lower], before[:, upper])
+
+
+@dataclass
+class Record:
+    """What a ladder has told in a number of steps.
+
+    Attributes
+    ----------
+    betas : Tensor, shape [N]
+        float64, on the CPU.
+    log_ratios : Tensor, shape [T, 2, R, N]
+        float64, on the CPU: what each step returned.
+    ends : Tensor, shape [T, R, 2]
+        int32: the chains at beta = 0 and at beta = 1 after each step.
+    """
+
+    betas: Tensor
+    log_ratios: Tensor
+    ends: Tensor
+
+    def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
+        """ln f_{k+1}(x) / f_k(x) of each link k, at the chains of its lower and of its upper rung.
+
+        Parameters
+        ----------
+        first : int
+            The first step that counts.
+
+        Returns
+        -------
+        lower, upper : Tensor, shape [T - first, R, N - 1]
+            float64.
+        """
+        ratios = self.log_ratios[first:]
+        links = torch.arange(ratios.shape[3] - 1)
+        # Advanced indices first: [links, T, R].
+        lower = ratios[:, links % 2, :, links].permute(1, 2, 0)
+        upper = -ratios[:, links % 2, :, links + 1].permute(1, 2, 0)
+        return lower.contiguous(), upper.contiguous()
+
+    def rejection_rates(self) -> Tensor:
+        """The probability that an exchange is rejected, averaged over all that were tried; float64 [N - 1]."""
+        lower, upper = self.links()
+        return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
+
+    def round_trips(self, first: int = 0) -> int:
+        """How often a chain went from beta = 0 to beta = 1 and back, after the step `first`."""
+        return count_round_trips(self.ends[first:].numpy())
+
+
+def count_round_trips(ends: np.ndarray) -> int:
+    """How often a chain went from the first end to the second and back.
+
+    Parameters
+    ----------
+    ends : ndarray, shape [T, R, 2]
+        The chains at the two ends after each step.
+
+    Examples
+    --------
+    >>> at_start, at_target = [[0], [1], [0]], [[1], [0], [1]]
+    >>> count_round_trips(np.stack([at_start, at_target], 2))  # chain 0: start, target, start
+    1
+    """
+    trips = 0
+    for replica in np.moveaxis(ends, 1, 0):
+        # Only changes tell something.
+        changed = np.ones(len(replica), bool)
+        changed[1:] = (replica[1:] != replica[:-1]).any(1)
+        seen_start: set[int] = set()
+        returning: set[int] = set()
+        for start, target in replica[changed].tolist():
+            if target in seen_start:
+                seen_start.remove(target)
+                returning.add(target)
+            if start in returning:
+                returning.remove(start)
+                trips += 1
+            seen_start.add(start)
+    return trips

@@ -1,0 +1,95 @@
+"""Reasons not to believe an estimate from a ladder of temperatures, each a sentence that says what was seen and what to do."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from paperlib.estimators.ladder import Record
+from paperlib.numerics import student_quantile
+
+FEWEST_ROUND_TRIPS = 10
+NEARLY_ONE = 0.9
+# Beyond this error in nats, first-order formulas for it fail.
+_LARGE_ERROR = 0.5
+# How rarely a test of a sound run fails.
+_LEVEL = 0.999
+_MORE = "Use more chain_steps"
+
+
+def find_ladder_warnings(
+    record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
+) -> tuple[str, ...]:
+    """Look for reasons to doubt.
+
+    Parameters
+    ----------
+    record : Record
+        Of the T steps that count.
+    series : Tensor, shape [T, R]
+        What each step of each replica adds to the error of ln Z, in nats; its mean is zero.
+    std_error, degrees_of_freedom : float
+        Of the mean.
+    """
+    found = []
+    trips, rates = record.round_trips(), record.rejection_rates()
+    if trips < FEWEST_ROUND_TRIPS:
+        found.append(
+            f"Chains made {trips} round trips between the start and the target, and ten are few. Modes may be missing, and the error "
+            f"may be too small. {_MORE}, or a start nearer to the target."
+        )
+    worst = int(rates.argmax())
+    if rates[worst] > NEARLY_ONE:
+        low, high = record.betas[worst : worst + 2].tolist()
+        found.append(
+            f"Nearly all exchanges between beta = {low:.3f} and {high:.3f} were rejected ({rates[worst]:.0%}). {_MORE}, so that "
+            "temperatures are placed better, or a start nearer to the target."
+        )
+    longest = _longest_stay(record.ends[:, :, 1])
+    if len(series) > 1 and longest > len(series) // 2:
+        found.append(
+            f"One chain stayed at the target for {longest} of {len(series)} steps. What it has not seen is missing. {_MORE}."
+        )
+    if not math.isfinite(std_error):
+        found.append(f"There are too few steps to tell an error. {_MORE}.")
+        return tuple(found)
+    if std_error > _LARGE_ERROR:
+        found.append(f"The error is large, {std_error:.1f} nats, and then not well known. {_MORE}.")
+    if _replicas_disagree(series, std_error, degrees_of_freedom):
+        found.append(
+            f"Replicas of the ladder disagree by more than the error allows. Each may know other modes. {_MORE}."
+        )
+    half = len(series) // 2
+    difference = abs(series[:half].mean() - series[half:].mean()).item() if half else 0.0
+    # The difference of two halves has twice the error of their mean.
+    if difference > 2 * std_error * student_quantile(_LEVEL, degrees_of_freedom):
+        found.append(
+            "The first and the second half of the run disagree by more than the error allows: the chains have not settled. "
+            f"{_MORE}."
+        )
+    return tuple(found)
+
+
+def _replicas_disagree(series: Tensor, std_error: float, degrees_of_freedom: float) -> bool:
+    from scipy.special import fdtri
+
+    replicas = series.shape[1]
+    if replicas < 2 or std_error == 0:
+        return False
+    # A replica's own error is larger by the square root of their number.
+    ratio = series.mean(0).var().item() / (std_error**2 * replicas)
+    freedom = min(degrees_of_freedom, 1e6)
+    return ratio > float(fdtri(replicas - 1, freedom, _LEVEL))
+
+
+def _longest_stay(chains: Tensor) -> int:
+    """For [T, R] chains at one rung, the longest time that one of them stayed there without a break."""
+    steps = len(chains)
+    longest = 0
+    for replica in chains.T:
+        changes = (replica[1:] != replica[:-1]).nonzero().flatten() + 1
+        edges = torch.cat([torch.tensor([0]), changes, torch.tensor([steps])])
+        longest = max(longest, int(edges.diff().max()))
+    return longest

@@ -1,0 +1,323 @@
+"""A run of parallel tempering from its first pilot to its last step, which may be interrupted.
+
+Pilot rounds grow, and each places the temperatures of the next. The main round follows with all that is left of the budget. The first
+round begins with chains that are heated: half of its steps take them from the start to their rungs.
+
+What a run depends on is kept in a checkpoint, if one is wanted, after every round and ten times within the main one. A run that is
+resumed gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath
+from paperlib.errors import InputError
+from paperlib.estimators.ladder import Ladder, Record
+from paperlib.estimators.temperatures import equal_rejection_betas, rungs_for
+from paperlib.kernels.version import DRAWS
+from paperlib.models.files import read_arrays, read_metadata, tensors_checksum, write_safetensors
+from paperlib.numerics import seeded_generator
+from paperlib.validation import as_tensor
+
+# Shares of the budget that the pilot rounds take.
+_PILOTS = (0.02, 0.04, 0.08)
+_MOST_FIRST_RUNGS = 24
+# 3 replicas of 23 rungs at a budget of 10^5: with 2 to 4 the error was smallest there for RBMs of 784 x 500 units.
+_REPLICA_SCALE = 21.0
+# Draws are kept at most at every fourth step: what is kept costs a product in full precision.
+_SMALLEST_INTERVAL = 4
+_SEGMENTS = 10
+_PROGRESS = "progress"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of a run.
+
+    Attributes
+    ----------
+    chain_steps : int
+        Transitions of single chains that may be spent.
+    betas : Tensor or None
+        The rungs, [N]. None: chosen by pilot rounds.
+    num_replicas : int or None
+        Chains on each rung. None: chosen by the budget.
+    max_samples : int
+        How many draws of the target to keep.
+    """
+
+    chain_steps: int
+    betas: Tensor | None
+    num_replicas: int | None
+    max_samples: int
+
+    @property
+    def pilots(self) -> tuple[float, ...]:
+        """Shares of the budget before the main round. Without pilots, chains are still heated."""
+        return _PILOTS if self.betas is None else _PILOTS[1:2]
+
+    def replicas(self, num_rungs: int) -> int:
+        """How many replicas the main round has: more for a larger budget, as its square root.
+
+        Long chains pay their burn-in once. Several replicas tell the error.
+        """
+        if self.num_replicas is not None:
+            return self.num_replicas
+        return max(2, round(math.sqrt(self.chain_steps / _REPLICA_SCALE) / num_rungs))
+
+
+class LadderRun:
+    """The rounds of a run, in segments.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        To be walked.
+    plan : Plan
+        What is asked for.
+    generator : torch.Generator
+        On the path's device; the run draws all from it.
+
+    Attributes
+    ----------
+    ladder : Ladder
+        Of the present round.
+    spent : int
+        Transitions of single chains so far.
+    """
+
+    def __init__(self, path: AnnealingPath[Any], plan: Plan, generator: torch.Generator) -> None:
+        self._path, self._plan, self._generator = path, plan, generator
+        self.spent = 0
+        if plan.betas is None:
+            most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
+            betas = torch.linspace(
+                0, 1, min(_MOST_FIRST_RUNGS, max(3, int(most))), dtype=torch.float64
+            )
+            replicas = 1
+        else:
+            betas, replicas = plan.betas, plan.replicas(len(plan.betas))
+        state = path.sample_start(len(betas) * replicas, generator)
+        self._begin(0, Ladder(path, betas, replicas, state))
+
+    @property
+    def main(self) -> bool:
+        """Whether the present round is the last one, which counts."""
+        return self._number == len(self._plan.pilots)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.main and self._done == self._steps
+
+    def _begin(self, number: int, ladder: Ladder[Any]) -> None:
+        """Set up a round that begins with this ladder."""
+        self._number, self.ladder, self._done = number, ladder, 0
+        left = self._plan.chain_steps - self.spent
+        share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
+        self._steps = max(0 if self.main else 1, min(share, left) // ladder.num_chains)
+        self._heating = 0
+        if number == 0:
+            self._heating = self._steps if self._plan.betas is not None else self._steps // 2
+        shape = self._steps, ladder.num_replicas
+        self._log_ratios = torch.zeros(
+            shape[0], 2, shape[1], len(ladder.betas), dtype=torch.float64
+        )
+        self._ends = torch.zeros(*shape, 2, dtype=torch.int32)
+        draws = self._steps * ladder.num_replicas
+        interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
+        self._interval = max(1, min(interval, self._steps))
+        self._units: list[Tensor] = []
+        self._corrections: list[Tensor] = []
+
+    def advance(self, on_step: Callable[[int], object]) -> None:
+        """Go on by a segment: a pilot round, or a tenth of the main one."""
+        length = -(-self._steps // _SEGMENTS) if self.main else self._steps
+        stop = min(self._done + length, self._steps)
+        device, ladder = self._path.device, self.ladder
+        # On a GPU they are fetched at the end of the segment, and nothing waits for a step.
+        log_ratios = self._log_ratios[self._done : stop].to(device)
+        ends = self._ends[self._done : stop].to(device)
+        for place, step in enumerate(range(self._done, stop)):
+            if step < self._heating:
+                ladder.heat((step + 1) / self._heating, self._generator)
+            else:
+                log_ratios[place] = ladder.step(self._generator)
+                ends[place] = ladder.ends()
+                if self.main and (step + 1) % self._interval == 0:
+                    self._keep()
+            on_step(ladder.num_chains)
+        self._log_ratios[self._done : stop] = log_ratios.cpu()
+        self._ends[self._done : stop] = ends.cpu()
+        self.spent += (stop - self._done) * ladder.num_chains
+        self._done = stop
+        if self._done == self._steps and not self.main:
+            self._begin(self._number + 1, self._next_ladder())
+
+    def _keep(self) -> None:
+        """Keep the units at the target, and what the ends have been rounded by."""
+        ladder, corrections = self.ladder, []
+        for end, rung in ((0, 0), (1, -1)):
+            state = self._path.select(ladder.state, ladder.chain_at[:, rung])
+            correction = torch.as_tensor(self._path.end_correction(state, end))
+            corrections.append(correction.double().cpu().expand(ladder.num_replicas))
+            if end == 1:
+                self._units.append(self._path.units(state))
+        self._corrections.append(torch.stack(corrections))
+
+    def _next_ladder(self) -> Ladder[Any]:
+        """Rungs where the last round says that they should be, with its chains that were nearest to them."""
+        old, plan = self.ladder, self._plan
+        if plan.betas is not None:
+            return Ladder(self._path, plan.betas, old.num_replicas, old.state)
+        record = self.record(self._heating)
+        rates = record.rejection_rates()
+        num_rungs = rungs_for(rates)
+        last_pilot = self._number + 1 == len(plan.pilots)
+        replicas = plan.replicas(num_rungs) if last_pilot else 1
+        # A round needs some steps, whatever the barrier.
+        while num_rungs > 3 and 10 * num_rungs * replicas > plan.chain_steps - self.spent:
+            num_rungs -= 1
+        betas = equal_rejection_betas(record.betas, rates, num_rungs)
+        near = (betas[:, None] - record.betas).abs().argsort(stable=True)
+        # Each replica begins with other chains: the nearest of the first old replica, of the second, ..., then the second nearest.
+        at = old.chain_at.cpu()
+        chosen = [
+            at[replica % len(at), near[:, (replica // len(at)) % near.shape[1]]]
+            for replica in range(replicas)
+        ]
+        index = torch.cat(chosen).to(self._path.device)
+        return Ladder(self._path, betas, replicas, self._path.select(old.state, index))
+
+    def record(self, first: int = 0) -> Record:
+        """What the present round's ladder has told so far, from the step `first`."""
+        window = slice(first, self._done)
+        return Record(self.ladder.betas.cpu(), self._log_ratios[window], self._ends[window])
+
+    def draws(self) -> tuple[list[int], Tensor, Tensor]:
+        """What was kept of the present round.
+
+        Returns
+        -------
+        steps : list of int
+            After which it was kept.
+        units : Tensor, shape [kept, R, n]
+            Of the chains at beta = 1.
+        corrections : Tensor, shape [kept, 2, R]
+            float64, `end_correction` of the chains at beta = 0 and at beta = 1.
+        """
+        kept = len(self._units)
+        steps = [(place + 1) * self._interval - 1 for place in range(kept)]
+        return steps, torch.stack(self._units), torch.stack(self._corrections)
+
+    def save(self, file: Path, signature: dict[str, str]) -> None:
+        """Write a checkpoint, whole or not at all; `signature` says what it belongs to."""
+        tensors = {f"state_{name}": value for name, value in _tensors(self.ladder.state).items()}
+        tensors |= {
+            "generator": self._generator.get_state(),
+            "chain_at": self.ladder.chain_at,
+            "betas": self.ladder.betas,
+            "log_ratios": self._log_ratios[: self._done],
+            "ends": self._ends[: self._done],
+        }
+        if self._units:
+            tensors |= {
+                "units": torch.stack(self._units),
+                "corrections": torch.stack(self._corrections),
+            }
+        progress = {"round": self._number, "done": self._done, "spent": self.spent}
+        write_safetensors(file, tensors, {**signature, _PROGRESS: json.dumps(progress)})
+
+    def restore(self, file: Path, signature: dict[str, str]) -> None:
+        """Go on where a checkpoint was written.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged, or belongs to another run.
+        """
+        try:
+            metadata = read_metadata(file)
+            tensors = {name: as_tensor(name, array) for name, array in read_arrays(file).items()}
+            progress = json.loads(metadata.pop(_PROGRESS))
+        except (ValueError, KeyError) as error:
+            raise InputError(
+                f"checkpoint: expected an undamaged file at {file}; remove it to start anew"
+            ) from error
+        for key in sorted(signature.keys() | metadata.keys()):
+            wanted, found = signature.get(key, "none"), metadata.get(key, "none")
+            if wanted != found:
+                raise InputError(
+                    f"checkpoint: expected {key} {wanted}, got {found} in {file}; remove it to start anew"
+                )
+        device = self._path.device
+        parts = {
+            name.removeprefix("state_"): value.to(device)
+            for name, value in tensors.items()
+            if name.startswith("state_")
+        }
+        # One chain shows how a state is made; its tensors make way for those of all chains.
+        model = self._path.sample_start(1, seeded_generator(0, device))
+        chain_at = tensors["chain_at"].to(device)
+        ladder = Ladder(self._path, tensors["betas"], len(chain_at), _with_tensors(model, parts))
+        ladder.chain_at = chain_at
+        self.spent = progress["spent"] - progress["done"] * ladder.num_chains
+        self._begin(progress["round"], ladder)
+        self.spent, self._done = progress["spent"], progress["done"]
+        self._log_ratios[: self._done] = tensors["log_ratios"]
+        self._ends[: self._done] = tensors["ends"]
+        if "units" in tensors:
+            self._units = list(tensors["units"].to(device))
+            self._corrections = list(tensors["corrections"])
+        self._generator.set_state(tensors["generator"])
+
+
+def run_signature(
+    path: AnnealingPath[Any], plan: Plan, generator: torch.Generator, seeded: bool
+) -> dict[str, str]:
+    """What tells one run from another: the path, what is asked for, and, if it was `seeded`, where its random numbers begin.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be identified by a checksum.
+    """
+    betas = "chosen" if plan.betas is None else tensors_checksum([plan.betas])
+    start = tensors_checksum([generator.get_state()]) if seeded else "system entropy"
+    return {
+        "kind": "parallel tempering",
+        "draws": DRAWS,
+        "path": path.checksum(),
+        "device": path.device.type,
+        "chain_steps": str(plan.chain_steps),
+        "betas": betas,
+        "num_replicas": "chosen" if plan.num_replicas is None else str(plan.num_replicas),
+        "max_samples": str(plan.max_samples),
+        "generator": start,
+    }
+
+
+def _tensors(state: Any) -> dict[str, Tensor]:
+    """The tensors of a state, by name."""
+    if isinstance(state, Tensor):
+        return {"itself": state}
+    if is_dataclass(state) and not isinstance(state, type):
+        values = {field.name: getattr(state, field.name) for field in fields(state)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    raise InputError(
+        f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}, of which no checkpoint can be written"
+    )
+
+
+def _with_tensors(state: Any, tensors: dict[str, Tensor]) -> Any:
+    """A state like this one with these tensors."""
+    return tensors["itself"] if isinstance(state, Tensor) else replace(state, **tensors)

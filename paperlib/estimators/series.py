@@ -1,0 +1,95 @@
+"""The error of a mean over a Markov chain: blocks in time, and where the chain has settled.
+
+Values at neighbouring steps are alike, so that the naive standard error is too small. Means over long blocks are nearly independent. How
+long is long enough is seen by making blocks longer until the error grows no more (Flyvbjerg & Petersen 1989).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# A standard error from fewer blocks says little of itself.
+_FEWEST_BLOCKS = 8
+# In how many parts of the series its beginning is looked for.
+_PARTS = 40
+
+
+def block_means(series: Tensor, num_blocks: int) -> Tensor:
+    """Means over blocks in time, of nearly equal lengths: `series` [T, R] gives [num_blocks, R].
+
+    Examples
+    --------
+    >>> block_means(torch.tensor([[1.0], [3.0], [5.0], [5.0]]), 2).flatten()
+    tensor([2., 5.])
+    """
+    return torch.stack([part.mean(0) for part in series.tensor_split(num_blocks)])
+
+
+def settled(series: Tensor) -> int:
+    """Where a series has settled: what is left out before gives the rest the smallest standard error (White 1997).
+
+    Parameters
+    ----------
+    series : Tensor, shape [T]
+        Of which at most the first half is left out.
+
+    Returns
+    -------
+    int
+        How many values to leave out.
+
+    Examples
+    --------
+    >>> series = torch.cat([torch.full([100], 9.0), torch.linspace(-1, 1, 10).repeat(90)])
+    >>> settled(series)
+    100
+    """
+    parts = series.tensor_split(min(_PARTS, len(series)))
+    means = torch.stack([part.mean() for part in parts])
+    count = len(means)
+    errors = [means[first:].var(correction=0) / (count - first) for first in range(count // 2 + 1)]
+    best = int(torch.stack(errors).argmin())
+    return sum(len(part) for part in parts[:best])
+
+
+def mean_error(series: Tensor) -> tuple[float, float]:
+    """The standard error of the mean of a stationary series of independent replicas, and its degrees of freedom.
+
+    Parameters
+    ----------
+    series : Tensor, shape [T, R]
+        R replicas, which are independent of each other.
+
+    Returns
+    -------
+    std_error : float
+        The largest that blocks of some length give: from single values, each length twice the last, until all replicas together have
+        less than sixteen blocks. Infinite for less than eight values.
+    degrees_of_freedom : float
+        The number of blocks of that length in all replicas, less one.
+
+    Examples
+    --------
+    >>> white = torch.randn(4_096, 1, generator=torch.Generator().manual_seed(0)).double()
+    >>> walk = white.cumsum(0)
+    >>> smooth = walk[16:] - walk[:-16]  # sums of 16 neighbours
+    >>> naive = (smooth.std() / 4_080**0.5).item()
+    >>> error, _ = mean_error(smooth)
+    >>> 3 < error / naive < 6  # the right answer is close to 4
+    True
+    """
+    length, replicas = series.shape
+    if series.numel() < _FEWEST_BLOCKS:
+        return math.inf, 1.0
+    best, freedom = 0.0, math.inf
+    num_blocks = length
+    while num_blocks * replicas >= _FEWEST_BLOCKS:
+        means = block_means(series, num_blocks) if num_blocks < length else series
+        error = math.sqrt(means.var().item() / means.numel())
+        if error >= best:
+            best, freedom = error, means.numel() - 1.0
+        num_blocks //= 2
+    return best, freedom

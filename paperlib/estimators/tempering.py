@@ -1,0 +1,317 @@
+"""Parallel tempering: ln Z, its error, and draws of the target, from chains that climb up and down a ladder of temperatures.
+
+AIS walks from the start to the target once. What it missed on the way it never sees again. A ladder (`paperlib.estimators.ladder`) keeps
+chains at all temperatures at all times. They exchange temperatures, so that every draw of the target has come from the start, and
+modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
+(`paperlib.estimators.bennett`).
+
+1. *Temperatures.* Three short runs, an eighth of the budget, say where exchanges are rejected, and the rungs go where all are rejected
+   alike (`paperlib.estimators.temperatures`).
+2. *Burn-in.* The remaining steps are cut where leaving out the beginning makes the standard error smallest (White 1997).
+3. *Error.* The estimate is, to first order, the mean of a series: in every step what all links together say. Blocks of that series,
+   of all replicas, give the error. So the dependence between steps and between links is counted in.
+
+All of that is paid from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and the
+target, rather than of steps; with fewer than ten there is a warning.
+
+The distributions at both ends are the model's own, whatever a path has rounded on the way (`AnnealingPath.end_correction`): each is one
+link more, whose ratio is a mean of importance weights.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.errors import InputError
+from paperlib.estimators.ais import require_path
+from paperlib.estimators.bennett import bennett_roots, interval_of
+from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.estimate import format_estimate, require_finite_log_weights, summary
+from paperlib.estimators.ladder import Record
+from paperlib.estimators.ladder_doubts import find_ladder_warnings
+from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
+from paperlib.estimators.series import block_means, mean_error, settled
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.validation import ArrayLike, require_count
+
+# Below it no run tells anything.
+_FEWEST_CHAIN_STEPS = 1_000
+# A replica's chains have to take at least so many steps.
+_FEWEST_STEPS = 20
+# How sure the upper end must be that a proven bound is compared with.
+_SURE = 0.997
+# Blocks in time that an estimate shows of its series.
+_BLOCKS = 20
+
+
+@dataclass(frozen=True)
+class TemperingEstimate:
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from a ladder of temperatures.
+
+    Attributes
+    ----------
+    log_z : float
+        In nats. It includes the path's `log_z_start`.
+    std_error : float
+        Its standard error, with the dependence of steps on those before them counted in.
+    degrees_of_freedom : float
+        Of the standard error: it comes from one block more.
+    betas : Tensor, shape [N]
+        The rungs, from 0 to 1.
+    rejection_rates : Tensor, shape [N - 1]
+        Of the exchanges between neighbours.
+    round_trips : int
+        How often a chain went from beta = 0 to beta = 1 and back, after the burn-in.
+    samples : Tensor, shape [n, D]
+        Draws of the target, one after the other in time: the units that the path moves.
+    blocks : Tensor, shape [B, R]
+        What each replica alone says of ln Z in each of B blocks in time, to first order; their mean is `log_z`.
+    num_replicas : int
+        Chains on each rung, R.
+    chain_steps : int
+        Transitions of single chains that were spent, pilots and burn-in included.
+    counted_steps : int
+        Those of them whose states count.
+    lower_bound : float or None
+        A proven lower bound on the same ln Z, where one is known.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    """
+
+    log_z: float
+    std_error: float
+    degrees_of_freedom: float
+    betas: Tensor = field(repr=False)
+    rejection_rates: Tensor = field(repr=False)
+    round_trips: int
+    samples: Tensor = field(repr=False)
+    blocks: Tensor = field(repr=False)
+    num_replicas: int
+    chain_steps: int
+    counted_steps: int
+    lower_bound: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def barrier(self) -> float:
+        """The sum of the rejection rates: how hard it is to get from the start to the target."""
+        return self.rejection_rates.sum().item()
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval (low, high) in nats that is to hold the truth with this probability, by Student's t.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        return interval_of(self.log_z, self.std_error, self.degrees_of_freedom, level)
+
+    def __repr__(self) -> str:
+        value = format_estimate(self.log_z, self.std_error)
+        trips = f"{self.round_trips} round trips on {len(self.betas)} rungs"
+        return summary(f"TemperingEstimate(log_z = {value}, {trips})", self.warnings)
+
+
+def parallel_tempering(
+    path: AnnealingPath[Any],
+    chain_steps: int = 100_000,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+    *,
+    betas: ArrayLike | None = None,
+    num_replicas: int | None = None,
+    max_samples: int = 1_000,
+    check: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> TemperingEstimate:
+    """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) along a path whose start has no known partition function.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        For example `BaseRatePath(rbm, base_rate_bias(train))`.
+    chain_steps : int
+        At most so many transitions of single chains are made, the choice of temperatures and the burn-in included. At least 1,000.
+    generator : torch.Generator, optional
+        On the path's device; None: a fresh one from system entropy.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+    betas : sequence of N numbers, optional
+        0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
+    num_replicas : int, optional
+        Chains on each rung. None: more for a larger budget.
+    max_samples : int
+        How many draws of the target to keep at most.
+    check : bool
+        Compare with a proven bound on ln Z where the path knows one, which costs as much for a short run as for a long one.
+    checkpoint : path of a `.safetensors` file, optional
+        Where to keep what an interrupted run needs to go on. If the file is there, the run goes on from it. It needs a path that a
+        checksum identifies.
+
+    Returns
+    -------
+    TemperingEstimate
+        With `std_error`, `interval(level)`, `samples`, and `warnings`, which should be read.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, `chain_steps` are too few for the rungs and replicas, the log-ratios overflow, or the
+        checkpoint is damaged or belongs to another run.
+
+    Notes
+    -----
+    Memory is 16 bytes for each of the `chain_steps`, and the samples. The estimate has no bias of a known sign: it is neither a lower nor
+    an upper bound, not even on average.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.estimators import exact_log_z
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> estimate = parallel_tempering(BaseRatePath(rbm), 5_000, torch.Generator().manual_seed(0))
+    >>> low, high = estimate.interval(0.99)
+    >>> low < exact_log_z(rbm) < high, estimate.chain_steps <= 5_000
+    (True, True)
+    """
+    require_path(path)
+    chain_steps = require_count("chain_steps", chain_steps, _FEWEST_CHAIN_STEPS)
+    max_samples = require_count("max_samples", max_samples)
+    if num_replicas is not None:
+        num_replicas = require_count("num_replicas", num_replicas)
+    rungs = None if betas is None else check_betas(betas).double().cpu()
+    plan = Plan(chain_steps, rungs, num_replicas, max_samples)
+    fewest = _FEWEST_STEPS * (3 if rungs is None else len(rungs))
+    fewest *= num_replicas or (1 if rungs is None else plan.replicas(len(rungs)))
+    if chain_steps < fewest:
+        raise InputError(
+            f"chain_steps: expected at least {fewest} for so many rungs and replicas, got {chain_steps}"
+        )
+    seeded = generator is not None
+    generator = resolve_generator(generator, path.device)
+    file = None if checkpoint is None else Path(checkpoint)
+    signature = {} if file is None else run_signature(path, plan, generator, seeded)
+    run = LadderRun(path, plan, generator)
+    if file is not None and file.is_file():
+        run.restore(file, signature)
+    with step_bar(chain_steps, "Parallel tempering", progress) as bar:
+        bar.update(run.spent)
+        while not run.finished:
+            run.advance(bar.update)
+            if file is not None:
+                run.save(file, signature)
+    return summarize_ladder(path, run, generator, check)
+
+
+def summarize_ladder(
+    path: AnnealingPath[Any], run: LadderRun, generator: torch.Generator, check: bool
+) -> TemperingEstimate:
+    """The estimate that a finished run gives.
+
+    Raises
+    ------
+    InputError
+        If the log-ratios overflowed.
+    """
+    record = run.record()
+    require_finite_log_weights(record.log_ratios)
+    steps, units, corrections = run.draws()
+    require_finite_log_weights(corrections)
+    # Where it has settled is judged with all steps; then what is left speaks alone.
+    _, series = joined_estimate(record, steps, corrections, 0)
+    first = settled(series.mean(1))
+    log_ratio, series = joined_estimate(record, steps, corrections, first)
+    std_error, freedom = mean_error(series)
+    log_z = log_ratio + (path.log_z_start or 0.0)
+    kept = torch.tensor([step >= first for step in steps])
+    samples = target_draws(units[kept], corrections[kept][:, 1], generator)
+    counted = Record(record.betas, record.log_ratios[first:], record.ends[first:])
+    replicas = series.shape[1]
+    warnings = find_ladder_warnings(counted, series, std_error, freedom)
+    bound = path.log_z_lower_bound(samples) if check else None
+    high = interval_of(log_z, std_error, freedom, _SURE)[1]
+    if bound is not None and bound > high:
+        warnings += (
+            f"The estimate is too low by at least {bound - log_z:.2g} nats: ln Z is proven to be at least {bound:.2f}. A mode that "
+            "holds most of Z was missed; start at the training set's base rates, or use more chain_steps.",
+        )
+    return TemperingEstimate(
+        log_z=log_z,
+        std_error=std_error,
+        degrees_of_freedom=freedom,
+        betas=record.betas,
+        rejection_rates=counted.rejection_rates(),
+        round_trips=counted.round_trips(),
+        samples=samples,
+        blocks=log_z + block_means(series, min(_BLOCKS, len(series))),
+        num_replicas=replicas,
+        chain_steps=run.spent,
+        counted_steps=len(series) * replicas * len(record.betas),
+        lower_bound=bound,
+        warnings=warnings,
+    )
+
+
+def joined_estimate(
+    record: Record, steps: list[int], corrections: Tensor, first: int
+) -> tuple[float, Tensor]:
+    """ln(Z_1 / Z_0) over all links, the true distributions at both ends included, and the series whose mean is its error.
+
+    Parameters
+    ----------
+    record : Record
+        Of T steps.
+    steps : list of int
+        After which corrections were taken.
+    corrections : Tensor, shape [kept, 2, R]
+        float64, at beta = 0 and at beta = 1.
+    first : int
+        The first step that counts.
+
+    Returns
+    -------
+    log_ratio : float
+        In nats.
+    series : Tensor, shape [T - first, R]
+        float64: what each step of each replica adds to the error, to first order. Its mean is zero.
+    """
+    lower, upper = record.links(first)
+    links = lower.shape[2]
+    flat = (side.reshape(-1, links).T for side in (lower, upper))
+    roots = bennett_roots(*flat)
+    left, right = torch.sigmoid(lower - roots), torch.sigmoid(roots - upper)
+    series = ((left - right) / left.mean((0, 1))).sum(2)
+    log_ratio = roots.sum().item()
+    late = [place for place, step in enumerate(steps) if step >= first]
+    for end, sign in ((0, -1), (1, 1)):
+        logs = corrections[late, end]
+        total = log_mean_exp(logs.flatten())
+        log_ratio += sign * total.item()
+        share = sign * (torch.exp(logs - total) - 1) * len(series) / len(late)
+        series[[steps[place] - first for place in late]] += share
+    return log_ratio, series
+
+
+def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
+    """Draws of the target from those of a rounded one, [kept, R, n] with log-weights [kept, R]: resampled, and few are doubled.
+
+    Resampling is systematic: a draw whose weight is w times the mean comes w times, rounded up or down.
+    """
+    flat = units.flatten(0, 1)
+    weights = torch.softmax(log_weights.flatten(), 0) * len(flat)
+    if bool((weights - 1).abs().max() < 1e-12):
+        return flat
+    start = torch.rand((), dtype=torch.float64, device=generator.device, generator=generator)
+    places = torch.arange(len(flat), dtype=torch.float64) + start.cpu()
+    index = torch.searchsorted(weights.cumsum(0), places, right=True).clamp(max=len(flat) - 1)
+    return flat[index.to(flat.device)]

@@ -1,0 +1,135 @@
+"""Bennett's acceptance ratio: exact cases, another implementation's numbers, coverage, and bad input."""
+
+import math
+
+import pytest
+import torch
+
+from paperlib.errors import InputError
+from paperlib.estimators import bennett
+from paperlib.estimators.bennett import bennett_roots
+from paperlib.numerics import seeded_generator
+
+INFINITY = math.inf
+
+
+def two_gaussians(count_0, count_1, seed, shift=1.5, truth=0.7):
+    """f_0 = N(0, 1) and f_1 = e^truth N(shift, 1): ln f_1 / f_0 at draws of both."""
+    generator = seeded_generator(seed)
+    x, y = (
+        torch.randn(count, dtype=torch.float64, generator=generator) for count in (count_0, count_1)
+    )
+    log_ratio = [truth + shift * draws - shift**2 / 2 for draws in (x, y + shift)]
+    return log_ratio[0], -log_ratio[1]
+
+
+def test_frequencies_that_are_exact_give_the_exact_ratio():
+    """Two states with weights (1, 1) and (1, 3), drawn as often as their probabilities say, in unequal numbers."""
+    log_3 = math.log(3)
+    estimate = bennett([0, log_3] * 5, [-log_3] * 30 + [0] * 10)
+    assert estimate.log_ratio == pytest.approx(math.log(2), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("counts", "seed", "log_ratio", "std_error"),
+    [
+        ((100, 100), 0, 0.6756740719800305, 0.11627043158152506),
+        ((30, 200), 1, 0.7600635056989173, 0.10857020634329707),
+        ((1000, 10), 2, 0.614990886883816, 0.06624042637863137),
+    ],
+)
+def test_pymbar_gives_the_same(counts, seed, log_ratio, std_error):
+    """pymbar 4.0.3, run once: `other_estimators.bar(-forward, -reverse, uncertainty_method="BAR", relative_tolerance=1e-14)`."""
+    estimate = bennett(*two_gaussians(*counts, seed))
+    assert estimate.log_ratio == pytest.approx(log_ratio, abs=1e-12)
+    assert estimate.std_error == pytest.approx(std_error, abs=1e-10)
+
+
+def test_the_root_is_that_of_the_equation_for_any_numbers():
+    generator = seeded_generator(3)
+    for counts in ((1, 1), (1, 50), (400, 3)):
+        lower, upper = (
+            100 * torch.randn(4, count, dtype=torch.float64, generator=generator)
+            for count in counts
+        )
+        roots = bennett_roots(lower, upper)[:, None]
+        shift = roots + math.log(counts[0] / counts[1])
+        left, right = torch.sigmoid(lower - shift).sum(1), torch.sigmoid(shift - upper).sum(1)
+        # Far from all draws the slope is tiny, and one side of the equation is as large as the other one.
+        torch.testing.assert_close(left, right, rtol=1e-6, atol=1e-12)
+
+
+def test_adding_a_constant_moves_the_estimate_by_it_and_turning_it_round_changes_its_sign():
+    forward, reverse = two_gaussians(50, 70, 1)
+    estimate, moved = bennett(forward, reverse), bennett(forward + 1e6, reverse - 1e6)
+    assert moved.log_ratio - 1e6 == pytest.approx(estimate.log_ratio, abs=1e-8)
+    turned = bennett(reverse, forward)
+    assert turned.log_ratio == pytest.approx(-estimate.log_ratio, abs=1e-9)
+    assert turned.std_error == pytest.approx(estimate.std_error)
+
+
+def test_intervals_cover_as_often_as_they_say():
+    covered = 0
+    for seed in range(400):
+        low, high = bennett(*two_gaussians(60, 40, seed)).interval(0.9)
+        covered += low <= 0.7 <= high
+    # 360 expected, with a standard deviation of 6
+    assert 336 <= covered <= 384
+
+
+def test_blocks_tell_the_error_of_draws_that_depend_on_each_other():
+    """Every draw ten times over: the asymptotic error is too small by the square root of ten, that of blocks is not."""
+    forward, reverse = two_gaussians(400, 400, 5)
+    honest = bennett(forward, reverse)
+    again = [side.repeat_interleave(10) for side in (forward, reverse)]
+    naive, blocks = bennett(*again), bennett(*again, num_blocks=40)
+    assert naive.log_ratio == pytest.approx(honest.log_ratio, abs=1e-9)
+    assert naive.std_error == pytest.approx(honest.std_error / math.sqrt(10), rel=1e-6)
+    # from 40 blocks an error is known to 11 %
+    assert blocks.std_error == pytest.approx(honest.std_error, rel=0.4)
+    assert blocks.degrees_of_freedom == 39
+    assert blocks.interval()[1] > blocks.log_ratio + 2 * blocks.std_error
+
+
+def test_infinite_log_ratios():
+    """A draw of one side that the other has no room for counts as none in the overlap."""
+    some = bennett([0.0, -INFINITY], [0.0, 0.0])
+    assert some.log_ratio == pytest.approx(math.log(1 / 2), abs=0.3)
+    none = bennett([-INFINITY], [0.0])
+    assert none.log_ratio == -INFINITY
+    assert none.std_error == INFINITY
+    assert "No draw of `forward`" in none.warnings[0]
+    assert bennett([0.0], [-INFINITY]).log_ratio == INFINITY
+    with pytest.raises(InputError, match=r"^forward: expected draws that overlap"):
+        bennett([-INFINITY], [-INFINITY])
+
+
+def test_few_draws_in_the_overlap_are_warned_about():
+    assert bennett(*two_gaussians(100, 100, 0)).warnings == ()
+    (warning,) = bennett(*two_gaussians(100, 100, 0, shift=8.0)).warnings
+    assert "overlap" in warning
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([math.nan], [0.0]), r"^forward: expected finite .* got 1 NaN or infinite of 1"),
+        (([0.0], [INFINITY]), r"^reverse: expected finite"),
+        (([], [0.0]), r"^forward: expected shape \[any\]"),
+        (([[0.0]], [0.0]), r"^forward: expected shape"),
+        ((["a"], [0.0]), r"^forward: expected an array"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(InputError, match=message):
+        bennett(*arguments)
+
+
+def test_bad_blocks_and_levels():
+    with pytest.raises(InputError, match=r"^num_blocks: expected a whole number of at least 2"):
+        bennett([0.0], [0.0], num_blocks=1)
+    with pytest.raises(InputError, match=r"^num_blocks: expected at most one for each draw"):
+        bennett([0.0], [0.0], num_blocks=2)
+    for level in (0, 1, math.nan, "a", True):
+        with pytest.raises(InputError, match=r"^level: expected a number between 0 and 1"):
+            bennett([0.0], [0.0]).interval(level)

@@ -1,0 +1,379 @@
+"""Parallel tempering against enumeration, its exchanges one by one, its error, its warnings, and what survives an interruption."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from backends import BACKENDS
+from enumeration import frequencies, log_z, random_rbm
+from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
+
+from paperlib.annealing import AnnealingPath, BaseRatePath
+from paperlib.errors import InputError
+from paperlib.estimators import ladder_doubts as doubts
+from paperlib.estimators import parallel_tempering
+from paperlib.estimators.ladder import Ladder, Record, count_round_trips
+from paperlib.estimators.series import mean_error, settled
+from paperlib.estimators.temperatures import equal_rejection_betas, rungs_for
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+FLOAT64 = BACKENDS[0]
+PROBLEMS = pytest.mark.parametrize(
+    "make_problem", [base_rate_problem, pair_problem, dbm_problem], ids=["RBM", "pair", "DBM"]
+)
+EXAMPLES = Path(__file__).parents[1] / "book" / "examples"
+
+
+@PROBLEMS
+def test_estimate_on_every_backend(make_problem, backend):
+    path, truth = make_problem(backend)
+    estimate = parallel_tempering(path, 4_000, backend.generator(1), num_replicas=20)
+    assert 0 < estimate.std_error < 0.2
+    # 45 cases: beyond 4.5 standard errors with probability 3e-4 in all, and the seeds are fixed
+    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
+    assert 3_000 < estimate.chain_steps <= 4_000
+    assert estimate.counted_steps <= estimate.chain_steps
+    assert estimate.betas[0] == 0
+    assert estimate.betas[-1] == 1
+    assert (estimate.betas.diff() > 0).all()
+    assert len(estimate.rejection_rates) == len(estimate.betas) - 1
+    assert estimate.blocks.mean().item() == pytest.approx(estimate.log_z, abs=0.05)
+    assert (
+        estimate.samples.shape[1] == path.units(path.sample_start(1, backend.generator(0))).shape[1]
+    )
+
+
+def many_replicas(path, betas, count, num_steps, seed=0):
+    generator = seeded_generator(seed, path.device)
+    betas = torch.tensor(betas, dtype=torch.float64)
+    ladder = Ladder(path, betas, count, path.sample_start(count * len(betas), generator))
+    for _ in range(num_steps):
+        ladder.step(generator)
+    return ladder
+
+
+@PROBLEMS
+def test_every_rung_has_its_distribution(make_problem, backend):
+    """Replicas are independent, so that frequencies over them have binomial errors."""
+    path, _ = make_problem(backend)
+    betas, count = [0.0, 0.5, 1.0], 3_000
+    ladder = many_replicas(path, betas, count, 25)
+    for rung, beta in enumerate(betas):
+        units = path.units(path.select(ladder.state, ladder.chain_at[:, rung])).cpu()
+        p = rung_table(path, beta)
+        # 45 rungs of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
+        # probabilities one draw too many is more than that
+        allowed = 4.5 * (p * (1 - p) / count).sqrt() + 1 / count
+        assert ((frequencies(units) - p).abs() < allowed).all()
+
+
+class Frozen(AnnealingPath[torch.Tensor]):
+    """Numbers that never move; ln f_beta(x) = beta x. What happens is exchanges alone."""
+
+    log_z_start = 0.0
+
+    def sample_start(self, num_chains, generator):
+        return torch.zeros(num_chains, dtype=torch.float64)
+
+    def log_f(self, state, beta):
+        return beta * state
+
+    def transition(self, state, beta, generator):
+        return state
+
+
+def test_exchanges_are_accepted_as_often_as_they_should_be():
+    """Two states 0 and 1 on two rungs: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-1}."""
+    count = 4_000
+    betas = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    for below, above, expected in ((1.0, 0.0, 1.0), (0.0, 1.0, math.exp(-1)), (0.0, 0.0, 1.0)):
+        state = torch.tensor([below, above], dtype=torch.float64).repeat(count)
+        ladder = Ladder(Frozen(), betas, count, state)
+        ladder.step(seeded_generator(1))
+        exchanged = (ladder.chain_at[:, 0] % 2 == 1).double().mean().item()
+        assert abs(exchanged - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / count)
+
+
+@pytest.mark.parametrize("num_rungs", [2, 3, 4, 7])
+def test_every_rung_keeps_one_chain_of_each_replica_and_all_pairs_take_turns(num_rungs):
+    betas = torch.linspace(0, 1, num_rungs, dtype=torch.float64)
+    ladder = Ladder(Frozen(), betas, 3, torch.zeros(3 * num_rungs, dtype=torch.float64))
+    generator = seeded_generator(0)
+    for step in range(1, 5):
+        ladder.step(generator)
+        chains = torch.arange(3 * num_rungs).view(3, -1)
+        assert torch.equal(ladder.chain_at.sort(1).values, chains)
+        assert torch.equal(ladder.rung_of()[ladder.chain_at], torch.arange(num_rungs).expand(3, -1))
+        if step == 1:
+            # All are accepted: chains of even rungs went up by two, others down, and those at the ends turned.
+            first = ladder.chain_at[0].tolist()
+    expected = {2: [1, 0], 3: [1, 2, 0], 4: [1, 3, 0, 2], 7: [1, 3, 0, 5, 2, 6, 4]}
+    assert first == expected[num_rungs]
+
+
+def test_recorded_ratios_are_those_of_neighbouring_rungs():
+    path, _ = base_rate_problem(FLOAT64)
+    betas = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
+    generator = seeded_generator(2)
+    ladder = Ladder(path, betas, 2, path.sample_start(8, generator))
+    before = ladder.chain_at
+    ratios = ladder.step(generator)
+    record = Record(betas, ratios[None], ladder.ends()[None])
+    lower, upper = record.links()
+    # Even links were measured before any exchange.
+    for replica in range(2):
+        for link in (0, 2):
+            for side, chain in ((lower, before[replica, link]), (upper, before[replica, link + 1])):
+                state = path.select(ladder.state, chain[None])
+                expected = path.log_ratio(state, float(betas[link]), float(betas[link + 1]))
+                assert side[0, replica, link].item() == pytest.approx(expected.item(), abs=1e-12)
+    expected = 1 - (lower - upper).clamp(max=0).exp()[0].mean(0)
+    assert torch.allclose(record.rejection_rates(), expected)
+
+
+def test_round_trips_are_counted():
+    start = torch.tensor([[0], [1], [2], [0], [1]])
+    target = torch.tensor([[1], [0], [1], [2], [0]])
+    # chain 0: start, target, start at the fourth step; chain 1: start after the target only; then target; start: one more
+    ends = torch.stack([start, target], 2)
+    assert count_round_trips(ends.numpy()) == 2
+    # two replicas count apart
+    assert count_round_trips(ends.expand(-1, 2, -1).numpy()) == 4
+    assert count_round_trips(ends[:1].numpy()) == 0
+
+
+def test_two_modes_that_a_chain_alone_would_not_leave():
+    rbm = two_modes()
+    truth = log_z(rbm)
+    estimate = parallel_tempering(BaseRatePath(rbm), 20_000, seeded_generator(0))
+    assert estimate.std_error < 0.1
+    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
+    assert estimate.warnings == ()
+    # the odds of the modes, from draws that are not independent
+    first = (estimate.samples[:, :6].mean(1) > 0.5).double().mean().item()
+    states = torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 12)
+    p = rbm.log_unnormalized(states).softmax(0)
+    assert first == pytest.approx(p[states[:, :6].mean(1) > 0.5].sum().item(), abs=0.1)
+
+
+def test_intervals_cover_as_often_as_they_say():
+    """Tiny budgets; 95 % of 60 runs are 57, with a standard deviation of 1.7."""
+    rbm = random_rbm(6, 5, seed=3)
+    truth, path = log_z(rbm), BaseRatePath(rbm)
+    covered = 0
+    for seed in range(60):
+        estimate = parallel_tempering(
+            path, 1_500, seeded_generator(seed), num_replicas=20, check=False
+        )
+        low, high = estimate.interval()
+        covered += low <= truth <= high
+    assert covered >= 52
+
+
+def test_a_path_with_the_defaults_alone():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        from ising_ring_path import IsingRingPath
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    couplings = [0.9, -0.4, 0.7, 0.3]
+    path = IsingRingPath(couplings)
+    spins = 2 * torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 4) - 1
+    truth = (path.couplings * spins * spins.roll(-1, 1)).sum(1).logsumexp(0).item()
+    estimate = parallel_tempering(path, 5_000, seeded_generator(0), num_replicas=10)
+    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
+
+
+def test_given_rungs_and_the_same_bits_for_the_same_generator():
+    path, truth = base_rate_problem(FLOAT64)
+    betas = [0.0, 0.2, 0.6, 1.0]
+    one, other = (
+        parallel_tempering(path, 3_000, seeded_generator(5), betas=betas, num_replicas=8)
+        for _ in range(2)
+    )
+    assert one.betas.tolist() == betas
+    assert one.log_z == other.log_z
+    assert torch.equal(one.samples, other.samples)
+    assert abs(one.log_z - truth) < 4.5 * one.std_error
+    state = torch.get_rng_state()
+    assert parallel_tempering(path, 1_000).log_z != one.log_z
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+class InterruptionError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [150, 900, 1_900])
+def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatch):
+    backend = BACKENDS[3]  # float32, fast
+    path, _ = base_rate_problem(backend)
+    whole = parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4)
+    file = tmp_path / "ladder.safetensors"
+    transition, calls = BaseRatePath.transition, []
+
+    def interrupted(self, state, beta, generator):
+        calls.append(len(state.v))
+        if sum(calls) > after:
+            raise InterruptionError
+        return transition(self, state, beta, generator)
+
+    monkeypatch.setattr(BaseRatePath, "transition", interrupted)
+    with pytest.raises(InterruptionError):
+        parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file)
+    monkeypatch.setattr(BaseRatePath, "transition", transition)
+    assert file.is_file()
+    for _ in range(2):  # resumed; then found finished
+        resumed = parallel_tempering(
+            path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file
+        )
+        assert resumed.log_z == whole.log_z
+        assert resumed.std_error == whole.std_error
+        assert torch.equal(resumed.samples, whole.samples)
+        assert resumed.chain_steps == whole.chain_steps
+    assert [item.name for item in tmp_path.iterdir()] == [file.name]
+    with pytest.raises(InputError, match=r"^checkpoint: expected generator"):
+        parallel_tempering(path, 2_000, seeded_generator(4), num_replicas=4, checkpoint=file)
+    with pytest.raises(InputError, match=r"^checkpoint: expected chain_steps 2001, got 2000"):
+        parallel_tempering(path, 2_001, seeded_generator(3), num_replicas=4, checkpoint=file)
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"^checkpoint: expected an undamaged file"):
+        parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file)
+
+
+def test_rungs_go_where_exchanges_are_rejected():
+    betas = torch.linspace(0, 1, 5, dtype=torch.float64)
+    placed = equal_rejection_betas(betas, torch.tensor([0.1, 0.1, 0.1, 0.7]), 11)
+    assert len(placed) == 11
+    assert placed[0] == 0
+    assert placed[-1] == 1
+    assert (placed.diff() > 0).all()
+    assert (placed > 0.75).sum() == 7
+    # without any barrier they are even
+    assert torch.allclose(equal_rejection_betas(betas, torch.zeros(4), 5), betas, atol=1e-3)
+    assert rungs_for(torch.zeros(4)) == 3
+
+
+def test_pilots_make_rejections_alike():
+    path = BaseRatePath(random_rbm(20, 10, seed=3, scale=0.8))
+    estimate = parallel_tempering(path, 20_000, seeded_generator(1), num_replicas=20, check=False)
+    rates = estimate.rejection_rates
+    assert estimate.barrier > 1
+    assert rates.max() < 1.5 * rates.min()
+
+
+def test_error_of_a_series_with_memory():
+    """An autoregressive process of known error: the variance of its mean is that of white noise over (1 - a)^2."""
+    errors = []
+    for seed in range(20):
+        noise = torch.randn(2_000, 3, dtype=torch.float64, generator=seeded_generator(seed))
+        series, a = torch.zeros_like(noise), 0.9
+        for step in range(1, len(noise)):
+            series[step] = a * series[step - 1] + noise[step]
+        errors.append(mean_error(series)[0])
+    right = 1 / (1 - 0.9) / math.sqrt(noise.numel())
+    assert 0.9 * right < sum(errors) / len(errors) < 1.5 * right
+    assert mean_error(torch.zeros(3, 2).double()) == (math.inf, 1.0)
+
+
+def test_burn_in_is_left_out():
+    series = torch.randn(1_000, dtype=torch.float64, generator=seeded_generator(0))
+    assert settled(series) <= 250
+    series[:200] += 5
+    assert settled(series) == 200
+    assert settled(torch.zeros(1)) == 0
+
+
+def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0):
+    betas = torch.linspace(0, 1, log_ratios.shape[3], dtype=torch.float64)
+    return doubts.find_ladder_warnings(Record(betas, log_ratios, ends), series, std_error, freedom)
+
+
+def test_warnings():
+    steps, replicas = 100, 4
+    coming_and_going = torch.arange(steps) % 2
+    ends = torch.stack([coming_and_going, 1 - coming_and_going], 1)
+    ends = ends[:, None].expand(-1, replicas, -1).int()
+    ratios = torch.zeros(steps, 2, replicas, 3, dtype=torch.float64)
+    series = torch.zeros(steps, replicas, dtype=torch.float64)
+    assert doubts_of(ends, ratios, series) == ()
+
+    (few,) = doubts_of(ends[:5], ratios, series)
+    assert "made 4 round trips" in few
+    far = ratios.clone()
+    far[:, 1] = -9
+    (rejected,) = doubts_of(ends, far, series)
+    assert "between beta = 0.500 and 1.000 were rejected (100%)" in rejected
+    stuck = ends.clone()
+    stuck[40:, 0] = torch.tensor([0, 1], dtype=torch.int32)
+    (stays,) = doubts_of(stuck, ratios, series)
+    assert "One chain stayed at the target for 61 of 100 steps" in stays
+    apart = series + torch.tensor([-0.1, 0.1, 0.1, -0.1])
+    (disagree,) = doubts_of(ends, ratios, apart)
+    assert "Replicas of the ladder disagree" in disagree
+    drifting = series.clone()
+    drifting[:50], drifting[50:] = -0.05, 0.05
+    (unsettled,) = doubts_of(ends, ratios, drifting)
+    assert "have not settled" in unsettled
+    assert doubts_of(ends, ratios, drifting, std_error=0.05) == ()
+    (large,) = doubts_of(ends, ratios, series, std_error=0.6)
+    assert "error is large, 0.6 nats" in large
+    (unknown,) = doubts_of(ends, ratios, series, std_error=math.inf)
+    assert "too few steps to tell" in unknown
+    for sentence in (few, rejected, stays, disagree, unsettled, large, unknown):
+        assert "Use more chain_steps" in sentence
+
+
+def test_a_proven_bound_is_compared_with(monkeypatch):
+    path, truth = base_rate_problem(FLOAT64)
+    monkeypatch.setattr(BaseRatePath, "log_z_lower_bound", lambda self, units: truth + 5)
+    estimate = parallel_tempering(path, 1_500, seeded_generator(0), num_replicas=10)
+    assert estimate.lower_bound == truth + 5
+    assert any("too low by at least" in warning for warning in estimate.warnings)
+    assert parallel_tempering(path, 1_500, seeded_generator(0), check=False).lower_bound is None
+
+
+def test_a_model_that_is_its_start_is_exact():
+    rbm = RBM(torch.zeros(3, 2).double(), torch.zeros(3).double(), torch.zeros(2).double())
+    estimate = parallel_tempering(BaseRatePath(rbm), 1_000, seeded_generator(0), num_replicas=10)
+    assert estimate.log_z == pytest.approx(5 * math.log(2), abs=1e-9)
+    assert estimate.std_error == pytest.approx(0, abs=1e-9)
+    assert repr(estimate).startswith("TemperingEstimate(log_z = 3.47 +- 0.00 nats")
+
+
+PATH = BaseRatePath(random_rbm(4, 3, seed=21))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "message"),
+    [
+        ((None,), {}, r"^path: expected an AnnealingPath"),
+        ((PATH, 999), {}, r"^chain_steps: expected a whole number of at least 1000, got 999"),
+        ((PATH, 1e4), {}, r"^chain_steps: expected a whole number"),
+        ((PATH, 1_000, 7), {}, r"^generator: expected a torch.Generator"),
+        ((PATH, 1_000), {"num_replicas": 0}, r"^num_replicas: expected a whole number"),
+        ((PATH, 1_000), {"num_replicas": 99}, r"^chain_steps: expected at least 5940"),
+        ((PATH, 1_000), {"betas": [0, 0.5]}, r"^betas: expected"),
+        ((PATH, 1_000), {"betas": torch.linspace(0, 1, 99)}, r"^chain_steps: expected at least"),
+        ((PATH, 1_000), {"max_samples": 0}, r"^max_samples: expected"),
+        ((PATH, 1_000), {"checkpoint": "a.pkl"}, r"expected a .safetensors"),
+        ((Frozen(), 1_000), {"checkpoint": "a.safetensors"}, r"^path: .* checksum"),
+    ],
+)
+def test_bad_input(arguments, keywords, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        parallel_tempering(*arguments, **keywords)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_overflow_is_told():
+    class Endless(Frozen):
+        def sample_start(self, num_chains, generator):
+            return torch.full([num_chains], math.inf, dtype=torch.float64)
+
+    with pytest.raises(InputError, match=r"^path: expected finite log-weights"):
+        parallel_tempering(Endless(), 1_000, seeded_generator(0))

@@ -1,0 +1,119 @@
+"""AIS walked both ways, against enumeration."""
+
+import math
+
+import pytest
+import torch
+from backends import BACKENDS
+from enumeration import all_states, random_rbm
+from ladders import base_rate_problem, dbm_problem, pair_problem
+
+from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import TwoSidedEstimate, ais, parallel_tempering, two_sided_ais
+from paperlib.numerics import seeded_generator
+
+FLOAT64 = BACKENDS[0]
+PROBLEMS = pytest.mark.parametrize(
+    "make_problem", [base_rate_problem, pair_problem, dbm_problem], ids=["RBM", "pair", "DBM"]
+)
+
+
+def exact_draws(path, count, generator):
+    """Of the model itself, not of the one with rounded weights that the path walks to."""
+    rbm = path._rbm if hasattr(path, "_rbm") else path._rbm_b
+    states = all_states(rbm.num_visible)
+    w, b, a = (x.cpu().double() for x in (rbm.weights, rbm.visible_bias, rbm.hidden_bias))
+    p = (states @ b + torch.nn.functional.softplus(states @ w + a).sum(1)).softmax(0)
+    index = torch.multinomial(p, count, replacement=True, generator=seeded_generator(generator))
+    return states[index]
+
+
+@PROBLEMS
+@pytest.mark.parametrize("num_steps", [1, 3])
+def test_mean_of_reverse_weights_is_one_over_z(make_problem, num_steps, backend):
+    path, truth = make_problem(backend)
+    draws = exact_draws(path, 6_000, num_steps)
+    generator = backend.generator(num_steps)
+    estimate = two_sided_ais(
+        path, uniform_betas(num_steps), draws.to(path.device), 4_000, generator, progress=False
+    )
+    ratio = (truth - estimate.reverse.cpu()).exp()
+    # 90 cases: beyond 4 standard errors with probability 6e-3 in all, and the seeds are fixed
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(len(ratio))
+    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
+    low, high = estimate.interval(0.9999)
+    assert low < truth < high
+    assert estimate.warnings == ()
+
+
+def test_both_sides_err_their_own_way_and_bennett_lies_between():
+    """Two steps are far too few: with ten walks each the two sides are a nat apart on average."""
+    path = BaseRatePath(random_rbm(8, 6, seed=5, scale=1.5))
+    truth = path._rbm.log_unnormalized(all_states(8)).logsumexp(0).item()
+    lower, upper, middle = [], [], []
+    for seed in range(40):
+        draws = exact_draws(path, 10, seed)
+        estimate = two_sided_ais(path, uniform_betas(2), draws, 10, seeded_generator(seed))
+        lower.append(estimate.lower - truth)
+        upper.append(estimate.upper - truth)
+        middle.append(estimate.log_z - truth)
+    lower, upper, middle = (torch.tensor(errors) for errors in (lower, upper, middle))
+    assert lower.mean() < -4 * lower.std() / math.sqrt(40)
+    assert upper.mean() > 4 * upper.std() / math.sqrt(40)
+    assert middle.square().mean() < min(lower.square().mean(), upper.square().mean())
+
+
+def test_draws_of_a_ladder_and_weights_of_ais():
+    path, truth = base_rate_problem(FLOAT64)
+    betas = uniform_betas(20)
+    samples = parallel_tempering(path, 10_000, seeded_generator(0), num_replicas=10).samples
+    forward = ais(path, betas, 300, seeded_generator(1)).log_weights
+    estimate = two_sided_ais(
+        path, betas, samples, generator=seeded_generator(2), forward=forward, num_blocks=20
+    )
+    assert torch.equal(estimate.forward, forward)
+    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
+    assert estimate.bennett.degrees_of_freedom == 19
+    assert "from below" in repr(estimate)
+
+
+def test_draws_that_are_not_the_targets_are_noticed_where_the_sides_cross():
+    weights = torch.linspace(0, 0.1, 50, dtype=torch.float64)
+    assert any("exceeds" in text for text in TwoSidedEstimate(weights + 1, weights).warnings)
+    lone = TwoSidedEstimate(weights[:1], weights[:1])
+    assert lone.interval() == (-math.inf, math.inf)
+
+
+class OneWay(AnnealingPath[torch.Tensor]):
+    def sample_start(self, num_chains, generator):
+        return torch.zeros(num_chains, 2)
+
+    def log_f(self, state, beta):
+        return state.double().sum(1)
+
+    def transition(self, state, beta, generator):
+        return state
+
+
+PATH = BaseRatePath(random_rbm(4, 3, seed=21))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "message"),
+    [
+        ((None, [0, 1], [[0]]), {}, r"^path: expected an AnnealingPath"),
+        ((OneWay(), [0, 1], [[0]]), {}, r"^path: expected one that can be walked back"),
+        ((PATH, [0, 2], [[0, 1, 0, 1]]), {}, r"^betas: expected"),
+        ((PATH, [0, 1], [[0, 1, 0]]), {}, r"^v: expected shape"),
+        ((PATH, [0, 1], [[0, 1, 0, 0.5]]), {}, r"^v: expected only 0 and 1"),
+        ((PATH, [0, 1], [0, 1, 0, 1]), {}, r"^draws: expected shape"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]], 0), {}, r"^num_chains: expected"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": [math.nan]}, r"^forward: expected finite"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": []}, r"^forward: expected shape"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_blocks": 1}, r"^num_blocks: expected"),
+    ],
+)
+def test_bad_input(arguments, keywords, message):
+    with pytest.raises(InputError, match=message):
+        two_sided_ais(*arguments, **keywords)
