@@ -249,7 +249,7 @@ def test_gaps_of_some_models():
 def test_noise_is_no_agreement(error):
     noisy = bracket("a", 0.1, error=error)
     assert judged("base-rates-within-1", [noisy, bracket("b", 0.1)], []) == "no estimate"
-    assert judged("all-accurate", [noisy, bracket("b", 2.0, uniform=2.0)], []) == "no estimate"
+    assert judged("all-accurate", [noisy, bracket("b", 2.0, uniform=2.0)], [], []) == "no estimate"
     # what is seen to be wide is wide, whatever is not known of another
     assert judged("base-rates-within-1", [noisy, bracket("b", 9.0)], []) == "partly"
 
@@ -273,10 +273,10 @@ def test_exceptions():
 
 def test_accuracy_of_all():
     fine, wide = bracket("a"), bracket("b", 2.0, uniform=2.0)
-    assert judged("all-accurate", [fine, wide], []) == "holds"
-    assert judged("all-accurate", [fine, wide], [wide]) == "partly"
+    assert judged("all-accurate", [fine, wide], [], []) == "holds"
+    assert judged("all-accurate", [fine, wide], [wide], []) == "partly"
     # the better start counts
-    assert judged("all-accurate", [bracket("a", 2.0, uniform=0.1)] * 3, []) == "holds"
+    assert judged("all-accurate", [bracket("a", 2.0, uniform=0.1)] * 3, [], []) == "holds"
 
 
 def test_the_other_claims_about_starts():

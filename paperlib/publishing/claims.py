@@ -396,7 +396,8 @@ def _many_small_gaps(rows: Sequence[Row]) -> Finding:
     if 2 * len(small) > len(cases):
         return Finding("holds", ours)
     finding = _within(cases, 0.1)
-    outcome = finding.outcome if not small else "partly"
+    unless_some = "does not hold" if finding.outcome == "partly" else finding.outcome
+    outcome = "partly" if small else unless_some
     return Finding(outcome, ours, finding.why)
 
 
@@ -415,7 +416,7 @@ def _conservative(rows: Iterable[Row], starts: Iterable[str]) -> list[str]:
 def _one_exception(rows: Sequence[Row]) -> Finding:
     found = _conservative(rows, ["base_rate"])
     ours = f"exceptions: {', '.join(found) or 'none'}"
-    why = "our models are others; the exceptions are those with one dominating hidden state"
+    why = "our models were trained anew; for these the annealing model fits the images better"
     return _holds(len(found) <= 1, ours, why)
 
 
@@ -428,7 +429,7 @@ def _all_conservative(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
     )
 
 
-def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
+def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row]) -> Finding:
     cases = []
     for row in (*rbms, *deep):
         best = max(("uniform", "base_rate"), key=lambda start: row[f"{start}_raise"])
@@ -441,7 +442,7 @@ def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
                 "error": row[f"{best}_gap_error"],
             }
         )
-    return _within(cases, 1, exceptions=1)
+    return _within(cases, 1, longer, exceptions=1)
 
 
 def _bracket_holds_truth(rows: Sequence[Row]) -> Finding:
@@ -801,7 +802,7 @@ CLAIMS = (
         "Section 5.4",
         "RAISE is within a nat of the lowest AIS estimate for all models but one.",
         _DBM,
-        (_RBMS, _DEEP),
+        (_RBMS, _DEEP, "raise-longer"),
         _all_accurate,
     ),
 )
