@@ -16,7 +16,7 @@ from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.ladder import Ladder, Record, count_round_trips
 from paperlib.estimators.series import mean_error, settled
-from paperlib.estimators.temperatures import equal_rejection_betas, rungs_for
+from paperlib.estimators.temperatures import place_rungs, rungs_for
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -30,11 +30,13 @@ EXAMPLES = Path(__file__).parents[1] / "book" / "examples"
 @PROBLEMS
 def test_estimate_on_every_backend(make_problem, backend):
     path, truth = make_problem(backend)
-    estimate = parallel_tempering(path, 4_000, backend.generator(1), num_replicas=20)
-    assert 0 < estimate.std_error < 0.2
+    # The pretended GPU takes long over every operation.
+    budget = 1_300 if backend.on_gpu else 3_000
+    estimate = parallel_tempering(path, budget, backend.generator(1), num_replicas=20)
+    assert 0 < estimate.std_error < 0.3
     # 45 cases: beyond 4.5 standard errors with probability 3e-4 in all, and the seeds are fixed
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
-    assert 3_000 < estimate.chain_steps <= 4_000
+    assert 0.75 * budget < estimate.chain_steps <= budget
     assert estimate.counted_steps <= estimate.chain_steps
     assert estimate.betas[0] == 0
     assert estimate.betas[-1] == 1
@@ -59,8 +61,8 @@ def many_replicas(path, betas, count, num_steps, seed=0):
 def test_every_rung_has_its_distribution(make_problem, backend):
     """Replicas are independent, so that frequencies over them have binomial errors."""
     path, _ = make_problem(backend)
-    betas, count = [0.0, 0.5, 1.0], 3_000
-    ladder = many_replicas(path, betas, count, 25)
+    betas, count = [0.0, 0.5, 1.0], 2_000
+    ladder = many_replicas(path, betas, count, 12)
     for rung, beta in enumerate(betas):
         units = path.units(path.select(ladder.state, ladder.chain_at[:, rung])).cpu()
         p = rung_table(path, beta)
@@ -119,7 +121,7 @@ def test_recorded_ratios_are_those_of_neighbouring_rungs():
     betas = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
     generator = seeded_generator(2)
     ladder = Ladder(path, betas, 2, path.sample_start(8, generator))
-    before = ladder.chain_at
+    before = ladder.chain_at.clone()
     ratios = ladder.step(generator)
     record = Record(betas, ratios[None], ladder.ends()[None])
     lower, upper = record.links()
@@ -148,7 +150,7 @@ def test_round_trips_are_counted():
 def test_two_modes_that_a_chain_alone_would_not_leave():
     rbm = two_modes()
     truth = log_z(rbm)
-    estimate = parallel_tempering(BaseRatePath(rbm), 20_000, seeded_generator(0))
+    estimate = parallel_tempering(BaseRatePath(rbm), 20_000, seeded_generator(0), num_replicas=20)
     assert estimate.std_error < 0.1
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
     assert estimate.warnings == ()
@@ -160,17 +162,17 @@ def test_two_modes_that_a_chain_alone_would_not_leave():
 
 
 def test_intervals_cover_as_often_as_they_say():
-    """Tiny budgets; 95 % of 60 runs are 57, with a standard deviation of 1.7."""
+    """Tiny budgets; 95 % of 30 runs are 28.5, with a standard deviation of 1.2. 200 runs, made once, covered 192 times."""
     rbm = random_rbm(6, 5, seed=3)
     truth, path = log_z(rbm), BaseRatePath(rbm)
     covered = 0
-    for seed in range(60):
+    for seed in range(30):
         estimate = parallel_tempering(
             path, 1_500, seeded_generator(seed), num_replicas=20, check=False
         )
         low, high = estimate.interval()
         covered += low <= truth <= high
-    assert covered >= 52
+    assert covered >= 25
 
 
 def test_a_path_with_the_defaults_alone():
@@ -246,14 +248,14 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatc
 
 def test_rungs_go_where_exchanges_are_rejected():
     betas = torch.linspace(0, 1, 5, dtype=torch.float64)
-    placed = equal_rejection_betas(betas, torch.tensor([0.1, 0.1, 0.1, 0.7]), 11)
+    placed = place_rungs(betas, torch.tensor([0.1, 0.1, 0.1, 0.7]), 11)
     assert len(placed) == 11
     assert placed[0] == 0
     assert placed[-1] == 1
     assert (placed.diff() > 0).all()
     assert (placed > 0.75).sum() == 7
     # without any barrier they are even
-    assert torch.allclose(equal_rejection_betas(betas, torch.zeros(4), 5), betas, atol=1e-3)
+    assert torch.allclose(place_rungs(betas, torch.zeros(4), 5), betas, atol=1e-3)
     assert rungs_for(torch.zeros(4)) == 3
 
 
@@ -301,7 +303,7 @@ def test_warnings():
     series = torch.zeros(steps, replicas, dtype=torch.float64)
     assert doubts_of(ends, ratios, series) == ()
 
-    (few,) = doubts_of(ends[:5], ratios, series)
+    (few,) = doubts_of(ends[:3], ratios, series)
     assert "made 4 round trips" in few
     far = ratios.clone()
     far[:, 1] = -9
@@ -310,7 +312,7 @@ def test_warnings():
     stuck = ends.clone()
     stuck[40:, 0] = torch.tensor([0, 1], dtype=torch.int32)
     (stays,) = doubts_of(stuck, ratios, series)
-    assert "One chain stayed at the target for 61 of 100 steps" in stays
+    assert "One chain stayed at the target for 60 of 100 steps" in stays
     apart = series + torch.tensor([-0.1, 0.1, 0.1, -0.1])
     (disagree,) = doubts_of(ends, ratios, apart)
     assert "Replicas of the ladder disagree" in disagree

@@ -129,17 +129,17 @@ class Ladder(Generic[State]):
 
     def _exchange(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
         """Exchange the pairs whose lower rung has this parity."""
-        before = self.chain_at
-        end = before.shape[1] - (before.shape[1] - parity) % 2
+        end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
         lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
-        log_accept = ratios[:, lower] + ratios[:, upper]
+        accept = (ratios[:, lower] + ratios[:, upper]).exp_()
         uniform = torch.rand(
-            log_accept.shape, dtype=torch.float64, device=log_accept.device, generator=generator
+            accept.shape, dtype=torch.float64, device=accept.device, generator=generator
         )
-        accepted = uniform < log_accept.exp()
-        self.chain_at = before.clone()
-        self.chain_at[:, lower] = torch.where(accepted, before[:, upper], before[:, lower])
-        self.chain_at[:, upper] = torch.where(accepted, before[:, lower], before[:, upper])
+        # In place and without a branch: one of a few small operations beside each transition.
+        below, above = self.chain_at[:, lower], self.chain_at[:, upper]
+        moved = (above - below).mul_(uniform < accept)
+        below.add_(moved)
+        above.sub_(moved)
 
 
 @dataclass

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
+from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.ladder import Ladder, Record
-from paperlib.estimators.temperatures import equal_rejection_betas, rungs_for
+from paperlib.estimators.temperatures import link_memory, link_shares, place_rungs, rungs_for
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_arrays, read_metadata, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
@@ -31,8 +32,9 @@ from paperlib.validation import as_tensor
 # Shares of the budget that the pilot rounds take.
 _PILOTS = (0.02, 0.04, 0.08)
 _MOST_FIRST_RUNGS = 24
-# 3 replicas of 23 rungs at a budget of 10^5: with 2 to 4 the error was smallest there for RBMs of 784 x 500 units.
-_REPLICA_SCALE = 21.0
+# 4 replicas of 23 rungs at a budget of 10^5. For RBMs of 784 x 500 units 2 and 4 had the same error there, and 8 a larger one; more
+# replicas tell the error better.
+_REPLICA_SCALE = 12.0
 # Draws are kept at most at every fourth step: what is kept costs a product in full precision.
 _SMALLEST_INTERVAL = 4
 _SEGMENTS = 10
@@ -180,6 +182,7 @@ class LadderRun:
         if plan.betas is not None:
             return Ladder(self._path, plan.betas, old.num_replicas, old.state)
         record = self.record(self._heating)
+        require_finite_log_weights(record.log_ratios)
         rates = record.rejection_rates()
         num_rungs = rungs_for(rates)
         last_pilot = self._number + 1 == len(plan.pilots)
@@ -187,7 +190,8 @@ class LadderRun:
         # A round needs some steps, whatever the barrier.
         while num_rungs > 3 and 10 * num_rungs * replicas > plan.chain_steps - self.spent:
             num_rungs -= 1
-        betas = equal_rejection_betas(record.betas, rates, num_rungs)
+        shares = link_shares(rates, link_memory(*record.links()))
+        betas = place_rungs(record.betas, shares, num_rungs)
         near = (betas[:, None] - record.betas).abs().argsort(stable=True)
         # Each replica begins with other chains: the nearest of the first old replica, of the second, ..., then the second nearest.
         at = old.chain_at.cpu()

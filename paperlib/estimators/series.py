@@ -13,6 +13,9 @@ from torch import Tensor
 
 # A standard error from fewer blocks says little of itself.
 _FEWEST_BLOCKS = 8
+# So few blocks of a replica say nothing of how alike neighbours are.
+_FEWEST_NEIGHBOURS = 6
+_MOST_CORRELATION = 0.8
 # In how many parts of the series its beginning is looked for.
 _PARTS = 40
 
@@ -67,9 +70,10 @@ def mean_error(series: Tensor) -> tuple[float, float]:
     -------
     std_error : float
         The largest that blocks of some length give: from single values, each length twice the last, until all replicas together have
-        less than sixteen blocks. Infinite for less than eight values.
+        less than sixteen blocks. If blocks of an eighth or so of the series are still like their neighbours, the error from them is
+        made larger by what an autoregressive process asks for. Infinite for less than eight values.
     degrees_of_freedom : float
-        The number of blocks of that length in all replicas, less one.
+        The number of the longest blocks in all replicas, less one.
 
     Examples
     --------
@@ -84,12 +88,24 @@ def mean_error(series: Tensor) -> tuple[float, float]:
     length, replicas = series.shape
     if series.numel() < _FEWEST_BLOCKS:
         return math.inf, 1.0
-    best, freedom = 0.0, math.inf
+    best, freedom = 0.0, 1.0
     num_blocks = length
     while num_blocks * replicas >= _FEWEST_BLOCKS:
         means = block_means(series, num_blocks) if num_blocks < length else series
         error = math.sqrt(means.var().item() / means.numel())
-        if error >= best:
-            best, freedom = error, means.numel() - 1.0
+        if num_blocks // 2 < _FEWEST_NEIGHBOURS <= num_blocks:
+            error *= _left_between(means)
+        best, freedom = max(best, error), means.numel() - 1.0
         num_blocks //= 2
     return best, freedom
+
+
+def _left_between(means: Tensor) -> float:
+    """By what factor the error is larger because neighbouring blocks [B, R] are alike, as of an autoregressive process."""
+    centred = means - means.mean()
+    variance = centred.square().mean().item()
+    if variance == 0:
+        return 1.0
+    correlation = (centred[1:] * centred[:-1]).mean().item() / variance
+    correlation = min(max(correlation, 0.0), _MOST_CORRELATION)
+    return math.sqrt((1 + correlation) / (1 - correlation))

@@ -1,9 +1,13 @@
-"""Temperatures at which every exchange is rejected equally often.
+"""Temperatures of a ladder: where exchanges are rejected, and where chains are slow.
 
 The rejection rates of a ladder add up along it. With many rungs their sum tends to a number of the path alone, the communication barrier
-Lambda, and the sum from 0 to beta, as a function of beta, says where rungs have to be so that all links are rejected alike: at equal
-steps of that sum. With N rungs a replica makes about one round trip in 2 + 2 sum_k r_k / (1 - r_k) steps of all its chains. For
-the chains that this costs, about 2 Lambda + 1 rungs are best (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5).
+Lambda, and rungs at equal steps of that sum are rejected alike (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). For
+the chains that it costs, about 2 Lambda + 1 rungs make most round trips.
+
+That counts on chains that forget their state from one exchange to the next. Near the start they do. Near the target of a trained RBM they
+need tens of steps, and what they say there is the error of the whole. If a link weighs in with the variance lambda^2 tau / n, where
+lambda is its share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over the
+ladder is smallest for n proportional to lambda sqrt(tau). So rungs are placed at equal steps of the sum of lambda sqrt(tau).
 """
 
 from __future__ import annotations
@@ -14,21 +18,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paperlib.estimators.bennett import bennett_roots
+from paperlib.estimators.series import block_means
+
 # A rate that was never seen to be above zero still takes some room.
 _SMALLEST_RATE = 1e-3
+# Chains are compared over a sixteenth of a round, neighbouring links together.
+_MEMORY_BLOCKS = 16
+_LONGEST_MEMORY = 25.0
+# No link is wider than the average one by a larger factor.
+_WIDEST = 2.5
 # On which the sum is inverted.
 _FINE = 20_001
 
 
-def equal_rejection_betas(betas: Tensor, rejection_rates: Tensor, num_rungs: int) -> Tensor:
-    """Where `num_rungs` rungs are rejected equally often, judged by the rates of other rungs.
+def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
+    """Where `num_rungs` rungs cut the sum of the shares of other links into equal steps.
 
     Parameters
     ----------
     betas : Tensor, shape [N]
         float64, 0 = beta_0 < ... < beta_{N-1} = 1.
-    rejection_rates : Tensor, shape [N - 1]
-        Of the exchanges between neighbours.
+    shares : Tensor, shape [N - 1]
+        Of the links between them, for instance their rejection rates.
     num_rungs : int
         At least two.
 
@@ -39,19 +51,19 @@ def equal_rejection_betas(betas: Tensor, rejection_rates: Tensor, num_rungs: int
 
     Notes
     -----
-    The sum of the rates is interpolated by monotone cubics (Fritsch & Carlson 1980).
+    The sum of the shares is interpolated by monotone cubics (Fritsch & Carlson 1980).
 
     Examples
     --------
     >>> betas = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
-    >>> placed = equal_rejection_betas(betas, torch.tensor([0.1, 0.4]), 3)
+    >>> placed = place_rungs(betas, torch.tensor([0.1, 0.4]), 3)
     >>> 0.6 < placed[1].item() < 0.9  # most of the barrier is in the upper half
     True
     """
     from scipy.interpolate import PchipInterpolator
 
-    rates = np.maximum(rejection_rates.double().numpy(), _SMALLEST_RATE)
-    barrier = np.concatenate([[0.0], np.cumsum(rates)])
+    steps = np.maximum(shares.double().numpy(), _SMALLEST_RATE)
+    barrier = np.concatenate([[0.0], np.cumsum(steps)])
     fine = np.linspace(0, 1, _FINE)
     along = PchipInterpolator(betas.numpy(), barrier)(fine)
     placed = np.interp(np.linspace(0, barrier[-1], num_rungs), along, fine)
@@ -75,3 +87,56 @@ def rungs_for(rejection_rates: Tensor, per_barrier: float = 2.1) -> int:
     22
     """
     return max(3, 1 + math.ceil(per_barrier * rejection_rates.sum().item()))
+
+
+def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:
+    """lambda sqrt(tau) of each link, but at least 0.4 of the average for its share of the barrier, so that no link becomes too wide.
+
+    Parameters
+    ----------
+    rejection_rates : Tensor, shape [N - 1]
+        Of the exchanges between neighbours.
+    memory : Tensor, shape [N - 1]
+        Of chains there, in steps, from `link_memory`.
+
+    Examples
+    --------
+    >>> shares = link_shares(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 4.0]))
+    >>> (shares[1] / shares[0]).item()
+    2.0
+    """
+    slow = memory.sqrt()
+    average = (rejection_rates * slow).sum() / rejection_rates.sum().clamp(min=_SMALLEST_RATE)
+    return rejection_rates * slow.clamp(min=average.item() / _WIDEST)
+
+
+def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
+    """How many steps chains take to forget what they say of a link: the variance of means over blocks, in that of single steps.
+
+    Parameters
+    ----------
+    lower, upper : Tensor, shape [T, R, N - 1]
+        ln-ratios at the chains of the lower and of the upper rung of each link.
+
+    Returns
+    -------
+    Tensor, shape [N - 1]
+        Between 1 and 25, smoothed over neighbours.
+
+    Examples
+    --------
+    >>> noise = torch.randn(2, 320, 1, 4, generator=torch.Generator().manual_seed(0)).double()
+    >>> bool((link_memory(*noise) < 3).all())
+    True
+    """
+    steps, _, links = lower.shape
+    if steps < 2 * _MEMORY_BLOCKS:
+        return torch.ones(links, dtype=torch.float64)
+    roots = bennett_roots(lower.flatten(0, 1).T, upper.flatten(0, 1).T)
+    scores = torch.sigmoid(lower - roots) - torch.sigmoid(roots - upper)
+    means = block_means(scores, _MEMORY_BLOCKS)
+    length = steps / _MEMORY_BLOCKS
+    variance = scores.var((0, 1)).clamp(min=1e-300)
+    memory = (length * means.var((0, 1)) / variance).clamp(1, _LONGEST_MEMORY)
+    padded = torch.cat([memory[:1], memory, memory[-1:]])
+    return padded.unfold(0, 3, 1).mean(1)
