@@ -11,12 +11,12 @@ from enumeration import frequencies, log_z, random_rbm
 from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
+from paperlib.annealing.ladder import Ladder, Record, count_round_trips
 from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
-from paperlib.estimators.ladder import Ladder, Record, count_round_trips
-from paperlib.estimators.series import mean_error, settled
 from paperlib.estimators.temperatures import place_rungs, rungs_for
+from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.estimators.ladder import Record
+from paperlib.annealing.ladder import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10

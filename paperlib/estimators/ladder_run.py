@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
+from paperlib.annealing.ladder import Ladder, Record
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.estimators.ladder import Ladder, Record
 from paperlib.estimators.temperatures import link_memory, link_shares, place_rungs, rungs_for
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_arrays, read_metadata, tensors_checksum, write_safetensors

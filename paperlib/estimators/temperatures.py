@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.bennett import bennett_roots
-from paperlib.estimators.series import block_means
+from paperlib.mcmc.series import block_means
 
 # A rate that was never seen to be above zero still takes some room.
 _SMALLEST_RATE = 1e-3

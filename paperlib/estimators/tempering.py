@@ -1,6 +1,6 @@
 """Parallel tempering: ln Z, its error, and draws of the target, from chains that climb up and down a ladder of temperatures.
 
-AIS walks from the start to the target once. What it missed on the way it never sees again. A ladder (`paperlib.estimators.ladder`) keeps
+AIS walks from the start to the target once. What it missed on the way it never sees again. A ladder (`paperlib.annealing.ladder`) keeps
 chains at all temperatures at all times. They exchange temperatures, so that every draw of the target has come from the start, and
 modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
 (`paperlib.estimators.bennett`).
@@ -29,15 +29,15 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.annealing.ladder import Record
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.bennett import bennett_roots, interval_of
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import format_estimate, require_finite_log_weights, summary
-from paperlib.estimators.ladder import Record
 from paperlib.estimators.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
-from paperlib.estimators.series import block_means, mean_error, settled
+from paperlib.mcmc.series import block_means, mean_error, settled
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 

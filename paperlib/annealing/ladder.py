@@ -26,8 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.annealing import AnnealingPath
-from paperlib.annealing.path import State
+from paperlib.annealing.path import AnnealingPath, State
 
 
 class Ladder(Generic[State]):
