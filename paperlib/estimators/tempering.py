@@ -83,6 +83,16 @@ class TemperingEstimate:
         A proven lower bound on the same ln Z, where one is known.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> estimate = parallel_tempering(path, 2_000, torch.Generator().manual_seed(0))
+    >>> low, high = estimate.interval(0.95)
+    >>> low < estimate.log_z < high, len(estimate.betas) - len(estimate.rejection_rates)
+    (True, 1)
     """
 
     log_z: float
