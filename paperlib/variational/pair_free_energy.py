@@ -59,7 +59,7 @@ class PairModel:
     Notes
     -----
     Pairs of negative weight are written with the hidden unit exchanged for its negation, so that all weights are positive and all odds ratios at
-    least 1. Cells of a pair's table are computed by formulas without cancellation, those that may be as small as exp(-|W| / rho) by their
+    least 1. Cells of a pair's table are computed by formulas without cancellation, those that may be as small as exp(-abs(W) / rho) by their
     logarithms: with rho = 0.003 no floating-point number holds them.
     """
 
