@@ -111,7 +111,7 @@ class TemperingEstimate:
 
     @property
     def barrier(self) -> float:
-        """The sum of the rejection rates: how hard it is to get from the start to the target."""
+        """How hard it is to get from the start to the target, the sum of the rejection rates."""
         return self.rejection_rates.sum().item()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

@@ -65,7 +65,7 @@ class TwoSidedEstimate:
 
     @property
     def lower(self) -> float:
-        """ln of the mean of e^l: AIS's estimate, on average too small."""
+        """AIS's estimate, ln of the mean of e^l, on average too small."""
         return log_mean_exp(self.forward).item()
 
     @property
