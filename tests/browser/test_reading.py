@@ -250,9 +250,11 @@ def test_report_is_filtered_by_verdict_and_words(new_tab):
     report = tab.locator(".reproduction-report")
     rows = report.locator("tbody tr:visible")
     everything = rows.count()
-    report.locator("select").select_option("reproduced")
-    assert set(rows.evaluate_all("rows => rows.map(row => row.dataset.verdict)")) == {"reproduced"}
+    report.get_by_label("Judged by").select_option("same weights")
+    some_kind = rows.count()
+    report.get_by_label("Verdict").select_option("agrees")
+    assert set(rows.evaluate_all("rows => rows.map(row => row.dataset.verdict)")) == {"agrees"}
     some = rows.count()
-    report.get_by_role("searchbox").fill("CD25")
-    assert 0 < rows.count() < some < everything
+    report.get_by_role("searchbox").fill("CD25(500)")
+    assert 0 < rows.count() < some < some_kind < everything
     assert report.get_by_role("status").inner_text() == f"{rows.count()} of {everything} numbers"

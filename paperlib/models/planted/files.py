@@ -115,12 +115,13 @@ def read_planted(path: str | os.PathLike[str]) -> PlantedFile:
 
     Examples
     --------
-    See `write_planted`.
-
-    >>> read_planted("none.npz")
-    Traceback (most recent call last):
-        ...
-    paperlib.errors.InputError: path: expected a model file, found none at none.npz
+    >>> import tempfile
+    >>> from paperlib.models.planted import ising_2d
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_planted(f"{folder}/ising.npz", ising_2d(3, 0.4), num_draws=2)
+    ...     found = read_planted(f"{folder}/ising.npz")
+    >>> found.draws.shape
+    torch.Size([2, 9])
     """
     path = Path(path)
     arrays = read_tensors(path, [*RBM.tensor_names, "log_z", "draws", "provenance"])
