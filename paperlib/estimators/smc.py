@@ -175,7 +175,7 @@ class SMCOptions:
 
     @property
     def pilot_steps(self) -> int | None:
-        """How many steps the pilot may take; None: as many as it needs."""
+        """How many steps the pilot may take; None where it may take as many as it needs."""
         if self.chain_steps is None:
             return None
         return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
