@@ -1,6 +1,8 @@
 """Rooms: a module imports only from its own room and from those before it; fast code stands behind one door."""
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -95,3 +97,9 @@ def test_every_room_is_known_and_none_is_a_warehouse():
     assert set(lines) - {"__init__"} == set(FLOOR)
     room, most = lines.most_common(1)[0]
     assert most <= sum(lines.values()) / 5, f"{room} has {most} lines"
+
+
+def test_estimators_start_without_scipy():
+    """It takes as long to import as the rest of the library, and few calls need it."""
+    code = "import sys, paperlib.estimators; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -19,7 +19,6 @@ import math
 from functools import cached_property
 
 import torch
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 from paperlib.errors import InputError
@@ -85,6 +84,8 @@ class MarkovChain:
     @cached_property
     def classes(self) -> Tensor:
         """Number of the communicating class of each state, int64 [S]; those that can be reached from each other share one."""
+        from scipy.sparse.csgraph import connected_components
+
         _, labels = connected_components(self._edges.numpy(), connection="strong")
         return torch.from_numpy(labels).long()
 
@@ -102,6 +103,8 @@ class MarkovChain:
         In a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), counted from any one state, and these
         differences generate all others.
         """
+        from scipy.sparse.csgraph import breadth_first_order
+
         periods = torch.zeros(self.num_states, dtype=torch.int64)
         for label in self.classes.unique():
             members = (self.classes == label).nonzero().flatten()
