@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.validation import require_fraction
 
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
@@ -53,7 +54,7 @@ def bernoulli_entropy(logits: Tensor) -> Tensor:
 def student_quantile(level: float, degrees_of_freedom: float) -> float:
     """How many standard errors an estimate may be off to either side at this level.
 
-    By Student's t, or for infinite degrees of freedom by the normal distribution.
+    By Student's t, or for infinite degrees of freedom by the normal distribution; infinite where there are none.
 
     Raises
     ------
@@ -67,9 +68,9 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
     """
     from scipy.special import ndtri, stdtrit
 
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
-    upper = (1 + level) / 2
+    upper = (1 + require_fraction("level", level)) / 2
+    if degrees_of_freedom <= 0:
+        return math.inf
     if math.isinf(degrees_of_freedom):
         return float(ndtri(upper))
     return float(stdtrit(degrees_of_freedom, upper))

@@ -14,7 +14,7 @@ does:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -210,6 +210,18 @@ def require_count(name: str, value: object, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise InputError(f"{name}: expected a whole number of at least {minimum}, got {value!r}")
     return int(value)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether `value` is a number of Python's, and no truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def require_fraction(name: str, value: object) -> float:
+    """`value`; raise unless it is a number above 0 and below 1, such as the level of an interval."""
+    if not is_number(value) or not 0 < value < 1:
+        raise InputError(f"{name}: expected a number between 0 and 1, got {value!r}")
+    return value
 
 
 def require_device(name: str, device: torch.device | str, present: bool = True) -> torch.device:

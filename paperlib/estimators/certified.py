@@ -21,7 +21,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.numerics import log_mean_exp
-from paperlib.validation import ArrayLike, as_float_tensor, require_shape
+from paperlib.validation import ArrayLike, as_float_tensor, require_fraction, require_shape
 
 # The share of the mixture that goes to the mean weight itself, whose mean is 1 at z = Z as well.
 _MEAN_SHARE = 0.25
@@ -144,9 +144,7 @@ def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> Cer
 
 def _log_threshold(level: object) -> float:
     """ln(1 / (1 - level)), plus what rounding may take."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
-    return -math.log1p(-level) + _ROUNDING
+    return -math.log1p(-require_fraction("level", level)) + _ROUNDING
 
 
 def _lower_bounds(log_weights: Tensor, threshold: float) -> Tensor:

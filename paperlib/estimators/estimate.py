@@ -17,6 +17,10 @@ from paperlib.numerics import log_mean_exp
 # What a notebook or a terminal shows in a line; warnings after the third are left to `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
 _MORE_STEPS = "use more betas, or more chains"
+UNIFORM_START = (
+    "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
+    "bars are small; pass base_rate_bias(train) to BaseRatePath."
+)
 
 
 @dataclass(frozen=True)
@@ -163,14 +167,8 @@ def find_warnings(
     """
     found = []
     count = len(estimate.log_weights)
-    bound, (low, high) = estimate.lower_bound, estimate.interval(3)
-    if bound is not None and bound > high:
-        missing = bound - estimate.log_z
-        shown = f"{missing:.1f}" if missing > 0.1 else f"{missing:.1g}"
-        found.append(
-            f"The estimate is too low by at least {shown} nats: ln Z is proven to be at least "
-            f"{bound:.2f}. The chains missed a mode that holds most of Z; start them at the training set's base rates."
-        )
+    low, high = estimate.interval(3)
+    found += below_bound(estimate.log_z, high, estimate.lower_bound)
     if count < 2:
         found.append("One chain gives no error estimate; run at least 100.")
     elif low == -math.inf:
@@ -186,11 +184,37 @@ def find_warnings(
             f"probably too low; {advice}."
         )
     if uniform_start:
-        found.append(
-            "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
-            "bars are small; pass base_rate_bias(train) to BaseRatePath."
-        )
+        found.append(UNIFORM_START)
     return tuple(found)
+
+
+def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "") -> list[str]:
+    """A sentence if an estimate with the upper end `high` lies below a proven lower bound.
+
+    Parameters
+    ----------
+    log_z, high : float
+        The estimate, and the largest value that its error allows, in nats.
+    bound : float or None
+        The bound, if one is known.
+    or_else : str
+        What else may be done against it.
+
+    Examples
+    --------
+    >>> below_bound(10.0, 10.5, 12.0)[0].split(":")[0]
+    'The estimate is too low by at least 2.0 nats'
+    >>> below_bound(10.0, 10.5, 10.4)
+    []
+    """
+    if bound is None or bound <= high:
+        return []
+    missing = bound - log_z
+    shown = f"{missing:.1f}" if missing > 0.1 else f"{missing:.1g}"
+    return [
+        f"The estimate is too low by at least {shown} nats: ln Z is proven to be at least "
+        f"{bound:.2f}. The chains missed a mode that holds most of Z; start them at the training set's base rates{or_else}."
+    ]
 
 
 def _log_runs_needed(log_weights: Tensor) -> float:

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
-from paperlib.errors import InputError
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.numerics import log_mean_exp
@@ -241,23 +240,3 @@ def log_z_std_error(log_z: Tensor) -> Tensor:
         return torch.full_like(log_z[0], math.inf)
     variance = log_z.var(0)
     return (variance / count + variance.square() / (2 * (count - 1))).sqrt()
-
-
-def student_quantile(level: float, count: int) -> float:
-    """How many standard errors from `count` independent estimates an interval of this level reaches to each side.
-
-    Raises
-    ------
-    InputError
-        If the level does not lie between 0 and 1.
-
-    Examples
-    --------
-    >>> round(student_quantile(0.95, 10), 3)
-    2.262
-    """
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level!r}")
-    from scipy.special import stdtrit
-
-    return float(stdtrit(count - 1, (1 + level) / 2)) if count > 1 else math.inf

@@ -24,16 +24,11 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.estimators.estimate import UNIFORM_START, below_bound, format_estimate, summary
 from paperlib.estimators.pilot import pilot_schedule
-from paperlib.estimators.populations import (
-    Populations,
-    log_z_std_error,
-    student_quantile,
-    walk_populations,
-)
-from paperlib.numerics import log_mean_exp, resolve_generator
-from paperlib.validation import ArrayLike, require_count
+from paperlib.estimators.populations import Populations, log_z_std_error, walk_populations
+from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
+from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
 
 # The share of the budget that the pilot may spend.
 _PILOT_SHARE = 4
@@ -113,7 +108,7 @@ class SMCEstimate:
         InputError
             If `level` does not lie between 0 and 1.
         """
-        spread = student_quantile(level, len(self.log_weights)) * self.std_error
+        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
         return self.log_z - spread, self.log_z + spread
 
     def __repr__(self) -> str:
@@ -159,9 +154,8 @@ class SMCOptions:
     def __post_init__(self) -> None:
         for name in ("num_chains", "num_populations"):
             object.__setattr__(self, name, require_count(name, getattr(self, name)))
-        if not _is_number(self.cess) or not 0 < self.cess < 1:
-            raise InputError(f"cess: expected a number between 0 and 1, got {self.cess!r}")
-        if not _is_number(self.threshold) or not 0 <= self.threshold <= 1:
+        require_fraction("cess", self.cess)
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
             raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
         if self.betas is not None:
             if self.chain_steps is not None:
@@ -179,10 +173,6 @@ class SMCOptions:
         if self.chain_steps is None:
             return None
         return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def smc(
@@ -275,14 +265,12 @@ def smc(
         return estimate
     bound = path.log_z_lower_bound(found.units.flatten(0, 1))
     high = estimate.interval(0.997)[1]
-    warnings = [*notes, *population_warnings(estimate.log_weights, found, path.uniform_start)]
-    if bound is not None and bound > high:
-        warnings.insert(
-            0,
-            f"The estimate is too low by at least {bound - estimate.log_z:.2g} nats: ln Z is proven to be at least {bound:.2f}. "
-            "The chains missed a mode that holds most of Z; start them at the training set's base rates.",
-        )
-    return replace(estimate, lower_bound=bound, warnings=tuple(warnings))
+    warnings = (
+        *below_bound(estimate.log_z, high, bound),
+        *notes,
+        *population_warnings(estimate.log_weights, found, path.uniform_start),
+    )
+    return replace(estimate, lower_bound=bound, warnings=warnings)
 
 
 def walk_with_options(
@@ -406,8 +394,5 @@ def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) 
             "each population."
         )
     if uniform_start:
-        warnings.append(
-            "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error bars are "
-            "small; pass base_rate_bias(train) to BaseRatePath."
-        )
+        warnings.append(UNIFORM_START)
     return warnings

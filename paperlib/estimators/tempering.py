@@ -34,7 +34,12 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.bennett import bennett_roots, interval_of
 from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.estimate import format_estimate, require_finite_log_weights, summary
+from paperlib.estimators.estimate import (
+    below_bound,
+    format_estimate,
+    require_finite_log_weights,
+    summary,
+)
 from paperlib.estimators.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
 from paperlib.mcmc.series import block_means, mean_error, settled
@@ -250,11 +255,7 @@ def summarize_ladder(
     warnings = find_ladder_warnings(counted, series, std_error, freedom)
     bound = path.log_z_lower_bound(samples) if check else None
     high = interval_of(log_z, std_error, freedom, _SURE)[1]
-    if bound is not None and bound > high:
-        warnings += (
-            f"The estimate is too low by at least {bound - log_z:.2g} nats: ln Z is proven to be at least {bound:.2f}. A mode that "
-            "holds most of Z was missed; start at the training set's base rates, or use more chain_steps.",
-        )
+    warnings += tuple(below_bound(log_z, high, bound, ", or use more chain_steps"))
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,

@@ -25,9 +25,9 @@ from torch import Tensor
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate, summary
-from paperlib.estimators.populations import log_z_std_error, student_quantile
+from paperlib.estimators.populations import log_z_std_error
 from paperlib.estimators.smc import SMCOptions, population_warnings, walk_with_options
-from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, require_count
 
 
@@ -92,7 +92,7 @@ class TrajectoryEstimate:
         InputError
             If `level` does not lie between 0 and 1.
         """
-        spread = student_quantile(level, len(self.log_weights)) * self.std_error
+        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
         return self.log_z - spread, self.log_z + spread
 
     def difference(self, first: int, second: int) -> tuple[float, float]:

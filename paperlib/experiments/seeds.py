@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from paperlib.errors import InputError
+from paperlib.numerics import student_quantile
 
 #: With fewer seeds an interval says next to nothing.
 FEWEST_SEEDS = 5
@@ -41,15 +42,10 @@ def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[f
     >>> print(f"{low:.3f} {high:.3f}")
     -2.404 2.404
     """
-    from scipy.stats import t
-
     if len(values) < FEWEST_SEEDS:
         raise InputError(f"values: expected at least {FEWEST_SEEDS} numbers, got {len(values)}")
     if not all(math.isfinite(value) for value in values):
         raise InputError(f"values: expected finite numbers, got {list(values)}")
-    if not 0 < level < 1:
-        raise InputError(f"level: expected a number between 0 and 1, got {level}")
     mean, spread = statistics.fmean(values), statistics.stdev(values)
-    quantile = float(t.ppf((1 + level) / 2, len(values) - 1))
-    half_width = quantile * spread * math.sqrt(1 + 1 / len(values))
+    half_width = student_quantile(level, len(values) - 1) * spread * math.sqrt(1 + 1 / len(values))
     return mean - half_width, mean + half_width

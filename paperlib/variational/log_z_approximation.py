@@ -15,7 +15,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.models import RBM
 from paperlib.models.bounds import ascend_mean_field, search_points
-from paperlib.validation import ArrayLike, as_states, require_shape
+from paperlib.validation import ArrayLike, as_states, is_number, require_shape
 
 Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
@@ -112,13 +112,13 @@ def as_double(rbm: object) -> RBM:
 
 def require_damping(damping: object) -> None:
     """Raise unless `damping` is at least 0 and below 1."""
-    if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
+    if not is_number(damping) or not 0 <= damping < 1:
         raise InputError(f"damping: expected a number of at least 0 and below 1, got {damping!r}")
 
 
 def require_tolerance(tolerance: object) -> None:
     """Raise unless `tolerance` is a number of at least 0."""
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
+    if not is_number(tolerance) or not tolerance >= 0:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance!r}")
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models.rbm import RBM
+from paperlib.validation import is_number
 
 
 class Draws(Protocol):
@@ -54,9 +55,7 @@ def require_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> float:
     """`value` as a float; raise unless it is a finite number from `low` to `high`, ends included."""
-    number = math.nan
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        number = float(value)
+    number = float(value) if is_number(value) else math.nan
     if not math.isfinite(number) or not low <= number <= high:
         bounds = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
         raise InputError(f"{name}: expected a finite number{bounds}, got {value!r}")
