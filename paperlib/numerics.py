@@ -39,6 +39,19 @@ def all_states(width: int) -> Tensor:
     return torch.cartesian_prod(*[bit] * width).view(-1, width)
 
 
+def bits(index: Tensor, width: int) -> Tensor:
+    """Binary digits of whole numbers, most significant first: int64 [...] to [..., width].
+
+    Examples
+    --------
+    >>> bits(torch.tensor([1, 6]), 3)
+    tensor([[0, 0, 1],
+            [1, 1, 0]])
+    """
+    shifts = torch.arange(width - 1, -1, -1, device=index.device)
+    return (index[..., None] >> shifts) & 1
+
+
 def bernoulli_log_prob(values: Tensor, logits: Tensor) -> Tensor:
     """ln of the probability of binary `values` [..., n] under independent units with these logits; [...], in nats."""
     return (values * logits - softplus(logits)).sum(-1)

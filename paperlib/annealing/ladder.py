@@ -184,9 +184,9 @@ class Record:
         lower, upper = self.links()
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 
-    def round_trips(self, first: int = 0) -> int:
-        """How often a chain went from beta = 0 to beta = 1 and back, after the step `first`."""
-        return count_round_trips(self.ends[first:].numpy())
+    def round_trips(self) -> int:
+        """How often a chain went from beta = 0 to beta = 1 and back."""
+        return count_round_trips(self.ends.numpy())
 
 
 def count_round_trips(ends: np.ndarray) -> int:

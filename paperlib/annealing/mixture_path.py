@@ -26,11 +26,13 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.annealing.path import beta_column
 from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, draw_bits
 from paperlib.models import RBM, BernoulliMixture
 from paperlib.models.bounds import log_z_lower_bound
+from paperlib.models.rbm import as_rbm
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_states
 
@@ -79,8 +81,7 @@ class MixturePath(RBMInterpolation):
     """
 
     def __init__(self, rbm: RBM, mixture: BernoulliMixture) -> None:
-        if not isinstance(rbm, RBM):
-            raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+        rbm = as_rbm("rbm", rbm)
         if not isinstance(mixture, BernoulliMixture):
             raise InputError(f"mixture: expected a BernoulliMixture, got {type(mixture).__name__}")
         if mixture.num_visible != rbm.num_visible:
@@ -134,7 +135,7 @@ class MixturePath(RBMInterpolation):
     def _log_joint(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln pi_c + (1 - beta) ln Bern(v | mu_c), float64 [chains, C]."""
         assert isinstance(state, MixtureState)
-        return self._log_mixing + state.log_components * _column(1 - beta, torch.float64)
+        return self._log_mixing + state.log_components * beta_column(1 - beta, torch.float64)
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
@@ -154,7 +155,7 @@ class MixturePath(RBMInterpolation):
         betas = self._betas(beta, state)
         component = draw_component(self._log_joint(state, beta), generator)
         logits = self._mixture.logits[component]
-        bias = torch.lerp(logits, self._visible_bias_b, _column(beta, self.dtype))
+        bias = torch.lerp(logits, self._visible_bias_b, beta_column(beta, self.dtype))
         v = self._sampler.draw_visible(
             state.hidden_input, betas, bias, generator, state.memory, state.first
         )
@@ -178,13 +179,6 @@ class MixturePath(RBMInterpolation):
         """Independent draws from the mixture."""
         component = draw_component(self._log_mixing.expand(num_chains, -1), generator)
         return self._state(draw_bits(torch.sigmoid(self._mixture.logits[component]), generator))
-
-
-def _column(beta: Beta, dtype: torch.dtype) -> Beta:
-    """One number for each chain as [chains, 1], in this type; a number stays what it is."""
-    if not isinstance(beta, Tensor):
-        return beta
-    return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
 
 
 def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:

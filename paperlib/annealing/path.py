@@ -18,9 +18,9 @@ it. It adds more for more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -151,15 +151,8 @@ class AnnealingPath(ABC, Generic[State]):
 
     def select(self, state: State, index: Tensor) -> State:
         """The state of the chains with these indices, in their order; one may occur more than once, or not at all."""
-        if isinstance(state, Tensor):
-            return cast(State, state[index])
-        if is_dataclass(state) and not isinstance(state, type):
-            values = {field.name: getattr(state, field.name) for field in fields(state)}
-            chosen = {name: v[index] for name, v in values.items() if isinstance(v, Tensor)}
-            return cast(State, replace(state, **chosen))
-        raise InputError(
-            f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; the path has to define select"
-        )
+        tensors = state_tensors(state)
+        return with_tensors(state, {name: tensor[index] for name, tensor in tensors.items()})
 
     def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
         """The state in at most so many parts that walk with copies of one generator as they would have walked together.
@@ -244,3 +237,58 @@ class AnnealingPath(ABC, Generic[State]):
                 f"device: expected {self.device}, the only one of {type(self).__name__}, got {device}"
             )
         return self
+
+
+def require_beta(beta: object, num_chains: int) -> None:
+    """Raise an InputError unless `beta` is a number, or a tensor with one number for each chain."""
+    if isinstance(beta, Tensor):
+        if beta.ndim and beta.shape != (num_chains,):
+            raise InputError(
+                f"beta: expected a number, or one for each of {num_chains} chains, got shape {list(beta.shape)}"
+            )
+    elif not isinstance(beta, int | float):
+        raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
+
+
+def beta_column(beta: Beta, dtype: torch.dtype) -> Beta:
+    """One number for each chain as [chains, 1], in this type; a number stays what it is."""
+    if not isinstance(beta, Tensor):
+        return beta
+    return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
+
+
+def state_tensors(state: object) -> dict[str, Tensor]:
+    """The tensors of a state, by the names of its fields.
+
+    Raises
+    ------
+    InputError
+        If the state is neither a tensor nor a dataclass of tensors.
+
+    Examples
+    --------
+    >>> state_tensors(torch.zeros(2))
+    {'itself': tensor([0., 0.])}
+    """
+    if isinstance(state, Tensor):
+        return {"itself": state}
+    if is_dataclass(state) and not isinstance(state, type):
+        values = {field.name: getattr(state, field.name) for field in fields(state)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    raise InputError(
+        f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; a path whose states are others has to "
+        "define select, and no checkpoint can be written of them"
+    )
+
+
+def with_tensors(state: State, tensors: Mapping[str, Tensor]) -> State:
+    """A state like this one with these tensors, named as by `state_tensors`.
+
+    Examples
+    --------
+    >>> with_tensors(torch.zeros(2), {"itself": torch.ones(3)})
+    tensor([1., 1., 1.])
+    """
+    if isinstance(state, Tensor):
+        return cast(State, tensors["itself"])
+    return cast(State, replace(cast(Any, state), **tensors))

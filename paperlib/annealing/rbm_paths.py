@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.path import AnnealingPath, beta_column, require_beta
 from paperlib.errors import InputError
 from paperlib.kernels import (
     Beta,
@@ -222,21 +222,12 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def _betas(self, beta: Beta, state: VisibleState) -> tuple[Beta, ...]:
         """The inverse temperatures of the hidden units of B and, if there are any, of A."""
-        if isinstance(beta, Tensor):
-            if beta.ndim and beta.shape != state.bias_difference.shape:
-                raise InputError(
-                    f"beta: expected a number, or one for each of {len(state.v)} chains, got shape {list(beta.shape)}"
-                )
-        elif not isinstance(beta, (int, float)):
-            raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
+        require_beta(beta, len(state.v))
         return (beta, 1 - beta) if self._num_hidden_a else (beta,)
 
     def _visible_bias(self, beta: Beta) -> Tensor:
         """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own beta."""
-        if isinstance(beta, Tensor):
-            beta = beta.to(self.dtype)
-            beta = beta[:, None] if beta.ndim else beta
-        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta)
+        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta_column(beta, self.dtype))
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""

@@ -12,7 +12,8 @@ from paperlib.annealing.rbm_paths import BaseRatePath
 from paperlib.datasets.binarization import base_rate_bias
 from paperlib.errors import InputError
 from paperlib.models import DBM, DBN, RBM, BernoulliMixture
-from paperlib.models.bounds import mean_field_optima, search_points
+from paperlib.models.bounds import distinct, mean_field_optima, search_points
+from paperlib.models.rbm import as_rbm
 from paperlib.numerics import resolve_generator
 from paperlib.validation import as_float_tensor, blocks, require_count, require_shape
 
@@ -23,7 +24,6 @@ _HIGHEST_RATE = 1 - 1e-4
 _LOWEST_MEAN = 1e-3
 # Of an equal share of a mixture.
 _LOWEST_SHARE = 1e-2
-_SAME_MEAN = 1e-3
 
 
 def base_rate_path(
@@ -170,17 +170,9 @@ def mean_field_mixture(rbm: RBM, num_components: int = 10) -> BernoulliMixture:
 
 def _mean_field_modes(rbm: RBM) -> tuple[Tensor, Tensor]:
     """Logits of the pixels at the distinct optima of mean field, [n, D], and the bound on ln Z at each, [n], in float64."""
-    if not isinstance(rbm, RBM):
-        raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+    rbm = as_rbm("rbm", rbm)
     # Not on a GPU, whose random starting points would be others: a start is the same wherever it is used.
     model = rbm.to("cpu", torch.float64)
     means, bounds = mean_field_optima(model, search_points(model))
-    # Optima that are one to a thousandth came to rest at different times.
-    order = bounds.argsort(descending=True, stable=True)
-    kept: list[int] = []
-    rates = model.visible_probs(means)
-    for place in order.tolist():
-        far = [(rates[place] - rates[other]).abs().max() > _SAME_MEAN for other in kept]
-        if all(far):
-            kept.append(place)
+    kept = distinct(model.visible_probs(means), bounds)
     return means[kept] @ model.weights.T + model.visible_bias, bounds[kept]

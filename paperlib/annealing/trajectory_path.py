@@ -29,14 +29,15 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.path import AnnealingPath, require_beta
 from paperlib.annealing.rbm_paths import start_bias
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, draw_bits, draw_bits_of_logits
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import softplus
+from paperlib.models.rbm import as_rbm
+from paperlib.numerics import bernoulli_log_prob, softplus
 from paperlib.validation import ArrayLike, as_binary, as_states
 
 _ENDS = ("inputs_from", "inputs_to", "bias_from", "bias_to")
@@ -110,8 +111,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         if not isinstance(rbms, Sequence) or isinstance(rbms, str) or len(rbms) == 0:
             raise InputError(f"rbms: expected a sequence of at least one RBM, got {rbms!r:.60}")
         for number, rbm in enumerate(rbms):
-            if not isinstance(rbm, RBM):
-                raise InputError(f"rbms[{number}]: expected an RBM, got {type(rbm).__name__}")
+            as_rbm(f"rbms[{number}]", rbm)
             for name in ("num_visible", "num_hidden", "dtype", "device"):
                 if getattr(rbm, name) != getattr(rbms[0], name):
                     raise InputError(
@@ -178,7 +178,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
         bias = self._base.visible_bias.double()
-        return as_states("v", v, bias, self.num_visible) @ bias - softplus(bias).sum()
+        return bernoulli_log_prob(as_states("v", v, bias, self.num_visible), bias)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
         """That of the last RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
@@ -240,14 +240,9 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         InputError
             If `beta` is neither a number nor one for each chain.
         """
+        require_beta(beta, len(v))
         if isinstance(beta, Tensor):
-            if beta.ndim and beta.shape != v.shape[:1]:
-                raise InputError(
-                    f"beta: expected a number, or one for each of {len(v)} chains, got shape {list(beta.shape)}"
-                )
             return beta.to(self.device, torch.float64).expand(len(v))
-        if not isinstance(beta, int | float):
-            raise InputError(f"beta: expected a number or a tensor, got {type(beta).__name__}")
         return torch.full((len(v),), beta, dtype=torch.float64, device=self.device)
 
     def _place(self, beta: Beta, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -120,11 +120,7 @@ def run_chains(
     on_step: Callable[[int], object],
 ) -> tuple[Tensor, Tensor]:
     """Walk one block of chains; returns their log-weights, float64 [num_chains], and the units at their ends."""
-    state = path.sample_start(num_chains, generator)
-    # The first and the last distribution are the models' own, whatever is rounded on the way between them.
-    start = path.log_z_start or 0.0
-    log_weights = torch.full((num_chains,), start, dtype=torch.float64, device=path.device)
-    log_weights -= path.end_correction(state, 0)
+    state, log_weights = begin_forward(path, num_chains, generator)
 
     def step(
         state: State,
@@ -142,6 +138,20 @@ def run_chains(
     log_weights += correction
     on_step(num_chains)
     return log_weights, path.units(state)
+
+
+def begin_forward(
+    path: AnnealingPath[State], num_chains: int, generator: torch.Generator
+) -> tuple[State, Tensor]:
+    """Draws from the start, and their log-weights so far, float64 [num_chains].
+
+    The first and the last distribution are the models' own, whatever is rounded on the way between them.
+    """
+    state = path.sample_start(num_chains, generator)
+    start = path.log_z_start or 0.0
+    log_weights = torch.full((num_chains,), start, dtype=torch.float64, device=path.device)
+    log_weights -= path.end_correction(state, 0)
+    return state, log_weights
 
 
 def summarize(

@@ -22,7 +22,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.blocks import step_bar
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
-from paperlib.numerics import resolve_generator, softplus
+from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads
 from paperlib.validation import require_count
 
@@ -112,7 +112,7 @@ def exact_hidden_samples(
         num_samples, dtype=torch.float64, device=rbm.device, generator=generator
     ).mul_(cumulative[-1])
     index = torch.searchsorted(cumulative, uniform, right=True).clamp_(max=len(cumulative) - 1)
-    h = _bits(index, rbm.num_hidden).to(rbm.dtype)
+    h = bits(index, rbm.num_hidden).to(rbm.dtype)
     return bernoulli(rbm.visible_probs(h), generator), h
 
 
@@ -129,12 +129,6 @@ def _enumerable(rbm: RBM, max_units: int) -> RBM:
         )
     double = rbm.to(dtype=torch.float64)
     return double if rbm.num_hidden <= rbm.num_visible else double.transposed()
-
-
-def _bits(index: Tensor, width: int) -> Tensor:
-    """Binary digits of each index, most significant first: [...] to [..., width]."""
-    shifts = torch.arange(width - 1, -1, -1, device=index.device)
-    return (index[..., None] >> shifts) & 1
 
 
 @dataclass(frozen=True)
@@ -160,7 +154,7 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
     halves = []
     for part in (slice(0, first), slice(first, rbm.num_hidden)):
         weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
-        states = _bits(torch.arange(2 ** len(bias), device=rbm.device), len(bias)).to(rbm.dtype)
+        states = bits(torch.arange(2 ** len(bias), device=rbm.device), len(bias)).to(rbm.dtype)
         halves.append(_Half(states, states @ bias, states @ weights.T))
     left, right = halves
     left_table, right_table = left.log_table + rbm.visible_bias, right.log_table

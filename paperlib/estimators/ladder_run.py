@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,12 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.ladder import Ladder, Record
-from paperlib.errors import InputError
+from paperlib.annealing.path import state_tensors, with_tensors
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.temperatures import link_memory, link_shares, place_rungs, rungs_for
 from paperlib.kernels.version import DRAWS
-from paperlib.models.files import read_arrays, read_metadata, tensors_checksum, write_safetensors
+from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
-from paperlib.validation import as_tensor
 
 # Shares of the budget that the pilot rounds take.
 _PILOTS = (0.02, 0.04, 0.08)
@@ -225,7 +224,9 @@ class LadderRun:
 
     def save(self, file: Path, signature: dict[str, str]) -> None:
         """Write a checkpoint, whole or not at all; `signature` says what it belongs to."""
-        tensors = {f"state_{name}": value for name, value in _tensors(self.ladder.state).items()}
+        tensors = {
+            f"state_{name}": value for name, value in state_tensors(self.ladder.state).items()
+        }
         tensors |= {
             "generator": self._generator.get_state(),
             "chain_at": self.ladder.chain_at,
@@ -249,20 +250,8 @@ class LadderRun:
         InputError
             If the file is damaged, or belongs to another run.
         """
-        try:
-            metadata = read_metadata(file)
-            tensors = {name: as_tensor(name, array) for name, array in read_arrays(file).items()}
-            progress = json.loads(metadata.pop(_PROGRESS))
-        except (ValueError, KeyError) as error:
-            raise InputError(
-                f"checkpoint: expected an undamaged file at {file}; remove it to start anew"
-            ) from error
-        for key in sorted(signature.keys() | metadata.keys()):
-            wanted, found = signature.get(key, "none"), metadata.get(key, "none")
-            if wanted != found:
-                raise InputError(
-                    f"checkpoint: expected {key} {wanted}, got {found} in {file}; remove it to start anew"
-                )
+        tensors, found = read_resumable(file, signature, [_PROGRESS])
+        progress = found[_PROGRESS]
         device = self._path.device
         parts = {
             name.removeprefix("state_"): value.to(device)
@@ -272,7 +261,7 @@ class LadderRun:
         # One chain shows how a state is made; its tensors make way for those of all chains.
         model = self._path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
-        ladder = Ladder(self._path, tensors["betas"], len(chain_at), _with_tensors(model, parts))
+        ladder = Ladder(self._path, tensors["betas"], len(chain_at), with_tensors(model, parts))
         ladder.chain_at = chain_at
         self.spent = progress["spent"] - progress["done"] * ladder.num_chains
         self._begin(progress["round"], ladder)
@@ -308,20 +297,3 @@ def run_signature(
         "max_samples": str(plan.max_samples),
         "generator": start,
     }
-
-
-def _tensors(state: Any) -> dict[str, Tensor]:
-    """The tensors of a state, by name."""
-    if isinstance(state, Tensor):
-        return {"itself": state}
-    if is_dataclass(state) and not isinstance(state, type):
-        values = {field.name: getattr(state, field.name) for field in fields(state)}
-        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
-    raise InputError(
-        f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}, of which no checkpoint can be written"
-    )
-
-
-def _with_tensors(state: Any, tensors: dict[str, Tensor]) -> Any:
-    """A state like this one with these tensors."""
-    return tensors["itself"] if isinstance(state, Tensor) else replace(state, **tensors)

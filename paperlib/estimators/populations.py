@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
+from paperlib.estimators.ais import begin_forward
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.numerics import log_mean_exp
@@ -112,11 +113,8 @@ def _walk(
 ) -> Populations:
     """A block of populations that walk together."""
     shape, device = (populations, num_chains), path.device
-    state = path.sample_start(populations * num_chains, generator)
-    # As in AIS the ends are the models' own, whatever is rounded on the way between them.
-    start = path.log_z_start or 0.0
-    log_weights = torch.full(shape, start, dtype=torch.float64, device=device)
-    log_weights -= _by_population(path.end_correction(state, 0), shape)
+    state, log_weights = begin_forward(path, populations * num_chains, generator)
+    log_weights = log_weights.view(shape)
     # what resampling has taken out of the weights
     log_z = torch.zeros(populations, dtype=torch.float64, device=device)
     first = torch.arange(num_chains, device=device).repeat(populations, 1)

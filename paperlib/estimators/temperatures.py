@@ -29,6 +29,8 @@ _MEMORY_BLOCKS = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average one by a larger factor.
 _WIDEST = 2.5
+# A little more than two: rates between rungs that are far apart add up to less than Lambda.
+_RUNGS_PER_BARRIER = 2.1
 # On which the sum is inverted.
 _FINE = 20_001
 
@@ -72,22 +74,20 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     return torch.from_numpy(placed)
 
 
-def rungs_for(rejection_rates: Tensor, per_barrier: float = 2.1) -> int:
+def rungs_for(rejection_rates: Tensor) -> int:
     """About 2 Lambda + 1 rungs, and at least three.
 
     Parameters
     ----------
     rejection_rates : Tensor, shape [N - 1]
         Their sum is Lambda, or a little less where the rungs are far apart.
-    per_barrier : float
-        In place of 2.
 
     Examples
     --------
     >>> rungs_for(torch.full([20], 0.5))
     22
     """
-    return max(3, 1 + math.ceil(per_barrier * rejection_rates.sum().item()))
+    return max(3, 1 + math.ceil(_RUNGS_PER_BARRIER * rejection_rates.sum().item()))
 
 
 def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ from paperlib.estimators.estimate import (
 )
 from paperlib.estimators.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
+from paperlib.estimators.populations import systematic
 from paperlib.mcmc.series import block_means, mean_error, settled
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
@@ -322,7 +323,6 @@ def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator)
     weights = torch.softmax(log_weights.flatten(), 0) * len(flat)
     if bool((weights - 1).abs().max() < 1e-12):
         return flat
-    start = torch.rand((), dtype=torch.float64, device=generator.device, generator=generator)
-    places = torch.arange(len(flat), dtype=torch.float64) + start.cpu()
-    index = torch.searchsorted(weights.cumsum(0), places, right=True).clamp(max=len(flat) - 1)
-    return flat[index.to(flat.device)]
+    logs = log_weights.flatten()[None].to(generator.device)
+    every = torch.ones(1, dtype=torch.bool, device=generator.device)
+    return flat[systematic(logs, every, generator)[0].to(flat.device)]

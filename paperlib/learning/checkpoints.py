@@ -18,8 +18,7 @@ from tqdm import tqdm
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.models.files import read_arrays, read_metadata, write_safetensors
-from paperlib.validation import as_tensor
+from paperlib.models.files import read_resumable, write_safetensors
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -97,25 +96,9 @@ def read_checkpoint(
     Raises
     ------
     InputError
-        If the file is damaged, or belongs to a training with another signature: one in which a
-        value differs, is missing, or is there in addition.
+        If the file is damaged, or belongs to a training with another signature.
     """
-    try:
-        metadata = read_metadata(path)
-        tensors = {name: as_tensor(name, array) for name, array in read_arrays(path).items()}
-    except ValueError as error:
-        raise InputError(
-            f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
-        ) from error
-    stored = {key: value for key, value in metadata.items() if key not in _PROGRESS}
-    # From both sides: a checkpoint may also know of something that this training does without.
-    for key in sorted(signature.keys() | stored.keys()):
-        wanted, found = signature.get(key, "none"), stored.get(key, "none")
-        if wanted != found:
-            raise InputError(
-                f"checkpoint: expected {key} {wanted}, got {found} in {path}; "
-                "remove it to start anew"
-            )
+    tensors, progress = read_resumable(path, signature, _PROGRESS)
     generator = torch.Generator(device)
     generator.set_state(tensors.pop("generator"))
     chains = tensors.pop("chains", None)
@@ -129,8 +112,7 @@ def read_checkpoint(
         velocities,
         None if chains is None else chains.to(device),
         generator,
-        int(metadata["epochs_done"]),
-        json.loads(metadata["reconstruction_errors"]),
+        *(progress[name] for name in _PROGRESS),
     )
 
 

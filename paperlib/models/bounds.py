@@ -25,6 +25,7 @@ from paperlib.validation import ArrayLike, as_states, require_finite, require_sh
 _RANDOM_STARTS = 64
 _MAX_UPDATES = 200
 _MAX_STATES = 1024
+_SAME_MEAN = 1e-3
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
@@ -136,6 +137,32 @@ def ascend_mean_field(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor
         moving = moving[~still]
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
     return means, model.log_unnormalized_hidden(means) + entropy, at_rest, updates
+
+
+def distinct(points: Tensor, values: Tensor) -> Tensor:
+    """Which points are not the same as a better one: their places, in falling order of value.
+
+    Optima that are one to a thousandth in every coordinate came to rest at different times.
+
+    Parameters
+    ----------
+    points : Tensor, shape [N, n]
+        Means of units.
+    values : Tensor, shape [N]
+        Of the points, the larger the better.
+
+    Examples
+    --------
+    >>> distinct(torch.tensor([[0.1], [0.9], [0.9001]]), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([2, 0])
+    """
+    kept: list[int] = []
+    for place in values.argsort(descending=True, stable=True).tolist():
+        if len(kept) == 0 or bool(
+            ((points[place] - points[kept]).abs().amax(1) > _SAME_MEAN).all()
+        ):
+            kept.append(place)
+    return torch.tensor(kept, device=points.device)
 
 
 def search_points(model: RBM) -> Tensor:

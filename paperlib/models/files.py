@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.validation import require_finite
+from paperlib.validation import as_tensor, require_finite
 
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 READABLE = (".safetensors", ".npz", ".mat")
@@ -110,6 +111,52 @@ def read_metadata(path: Path) -> dict[str, str]:
             f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
         ) from error
     return {key: text for key, text in metadata.items() if key != _CHECKSUM}
+
+
+def read_resumable(
+    path: Path, signature: Mapping[str, str], progress: Collection[str]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What a checkpoint holds, if it belongs to the work with this signature.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `write_safetensors` wrote with the signature and the progress as its text.
+    signature : mapping of str to str
+        What tells one piece of work from another.
+    progress : collection of str
+        What the text says beside the signature, as JSON.
+
+    Returns
+    -------
+    tensors : dict of str to Tensor
+        By name.
+    progress : dict
+        What was read of each.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or belongs to work with another signature: one in which a value differs, is missing, or is there in
+        addition.
+    """
+    try:
+        metadata = read_metadata(path)
+        tensors = {name: as_tensor(name, array) for name, array in read_arrays(path).items()}
+        done = {name: json.loads(metadata.pop(name)) for name in progress}
+    except (ValueError, KeyError) as error:
+        raise InputError(
+            f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
+        ) from error
+    # From both sides: a checkpoint may also know of something that this work does without.
+    for key in sorted(signature.keys() | metadata.keys()):
+        wanted, found = signature.get(key, "none"), metadata.get(key, "none")
+        if wanted != found:
+            raise InputError(
+                f"checkpoint: expected {key} {wanted}, got {found} in {path}; "
+                "remove it to start anew"
+            )
+    return tensors, done
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:

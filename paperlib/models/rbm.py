@@ -202,3 +202,28 @@ class RBM(TensorModel):
         # MATLAB has no vectors: biases come as one row or one column.
         biases = [bias.flatten() if 1 in bias.shape else bias for bias in biases]
         return dict(zip(cls.tensor_names, [weights, *biases], strict=True))
+
+
+def as_rbm(name: str, model: object) -> RBM:
+    """`model` itself.
+
+    Parameters
+    ----------
+    name : str
+        The argument to blame.
+    model : object
+        Whatever was given.
+
+    Raises
+    ------
+    InputError
+        If it is no RBM.
+
+    Examples
+    --------
+    >>> as_rbm("rbm", RBM([[1.0]], [0.0], [0.0]))
+    RBM(1 visible, 1 hidden, torch.float64, cpu)
+    """
+    if not isinstance(model, RBM):
+        raise InputError(f"{name}: expected an RBM, got {type(model).__name__}")
+    return model

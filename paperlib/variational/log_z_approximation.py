@@ -14,7 +14,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models import RBM
-from paperlib.models.bounds import ascend_mean_field, search_points
+from paperlib.models.bounds import ascend_mean_field, distinct, mean_field_optima, search_points
+from paperlib.models.rbm import as_rbm
 from paperlib.validation import ArrayLike, as_states, is_number, require_shape
 
 Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
@@ -105,9 +106,7 @@ def as_double(rbm: object) -> RBM:
     InputError
         If `rbm` is no RBM.
     """
-    if not isinstance(rbm, RBM):
-        raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
-    return rbm.to(dtype=torch.float64)
+    return as_rbm("rbm", rbm).to(dtype=torch.float64)
 
 
 def require_damping(damping: object) -> None:
@@ -131,8 +130,8 @@ def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
         If they have another shape or are no means.
     """
     if starts is None:
-        means, bounds = _distinct_optima(model)
-        best = bounds.topk(min(_OPTIMA_AS_STARTS, len(bounds))).indices
+        means, bounds = mean_field_optima(model, search_points(model))
+        best = distinct(means, bounds)[:_OPTIMA_AS_STARTS]
         return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
     given = as_states("starts", starts, model.weights, model.num_hidden)
     require_shape("starts", given, [None, model.num_hidden])
@@ -141,13 +140,3 @@ def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
             f"starts: expected means in [0, 1], got {given.min():g} to {given.max():g}"
         )
     return given
-
-
-def _distinct_optima(model: RBM) -> tuple[Tensor, Tensor]:
-    """Optima of mean field that differ by more than where the ascent stopped; [n, M] and their bounds [n]."""
-    means, bounds, _, _ = ascend_mean_field(model, search_points(model))
-    order = bounds.argsort(descending=True)
-    means, bounds = means[order], bounds[order]
-    apart = torch.cdist(means, means, p=torch.inf) > 1e-3
-    first = torch.stack([row[:k].all() for k, row in enumerate(apart)])
-    return means[first], bounds[first]

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.planted.planted_model import Planted, bits, draw_indices
-from paperlib.models.rbm import RBM
-from paperlib.numerics import resolve_generator, softplus
+from paperlib.models.planted.planted_model import Planted, draw_indices
+from paperlib.models.rbm import RBM, as_rbm
+from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.validation import require_count
 
 # States of 784 units are then enumerated in half a minute.
@@ -59,8 +59,7 @@ def from_components(rbm: RBM) -> Planted:
 
 def require_rbm(rbm: object) -> RBM:
     """`rbm`; raise unless it is an RBM on the CPU."""
-    if not isinstance(rbm, RBM):
-        raise InputError(f"rbm: expected an RBM, got {type(rbm).__name__}")
+    rbm = as_rbm("rbm", rbm)
     if rbm.device.type != "cpu":
         raise InputError(f"rbm: expected a model on the CPU, got one on {rbm.device}")
     return rbm
@@ -86,14 +85,14 @@ class _Component:
                 states @ self.smaller_bias
                 + softplus(states @ self.weights + self.larger_bias).sum(-1)
                 for part in numbers.split(max(1, _BLOCK_NUMBERS // max(1, others)))
-                for states in [bits(part, units)]
+                for states in [bits(part, units).double()]
             ]
         )
 
     def draw_visible(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """[num_draws, visible units of the component], float64."""
         drawn = draw_indices(self.log_masses, num_draws, generator)
-        states = bits(drawn, len(self.weights))
+        states = bits(drawn, len(self.weights)).double()
         if self.smaller_is_visible:
             return states
         return bernoulli(torch.sigmoid(states @ self.weights + self.larger_bias), generator)

@@ -93,9 +93,3 @@ def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator
     # Rounded up to the total it would select whatever stands last, even what has no weight.
     uniform = torch.minimum(uniform, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(cumulative, uniform, right=True)
-
-
-def bits(index: Tensor, width: int) -> Tensor:
-    """Binary digits of whole numbers, most significant first: [...] to [..., width], float64."""
-    shifts = torch.arange(width - 1, -1, -1)
-    return ((index[..., None] >> shifts) & 1).double()
