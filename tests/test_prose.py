@@ -244,7 +244,7 @@ STATEMENTS = [
      lambda s: near((g := s.column("dbn-bound-gap", "gain")["DBN-CD3"]), 6, 0.2) and near(g - higher_log_z(s), 3.5, 0.2)),
     Statement("07", "about eighty pixels on average",
      lambda s: all(near(s.column("dbn-samples", "pixels_on")[m], 80, 2) for m in ("CD1(500)", "CD3(500)"))),
-    Statement("07", "of both AIS itself says that its estimate of $\\ln Z$, and with it the bound, is not to be trusted",
+    Statement("07", "Of the trained one, which had a single epoch, AIS itself says that its estimate of $\\ln Z$, and with it the bound, is not to be trusted",
      lambda s: all(r["warnings"] != "none" and math.isinf(r["ais_error"][0])
                    for r in s.rows("dbn-three-layers") if "three layers, W3" in r["model"])),
     # 08: RAISE
