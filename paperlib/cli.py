@@ -50,7 +50,8 @@ def evaluate(
         Path,
         typer.Argument(
             help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
-            "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), or a BernoulliRBM as .skops."
+            "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
+            ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt."
         ),
     ],
     data: Annotated[
@@ -85,7 +86,7 @@ def evaluate(
     import json
 
     from paperlib.evaluation import evaluate as evaluate_rbm
-    from paperlib.evaluation import read_images, read_rbm
+    from paperlib.evaluation import read_images, read_model
     from paperlib.evaluation.report import as_dict, describe
     from paperlib.evaluation.report import plot as plot_bracket
     from paperlib.numerics import seeded_generator
@@ -97,9 +98,14 @@ def evaluate(
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
     require_device("device", device)
-    rbm = read_rbm(model).to(device)
-    test_images = read_images("data", data, rbm.num_visible, binarize)
-    train_images = None if train is None else read_images("train", train, rbm.num_visible, binarize)
+    found = read_model(model)
+    rbm, spins = found.rbm.to(device), found.spin_visible
+    test_images = read_images("data", data, rbm.num_visible, binarize, spins)
+    train_images = (
+        None if train is None else read_images("train", train, rbm.num_visible, binarize, spins)
+    )
+    for line in (f"Model: {found.origin}", *found.notes):
+        typer.echo(line)
     result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed, device))
     typer.echo(describe(result))
     if json_file is not None:

@@ -1,6 +1,14 @@
 """What is the test log-probability of this RBM? An answer with error bars, and with reasons not to believe it."""
 
 from paperlib.evaluation.evaluation import AnnealingRun, Evaluation, ExactResult, evaluate
-from paperlib.evaluation.inputs import read_images, read_rbm
+from paperlib.evaluation.inputs import read_images, read_model, read_rbm
 
-__all__ = ["AnnealingRun", "Evaluation", "ExactResult", "evaluate", "read_images", "read_rbm"]
+__all__ = [
+    "AnnealingRun",
+    "Evaluation",
+    "ExactResult",
+    "evaluate",
+    "read_images",
+    "read_model",
+    "read_rbm",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
 from paperlib.models import RBM
-from paperlib.models.files import read_arrays
+from paperlib.models.files import READABLE, read_arrays
+from paperlib.models.foreign import ForeignRBM, read_archive, read_state_dict
 from paperlib.validation import (
     as_float_tensor,
     as_tensor,
@@ -31,24 +33,73 @@ _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0
 _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 
 
-def read_rbm(path: str | os.PathLike[str]) -> RBM:
-    """An RBM from `.safetensors`, `.npz`, MATLAB `.mat` or skops.
+# ARCHIVE.h5, or one model of it: ARCHIVE.h5:update_N
+_ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
+_PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
+_MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
+
+
+def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
+    """An RBM, and how it came from a file of any origin.
 
     Parameters
     ----------
     path : path
-        Arrays are named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them: `components_` [M, D],
-        `intercept_visible_`, `intercept_hidden_`. A `.skops` file holds such an estimator itself (needs the package skops).
+        - `.safetensors`, `.npz`, `.mat`: arrays named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them:
+          `components_` [M, D], `intercept_visible_`, `intercept_hidden_`.
+        - `.skops`: such an estimator itself (needs the package skops).
+        - `.h5`, `.hdf5`: an archive of `rbms` or of RestrictedBoltzmannMachines.jl (needs the package h5py). `ARCHIVE.h5:update_N` is one
+          model of an archive of `rbms`, `ARCHIVE.h5` its last.
+        - `.pt`, `.pth`: named tensors that `torch.save` wrote.
 
     Returns
     -------
-    RBM
-        In the type in which it was stored.
+    ForeignRBM
+        With the RBM in the type in which it was stored.
 
     Raises
     ------
     InputError
         If the file is missing, damaged, of another format, or does not hold an RBM.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save({"W": torch.zeros(3, 2), "vbias": torch.zeros(3), "hbias": torch.zeros(2)}, f"{folder}/model.pt")
+    ...     read_model(f"{folder}/model.pt").origin
+    'named tensors in model.pt'
+    """
+    archive = _ARCHIVE.fullmatch(os.fspath(path))
+    if archive is not None:
+        update = archive["update"]
+        return read_archive(archive["path"], None if update is None else int(update))
+    path = Path(path)
+    if path.suffix in (".pt", ".pth"):
+        return read_state_dict(path)
+    if path.suffix in _PICKLES:
+        raise InputError(
+            f"path: expected a {_MODEL_FILES} file, got {path.name!r}: a pickle can run any code when it is read. Where you trust it, "
+            "write it anew: numpy.savez('model.npz', weights=W, visible_bias=b, hidden_bias=a) with W [visible, hidden]"
+        )
+    if path.suffix == ".skops":
+        return ForeignRBM(_from_sklearn(_skops_arrays(path), path), path.name)
+    if path.suffix == ".npz":
+        arrays = read_arrays(path)
+        if "components_" in arrays:
+            return ForeignRBM(_from_sklearn(arrays, path), path.name)
+    if path.suffix not in READABLE:
+        raise InputError(f"path: expected a {_MODEL_FILES} file, got {path.name!r}")
+    return ForeignRBM(RBM.load(path), path.name)
+
+
+def read_rbm(path: str | os.PathLike[str]) -> RBM:
+    """The RBM alone of `read_model`.
+
+    Raises
+    ------
+    InputError
+        As `read_model`.
 
     Examples
     --------
@@ -59,14 +110,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     ...     read_rbm(f"{folder}/model.npz")
     RBM(3 visible, 2 hidden, torch.float64, cpu)
     """
-    path = Path(path)
-    if path.suffix == ".skops":
-        return _from_sklearn(_skops_arrays(path), path)
-    if path.suffix == ".npz":
-        arrays = read_arrays(path)
-        if "components_" in arrays:
-            return _from_sklearn(arrays, path)
-    return RBM.load(path)
+    return read_model(path).rbm
 
 
 def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
@@ -111,7 +155,11 @@ def _skops_arrays(path: Path) -> Mapping[str, object]:
 
 
 def read_images(
-    name: str, path: str | os.PathLike[str], width: int, binarize_seed: int | None = None
+    name: str,
+    path: str | os.PathLike[str],
+    width: int,
+    binarize_seed: int | None = None,
+    spins: bool = False,
 ) -> Tensor:
     """Binary images from `.npy`, `.npz`, `.mat`, `.csv` or IDX (also gzipped).
 
@@ -125,6 +173,8 @@ def read_images(
         D, which the model expects.
     binarize_seed : int, optional
         Draw every pixel once with its intensity as probability, from this seed. None: the images must be binary.
+    spins : bool
+        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then taken, and become 0 and 1.
 
     Returns
     -------
@@ -175,6 +225,8 @@ def read_images(
         )
     if images.is_floating_point():
         require_finite(name, images)
+    if spins and images.min() == -1:
+        images = _binary_of_spins(name, images)
     white = 255 if array.dtype.kind in "iu" and images.max() > 1 else 1
     if binarize_seed is not None:
         return binarize(images, binarize_seed, white)
@@ -190,6 +242,16 @@ def read_images(
             grey = intensities.min() >= 0 and intensities.max() <= 1
             raise InputError(f"{error}{hint if grey else ''}") from error
         binary.copy_(intensities)
+    return result
+
+
+def _binary_of_spins(name: str, spins: Tensor) -> Tensor:
+    """0 for -1 and 1 for 1."""
+    result = torch.empty(spins.shape, dtype=torch.uint8)
+    for block, binary in zip(blocks(spins), blocks(result), strict=True):
+        if not bool((block.abs() == 1).all()):
+            raise InputError(f"{name}: expected -1 and 1 throughout, got other values beside -1")
+        binary.copy_(block > 0)
     return result
 
 

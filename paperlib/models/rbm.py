@@ -80,7 +80,14 @@ class RBM(TensorModel):
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
         self.weights = parameter("weights", weights, [None, None])
         num_visible, num_hidden = self.weights.shape
-        self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], self.weights)
+        try:
+            self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], self.weights)
+        except InputError as error:
+            if getattr(visible_bias, "shape", None) != (num_hidden,):
+                raise
+            raise InputError(
+                f"{error}; are the weights transposed? They are [visible, hidden]"
+            ) from error
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
     def __repr__(self) -> str:

@@ -1,0 +1,291 @@
+"""RBMs from HDF5 archives: of the Python package `rbms` and of the Julia package RestrictedBoltzmannMachines.
+
+An archive from elsewhere is not to be trusted. Of what HDF5 allows, only plain data within the file itself are read: no links to other
+files, no virtual or external data, nothing that would need many times the file's size in memory.
+
+`rbms` keeps one model for each of a number of updates of its training. The Julia package writes arrays with their axes in the
+opposite order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from paperlib.errors import InputError
+from paperlib.models.foreign.foreign_rbm import ForeignRBM
+from paperlib.models.foreign.spins import binary_from_spins
+from paperlib.models.rbm import RBM
+
+# How much larger than the file an array may be. Compression of trained weights does not save as much.
+_LARGEST_RATIO = 16
+_SMALLEST_LIMIT = 2**20
+_UPDATE = re.compile(r"update_(\d+)")
+_JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
+# Kinds of models by the name that `rbms` gives them: whether both layers are spins. The others say what is missing.
+_RBMS_SPINS = {"BBRBM": False, "IIRBM": True}
+_RBMS_OTHERS = {
+    "PBRBM": "categorical visible units",
+    "BGRBM": "Gaussian hidden units",
+    "IGRBM": "Gaussian hidden units",
+}
+_JULIA_SPINS = {"Binary": False, "Spin": True}
+
+
+def read_archive(path: str | os.PathLike[str], update: int | None = None) -> ForeignRBM:
+    """An RBM from an HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl; needs the package h5py.
+
+    Parameters
+    ----------
+    path : path
+        The archive. Of `rbms`, models of binary units (BBRBM) and of spins (IIRBM) are read; of the Julia package, layers of type
+        Binary and Spin.
+    update : int, optional
+        Which of the models that `rbms` kept in training; None: the last one.
+
+    Returns
+    -------
+    ForeignRBM
+        With the archive's own ln Z, where it has one.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, of another format, links to other files, holds arrays far larger than itself, has no such
+        update, or its units are of a type that the library does not have.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import h5py
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with h5py.File(f"{folder}/RBM.h5", "w") as file:
+    ...         file["model_type"] = "BBRBM"
+    ...         file["update_10/params/weight_matrix"] = np.zeros((3, 2))
+    ...         file["update_10/params/vbias"], file["update_10/params/hbias"] = np.zeros(3), np.zeros(2)
+    ...     read_archive(f"{folder}/RBM.h5").origin
+    'update_10 of RBM.h5, BBRBM'
+    """
+    path = Path(path)
+    with _opened(path) as archive:
+        if archive.has(_JULIA_HEADER):
+            if update is not None:
+                raise InputError(f"update: expected none, since {path} holds a single model")
+            return _read_julia(archive)
+        return _read_rbms(archive, update)
+
+
+def archive_updates(path: str | os.PathLike[str]) -> list[int]:
+    """The updates of which an archive of `rbms` holds a model, in order; needs the package h5py.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, or holds none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import h5py
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with h5py.File(f"{folder}/RBM.h5", "w") as file:
+    ...         file.create_group("update_10"), file.create_group("update_2")
+    ...     archive_updates(f"{folder}/RBM.h5")
+    (<HDF5 group "/update_10" (0 members)>, <HDF5 group "/update_2" (0 members)>)
+    [2, 10]
+    """
+    with _opened(Path(path)) as archive:
+        return archive.updates()
+
+
+class _Archive:
+    """Reads named data of an open file, and refuses what is not plain data of that file."""
+
+    def __init__(self, file: Any, path: Path) -> None:
+        self._file, self.path = file, path
+        self._most_bytes = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
+
+    def _refused(self, name: str, expected: str, got: object) -> InputError:
+        return InputError(f"path: expected {expected} as {name} in {self.path}, got {got}")
+
+    def _item(self, name: str) -> Any:
+        """What has this name, by links within the file; None if nothing has."""
+        import h5py
+
+        item = self._file
+        for part in name.split("/"):
+            if not isinstance(item, h5py.Group) or part not in item.keys():  # noqa: SIM118
+                return None
+            link = item.get(part, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                raise self._refused(name, "data of the file itself", type(link).__name__)
+            item = item[part]
+        return item
+
+    def has(self, name: str) -> bool:
+        """Whether something in the file has this name."""
+        return self._item(name) is not None
+
+    def _dataset(self, name: str) -> Any:
+        import h5py
+
+        found = self._item(name)
+        if not isinstance(found, h5py.Dataset):
+            raise self._refused(name, "data", "nothing" if found is None else "a group")
+        if found.is_virtual or found.external:
+            raise self._refused(name, "data of the file itself", "data of other files")
+        if found.shape is None or found.nbytes > self._most_bytes:
+            raise self._refused(
+                name,
+                f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
+                "no data" if found.shape is None else f"{found.nbytes}",
+            )
+        return found
+
+    def text(self, name: str) -> str:
+        """A single text."""
+        import h5py
+
+        found = self._dataset(name)
+        if found.shape != () or h5py.check_string_dtype(found.dtype) is None:
+            raise self._refused(name, "a text", f"{found.dtype} {list(found.shape)}")
+        return found.asstr()[()]
+
+    def array(self, name: str) -> np.ndarray:
+        """Real numbers in an array of at least one dimension."""
+        found = self._dataset(name)
+        if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
+            raise self._refused(
+                name, "an array of real numbers", f"{found.dtype} {list(found.shape)}"
+            )
+        return np.asarray(found[()])
+
+    def number(self, name: str) -> float | None:
+        """A single real number; None if nothing has this name."""
+        if not self.has(name):
+            return None
+        found = self._dataset(name)
+        if found.dtype.kind not in "fiu" or found.size != 1:
+            raise self._refused(name, "a number", f"{found.dtype} {list(found.shape)}")
+        return float(np.asarray(found[()]).item())
+
+    def updates(self) -> list[int]:
+        """Those of which there is a model."""
+        matches = [_UPDATE.fullmatch(name) for name in self._file.keys()]  # noqa: SIM118
+        found = sorted(int(match[1]) for match in matches if match)
+        if not found:
+            raise self._refused("update_N", "models", "none")
+        return found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[_Archive]:
+    if not path.is_file():
+        raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        import h5py
+    except ImportError as error:
+        raise InputError(
+            f"path: expected the package h5py to be installed to read {path} (pip install h5py)"
+        ) from error
+    try:
+        with h5py.File(path, "r") as file:
+            yield _Archive(file, path)
+    except InputError:
+        raise
+    except Exception as error:  # h5py raises many kinds for what is damaged
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"path: expected an undamaged HDF5 file, could not read {path}: {reason}"
+        ) from error
+
+
+def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
+    updates, path = archive.updates(), archive.path
+    chosen = updates[-1] if update is None else update
+    if chosen not in updates:
+        raise InputError(
+            f"update: expected one of {', '.join(map(str, updates))} in {path}, got {update}"
+        )
+    kind = archive.text("model_type")
+    if kind not in _RBMS_SPINS:
+        raise InputError(
+            f"path: expected a model of binary units (BBRBM) or of spins (IIRBM) in {path}, got {kind}, which needs "
+            f"{_RBMS_OTHERS.get(kind, 'units that this library does not have')}"
+        )
+    group = f"update_{chosen}"
+    inside = f"{group}/params"
+    # Older versions kept the arrays one level higher.
+    place = inside if archive.has(inside) else group
+    arrays = [archive.array(f"{place}/{name}") for name in ("weight_matrix", "vbias", "hbias")]
+    spins = _RBMS_SPINS[kind]
+    return _foreign(
+        arrays,
+        (spins, spins),
+        archive,
+        f"{group} of {path.name}, {kind}",
+        stored_log_z=archive.number(f"{group}/log_z"),
+    )
+
+
+def _read_julia(archive: _Archive) -> ForeignRBM:
+    path = archive.path
+    for name, expected in ((_JULIA_HEADER, _JULIA_VERSION), ("rbm_type", "RBM")):
+        found = archive.text(name)
+        if found != expected:
+            raise InputError(f"path: expected {name} {expected} in {path}, got {found}")
+    kinds = [archive.text(f"{layer}_type") for layer in ("visible", "hidden")]
+    for layer, kind in zip(("visible", "hidden"), kinds, strict=True):
+        if kind not in _JULIA_SPINS:
+            raise InputError(
+                f"path: expected Binary or Spin {layer} units in {path}, got {kind}, which this library does not have"
+            )
+    # The first axis of a layer's parameters is the last one here, and has one entry for these units.
+    biases = [archive.array(f"{layer}_par") for layer in ("visible", "hidden")]
+    weights = archive.array("weights")
+    if any(bias.shape[-1] != 1 for bias in biases) or (
+        weights.shape != biases[1].shape[:-1] + biases[0].shape[:-1]
+    ):
+        raise InputError(
+            f"path: expected weights and biases that fit each other in {path}, got shapes {list(weights.shape)}, "
+            f"{list(biases[0].shape)} and {list(biases[1].shape)}"
+        )
+    visible_bias, hidden_bias = (bias.reshape(-1) for bias in biases)
+    matrix = weights.reshape(len(hidden_bias), len(visible_bias)).T
+    notes: tuple[str, ...] = ()
+    if biases[0].ndim > 2:
+        sides = " x ".join(map(str, biases[0].shape[-2::-1]))
+        notes = (f"visible units: {sides} in Julia, taken in Julia's order, first index fastest",)
+    spins = (_JULIA_SPINS[kinds[0]], _JULIA_SPINS[kinds[1]])
+    origin = f"{path.name}, {kinds[0]} visible and {kinds[1]} hidden units"
+    return _foreign([matrix, visible_bias, hidden_bias], spins, archive, origin, notes=notes)
+
+
+def _foreign(
+    arrays: list[np.ndarray],
+    spins: tuple[bool, bool],
+    archive: _Archive,
+    origin: str,
+    stored_log_z: float | None = None,
+    notes: tuple[str, ...] = (),
+) -> ForeignRBM:
+    """The RBM of these arrays, whose visible and hidden units may be spins."""
+    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+    try:
+        rbm, offset = RBM(*tensors), 0.0
+        if any(spins):
+            rbm, offset = binary_from_spins(*tensors, visible=spins[0], hidden=spins[1])
+    except InputError as error:
+        raise InputError(f"path: expected an RBM in {archive.path}: {error}") from error
+    if any(spins):
+        notes += (
+            f"units -1 and 1: changed to 0 and 1; ln Z of the file's own model is that of the new one {offset:+.2f} nats",
+        )
+    return ForeignRBM(rbm, origin, spins[0], offset, stored_log_z, notes)

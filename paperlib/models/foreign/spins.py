@@ -1,0 +1,64 @@
+"""Models of units -1 and 1 as models of units 0 and 1, by an exact change of variables.
+
+With s = 2 x - 1 for every unit that is a spin, the energy of the spins is that of the binary units with other weights and biases, and a
+constant. Probabilities stay what they are; ln Z differs by the constant.
+"""
+
+from __future__ import annotations
+
+from paperlib.models.rbm import RBM
+from paperlib.validation import ArrayLike
+
+
+def binary_from_spins(
+    weights: ArrayLike,
+    visible_bias: ArrayLike,
+    hidden_bias: ArrayLike,
+    *,
+    visible: bool = True,
+    hidden: bool = True,
+) -> tuple[RBM, float]:
+    """The RBM of binary units with the same probabilities.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [D, M]
+        Of the model of spins, with E(v, h) = -v'W h - b'v - a'h.
+    visible_bias, hidden_bias : array or Tensor, shapes [D], [M]
+        Its b and a.
+    visible, hidden : bool
+        Which layers have units -1 and 1; the other one has units 0 and 1 already.
+
+    Returns
+    -------
+    rbm : RBM
+        Unit i is 1 where the spin is 1, and 0 where it is -1.
+    log_z_offset : float
+        ln Z of the model of spins less that of `rbm`, in nats.
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, or a number is not finite.
+
+    Examples
+    --------
+    >>> rbm, log_z_offset = binary_from_spins([[0.5]], [0.0], [0.0])
+    >>> rbm.weights.item(), rbm.visible_bias.item(), log_z_offset
+    (2.0, -1.0, 0.5)
+    """
+    given = RBM(weights, visible_bias, hidden_bias)
+    couplings = given.weights.double()
+    b, a = given.visible_bias.double(), given.hidden_bias.double()
+    offset = 0.0
+    # One layer after the other: v'W h + b'v with v = 2 x - 1 is x'(2 W) h + (2 b)'x - (1'W) h - 1'b.
+    if visible:
+        offset -= b.sum().item()
+        a = a - couplings.sum(0)
+        couplings, b = 2 * couplings, 2 * b
+    if hidden:
+        offset -= a.sum().item()
+        b = b - couplings.sum(1)
+        couplings, a = 2 * couplings, 2 * a
+    dtype = given.dtype
+    return RBM(couplings.to(dtype), b.to(dtype), a.to(dtype)), offset

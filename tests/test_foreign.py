@@ -1,0 +1,451 @@
+"""RBMs from the files of other programs: what is read is the model that the other program has, and nothing else is read."""
+
+import io
+import itertools
+import pickle
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from enumeration import random_rbm
+from rbms.dataset.dataset_class import RBMDataset
+from rbms.io import load_params
+from rbms.training.pcd import train
+
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation import read_images, read_model
+from paperlib.models import RBM
+from paperlib.models.foreign import (
+    archive_updates,
+    binary_from_spins,
+    read_archive,
+    read_state_dict,
+)
+from paperlib.numerics import all_states, seeded_generator
+
+MODEL = random_rbm(6, 4, seed=3)
+ARRAYS = {
+    "weight_matrix": MODEL.weights.numpy(),
+    "vbias": MODEL.visible_bias.numpy(),
+    "hbias": MODEL.hidden_bias.numpy(),
+}
+ADVICE = "torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}"
+
+
+# ---- spins
+
+
+@pytest.mark.parametrize(("visible", "hidden"), [(True, True), (True, False), (False, True)])
+def test_spins_become_bits(visible, hidden):
+    """Every state of 4 x 3 units: the same probability, and ln Z apart by the offset."""
+    generator = seeded_generator(5)
+    shapes = (4, 3), (4,), (3,)
+    w, b, a = (torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes)
+    rbm, offset = binary_from_spins(w, b, a, visible=visible, hidden=hidden)
+    bits_v, bits_h = all_states(4), all_states(3)
+    v = 2 * bits_v - 1 if visible else bits_v
+    h = 2 * bits_h - 1 if hidden else bits_h
+    minus_energy = v @ w @ h.T + (v @ b)[:, None] + (h @ a)[None]
+    ours = -rbm.energy(bits_v[:, None], bits_h[None])
+    torch.testing.assert_close(ours + offset, minus_energy, rtol=0, atol=1e-12)
+    log_z = minus_energy.flatten().logsumexp(0).item()
+    assert exact_log_z(rbm) + offset == pytest.approx(log_z, abs=1e-12)
+
+
+def test_nothing_changes_where_no_layer_has_spins():
+    rbm, offset = binary_from_spins(
+        MODEL.weights, MODEL.visible_bias, MODEL.hidden_bias, visible=False, hidden=False
+    )
+    assert rbm.checksum() == MODEL.checksum()
+    assert offset == 0
+
+
+# ---- archives of rbms
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """An archive that the installed `rbms` itself has written in training, and its path."""
+    path = tmp_path_factory.mktemp("rbms") / "RBM.h5"
+    data = np.random.default_rng(0).integers(0, 2, (60, 8)).astype(float)
+    ones = np.ones(60)
+    dataset = RBMDataset(data, ones, ones, np.arange(60).astype(str), "random", True, "cpu")
+    arguments = dict.fromkeys(["subset_labels", "test_size"])
+    arguments |= {"filename": str(path), "num_updates": 20, "num_hiddens": 5, "batch_size": 20}
+    arguments |= {"num_chains": 30, "gibbs_steps": 2, "learning_rate": 0.1, "L1": 0.0, "L2": 0.0}
+    arguments |= {
+        "device": "cpu",
+        "dtype": torch.float64,
+        "log": False,
+        "overwrite": True,
+        "restore": False,
+        "seed": 1,
+    }
+    arguments |= {"train_size": 0.8, "beta": 1.0, "no_center": False, "training_type": "pcd"}
+    train(dataset, None, "BBRBM", arguments, torch.float64, np.array([5, 10, 20]))
+    return path
+
+
+def test_an_archive_that_rbms_wrote(trained):
+    updates = archive_updates(trained)
+    assert updates[-1] == 20
+    assert len(updates) >= 3
+    for update in updates:
+        theirs = load_params(str(trained), update, torch.device("cpu"), torch.float64)
+        found = read_archive(trained, update)
+        assert found.origin == f"update_{update} of RBM.h5, BBRBM"
+        assert found.stored_log_z is None
+        v = all_states(8)
+        torch.testing.assert_close(
+            found.rbm.log_unnormalized(v), -theirs.compute_energy_visibles(v), rtol=0, atol=1e-3
+        )  # theirs drops the small term of softplus where its argument is above 10
+        torch.testing.assert_close(found.rbm.weights, theirs.weight_matrix)
+    last = read_archive(trained)
+    assert last.rbm.checksum() == read_archive(trained, 20).rbm.checksum()
+    assert last.rbm.checksum() != read_archive(trained, updates[0]).rbm.checksum()
+
+
+def test_one_update_by_its_name(trained):
+    chosen = archive_updates(trained)[1]
+    by_name = read_model(f"{trained}:update_{chosen}")
+    assert by_name.rbm.checksum() == read_archive(trained, chosen).rbm.checksum()
+    assert read_model(trained).origin.startswith("update_20 ")
+    with pytest.raises(InputError, match=r"update: expected one of .*20 in .*, got 7777"):
+        read_model(f"{trained}:update_7777")
+
+
+def write_archive(path, kind="BBRBM", group="update_3/params", arrays=ARRAYS, log_z=None):
+    with h5py.File(path, "w") as file:
+        if kind is not None:
+            file["model_type"] = kind
+        for name, array in arrays.items():
+            file[f"{group}/{name}"] = array
+        if log_z is not None:
+            file["update_3/log_z"] = log_z
+    return path
+
+
+def test_older_archives_and_their_own_log_z(tmp_path):
+    found = read_archive(write_archive(tmp_path / "old.h5", group="update_3", log_z=12.5))
+    assert found.rbm.checksum() == MODEL.checksum()
+    assert found.stored_log_z == 12.5
+
+
+def test_spins_of_rbms(tmp_path):
+    """p(v) from the formula of the package: ln p*(v) = b'v + sum_j ln 2 cosh(a_j + v'W_j)."""
+    found = read_archive(write_archive(tmp_path / "spins.h5", kind="IIRBM"))
+    bits = all_states(6)
+    v = 2 * bits - 1
+    field = MODEL.hidden_bias + v @ MODEL.weights
+    log_p = v @ MODEL.visible_bias + torch.logaddexp(field, -field).sum(1)
+    ours = found.rbm.log_unnormalized(bits) + found.log_z_offset
+    torch.testing.assert_close(ours, log_p, rtol=0, atol=1e-12)
+    assert found.spin_visible
+    assert "units -1 and 1" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("PBRBM", "categorical visible units"),
+        ("BGRBM", "Gaussian hidden units"),
+        ("CEBM", "units that this library does not have"),
+    ],
+)
+def test_other_units_are_refused_by_name(tmp_path, kind, missing):
+    with pytest.raises(InputError, match=f"got {kind}, which needs {missing}"):
+        read_archive(write_archive(tmp_path / "m.h5", kind=kind))
+
+
+# ---- RestrictedBoltzmannMachines.jl
+
+
+def write_julia(path, visible="Binary", hidden="Binary", sides=(6,), **changes):
+    """As HDF5.jl writes: axes in the opposite order, parameters [1, sides...] in Julia."""
+    with h5py.File(path, "w") as file:
+        content = {
+            "rbm_hdf5_file_format_version": "1.0.0",
+            "rbm_type": "RBM",
+            # [hidden, sides reversed] for w[sides..., hidden] in Julia
+            "weights": MODEL.weights.numpy().T.reshape(4, *sides[::-1]),
+            "visible_par": MODEL.visible_bias.numpy().reshape(*sides[::-1], 1),
+            "hidden_par": MODEL.hidden_bias.numpy().reshape(4, 1),
+            "visible_type": visible,
+            "hidden_type": hidden,
+        }
+        for name, value in (content | changes).items():
+            if value is not None:
+                file[name] = value
+    return path
+
+
+@pytest.mark.parametrize("sides", [(6,), (2, 3)])
+def test_julia(tmp_path, sides):
+    """A weight w[i1, i2, j] in Julia belongs to the visible unit number i1 + i2 n1, counted from 0."""
+    found = read_archive(write_julia(tmp_path / "j.h5", sides=sides))
+    assert found.rbm.checksum() == MODEL.checksum()
+    assert bool(found.notes) == (len(sides) == 2)
+    assert (found.log_z_offset, found.spin_visible) == (0.0, False)
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product(["Binary", "Spin"], repeat=2))[1:])
+def test_spins_of_julia(tmp_path, kinds):
+    found = read_archive(write_julia(tmp_path / "j.h5", *kinds))
+    spins = dict(zip(("visible", "hidden"), (kind == "Spin" for kind in kinds), strict=True))
+    rbm, offset = binary_from_spins(MODEL.weights, MODEL.visible_bias, MODEL.hidden_bias, **spins)
+    assert found.rbm.checksum() == rbm.checksum()
+    assert found.log_z_offset == offset
+    assert found.spin_visible == spins["visible"]
+
+
+JULIA = {
+    "version": ({"rbm_hdf5_file_format_version": "2.0.0"}, "version 1.0.0 in .*, got 2.0.0"),
+    "kind": ({"rbm_type": "CenteredRBM"}, "expected rbm_type RBM in .*, got CenteredRBM"),
+    "visible": ({"visible_type": "Potts"}, "visible units in .*, got Potts"),
+    "hidden": ({"hidden_type": "xReLU"}, "hidden units in .*, got xReLU"),
+    "no weights": ({"weights": None}, "expected data as weights in .*, got nothing"),
+    "not turned": ({"weights": np.zeros((6, 4))}, r"fit each other in .*, got shapes \[6, 4\]"),
+    "two parameters": ({"hidden_par": np.zeros((4, 2))}, "fit each other"),
+    "type a number": ({"rbm_type": 3.0}, "expected a text as rbm_type"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), JULIA.values(), ids=JULIA)
+def test_other_files_of_julia(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        read_archive(write_julia(tmp_path / "j.h5", **changes))
+
+
+def test_julia_has_no_updates(tmp_path):
+    with pytest.raises(InputError, match="update: expected none"):
+        read_model(f"{write_julia(tmp_path / 'j.h5')}:update_3")
+
+
+# ---- hostile and broken archives
+
+
+def linked(path):
+    """An array that a link brings in from another file."""
+    other = write_archive(path.with_name("other.h5"))
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file["update_1/params/x"] = 0.0
+        place = "update_3/params/weight_matrix"
+        file["update_1/params/weight_matrix"] = h5py.ExternalLink(other.name, place)
+
+
+def softly_linked(path):
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file["update_1/params/weight_matrix"] = h5py.SoftLink("/nowhere")
+
+
+def virtual(path):
+    other = write_archive(path.with_name("other.h5"))
+    layout = h5py.VirtualLayout((6, 4), "f8")
+    layout[:] = h5py.VirtualSource(str(other), "update_3/params/weight_matrix", (6, 4))
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file.create_virtual_dataset("update_1/params/weight_matrix", layout)
+
+
+def external(path):
+    path.with_name("numbers").write_bytes(bytes(6 * 4 * 8))
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file.create_dataset(
+            "update_1/params/weight_matrix",
+            (6, 4),
+            "f8",
+            external=[(str(path.with_name("numbers")), 0, 192)],
+        )
+
+
+def huge(path):
+    """Two hundred terabytes in a file of some kilobytes, which holds none of them."""
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file.create_dataset("update_1/params/weight_matrix", (5_000_000,) * 2, "f8", chunks=True)
+
+
+def inflated(path):
+    """A hundred megabytes of zeros, compressed to a hundred kilobytes."""
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        file.create_dataset(
+            "update_1/params/weight_matrix",
+            data=np.zeros((12_500, 1_000)),
+            compression="gzip",
+            chunks=(12_500, 100),
+        )
+
+
+def changed(**changes):
+    return lambda path: write_archive(path, arrays={**ARRAYS, **changes})
+
+
+HOSTILE = {
+    "external link": (linked, "expected data of the file itself as .*, got ExternalLink"),
+    "soft link": (softly_linked, "expected data of the file itself as .*, got SoftLink"),
+    "virtual": (virtual, "got data of other files"),
+    "external": (external, "got data of other files"),
+    "huge": (huge, r"16 times the file's size as .*, got 200000000000000"),
+    "inflated": (inflated, "16 times the file's size"),
+    "text": (changed(weight_matrix="x"), "expected an array of real numbers as .*weight_matrix"),
+    "objects": (
+        changed(weight_matrix=np.array([b"a", b"b"], dtype=object)),
+        "expected an array of real numbers",
+    ),
+    "whole numbers": (changed(vbias=np.zeros(6, int)), "expected an array of real numbers"),
+    "complex": (changed(vbias=np.zeros(6) * 1j), "expected an array of real numbers"),
+    "number": (changed(hbias=0.5), "expected an array of real numbers"),
+    "empty": (changed(hbias=np.zeros(0)), "expected an array of real numbers"),
+    "null": (changed(hbias=h5py.Empty("f8")), "got no data"),
+    "nan": (changed(hbias=np.full(4, np.nan)), "expected an RBM in .* finite"),
+    "short": (
+        changed(hbias=np.zeros(3)),
+        r"expected an RBM in .*hidden_bias: expected shape \[4\]",
+    ),
+    "turned": (changed(weight_matrix=MODEL.weights.numpy().T), "are the weights transposed"),
+    "three axes": (changed(weight_matrix=np.zeros((2, 3, 4))), "expected an RBM in .*weights"),
+    "no kind": (lambda path: write_archive(path, kind=None), "expected data as model_type"),
+    "kind in rows": (
+        lambda path: write_archive(path, kind=np.array([b"BBRBM"])),
+        "expected a text as model_type",
+    ),
+    "kind a group": (lambda path: write_archive(path, kind=None, group="model_type/x"), "update_N"),
+    "no updates": (lambda path: write_archive(path, group="params"), "expected models as update_N"),
+    "log_z a matrix": (lambda path: write_archive(path, log_z=np.eye(2)), "expected a number as"),
+    "missing array": (
+        lambda path: write_archive(path, arrays={"vbias": np.zeros(3)}),
+        "expected data as update_3/params/weight_matrix in .*, got nothing",
+    ),
+    "no archive": (lambda path: path.write_bytes(b"no archive"), "expected an undamaged HDF5 file"),
+    "nothing": (lambda path: path.write_bytes(b""), "expected an undamaged HDF5 file"),
+    "cut": (
+        lambda path: path.write_bytes(write_archive(path).read_bytes()[:3_000]),
+        "expected an undamaged HDF5 file",
+    ),
+    "a folder": (lambda path: path.mkdir(), "found none at"),
+    "missing": (lambda path: None, "found none at"),
+}
+
+
+@pytest.mark.parametrize(("write", "message"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_archives(tmp_path, write, message):
+    write(tmp_path / "m.h5")
+    with pytest.raises(InputError, match=message) as refusal:
+        read_model(tmp_path / "m.h5")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_bytes(tmp_path, seed):
+    """An archive in which some bytes have changed is refused in one sentence, or what is read is an RBM."""
+    path = write_archive(tmp_path / "m.h5")
+    content = bytearray(path.read_bytes())
+    random = np.random.default_rng(seed)
+    for place in random.integers(8, len(content), 6):
+        content[place] = random.integers(256)
+    path.write_bytes(content)
+    outcome = outcome_of(path)
+    assert isinstance(outcome, RBM) or "\n" not in outcome
+
+
+def outcome_of(path):
+    try:
+        return read_archive(path).rbm
+    except InputError as refusal:
+        return str(refusal)
+
+
+# ---- what torch.save wrote
+
+TENSORS = {"W": MODEL.weights, "v_bias": MODEL.visible_bias, "h_bias": MODEL.hidden_bias}
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        TENSORS,
+        {f"rbm.{name}": tensor for name, tensor in TENSORS.items()},
+        {"epoch": 3, "state_dict": TENSORS},
+        {"weight": MODEL.weights, "vbias": MODEL.visible_bias[None], "hbias": MODEL.hidden_bias},
+    ],
+    ids=["plain", "prefix", "beside other things", "a row"],
+)
+def test_state_dicts(tmp_path, stored):
+    torch.save(stored, tmp_path / "m.pt")
+    found = read_model(tmp_path / "m.pt")
+    assert found.rbm.checksum() == MODEL.checksum()
+    assert found.notes == ()
+
+
+def test_transposed_weights_are_recognised_and_said(tmp_path):
+    torch.save(TENSORS | {"W": MODEL.weights.T}, tmp_path / "m.pth")
+    found = read_model(tmp_path / "m.pth")
+    assert found.rbm.checksum() == MODEL.checksum()
+    assert found.notes == ("weights: [hidden, visible] in the file, transposed",)
+
+
+class Code:
+    """Runs when it is unpickled."""
+
+    def __reduce__(self):
+        return print, ("unpickled",)
+
+
+STATE_DICTS = {
+    "code": (TENSORS | {"x": Code()}, "no pickled objects beside them"),
+    "a list": ([1, 2], "got no tensors"),
+    "other names": ({"a": torch.zeros(2)}, "expected one tensor called weights .*, got a;"),
+    "two layers": (
+        {f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()},
+        "expected one tensor called weights",
+    ),
+    "unfitting": (TENSORS | {"W": torch.zeros(3, 3)}, "expected an RBM in"),
+    "whole numbers": (TENSORS | {"W": torch.zeros(6, 4, dtype=torch.cfloat)}, "expected an RBM in"),
+}
+
+
+@pytest.mark.parametrize(("stored", "message"), STATE_DICTS.values(), ids=STATE_DICTS)
+def test_other_state_dicts(tmp_path, stored, message, capsys):
+    torch.save(stored, tmp_path / "m.pt")
+    with pytest.raises(InputError, match=message):
+        read_state_dict(tmp_path / "m.pt")
+    assert "unpickled" not in capsys.readouterr().out
+
+
+def test_a_damaged_state_dict(tmp_path):
+    buffer = io.BytesIO()
+    torch.save(TENSORS, buffer)
+    (tmp_path / "m.pt").write_bytes(buffer.getvalue()[:500])
+    with pytest.raises(InputError, match="expected an undamaged file of named tensors") as refusal:
+        read_state_dict(tmp_path / "m.pt")
+    assert ADVICE in str(refusal.value)
+    with zipfile.ZipFile(tmp_path / "z.pt", "w") as archive:
+        archive.writestr("data.pkl", pickle.dumps(TENSORS))
+    with pytest.raises(InputError, match="expected an undamaged file of named tensors"):
+        read_state_dict(tmp_path / "z.pt")
+    with pytest.raises(InputError, match="found none at"):
+        read_state_dict(tmp_path / "no.pt")
+
+
+# ---- images of spins
+
+
+def test_images_of_spins(tmp_path):
+    bits = np.random.default_rng(1).integers(0, 2, (10, 6))
+    np.save(tmp_path / "spins.npy", 2 * bits - 1)
+    np.save(tmp_path / "bits.npy", bits)
+    for name in ("spins.npy", "bits.npy"):
+        images = read_images("data", tmp_path / name, 6, spins=True)
+        np.testing.assert_array_equal(images.numpy(), bits)
+    with pytest.raises(InputError, match="data: expected only 0 and 1"):
+        read_images("data", tmp_path / "spins.npy", 6)
+    np.save(tmp_path / "mixed.npy", np.where(bits, 1, -1) * (np.arange(6) > 0))
+    with pytest.raises(InputError, match="data: expected -1 and 1 throughout"):
+        read_images("data", tmp_path / "mixed.npy", 6, spins=True)
