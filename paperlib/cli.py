@@ -89,6 +89,7 @@ def evaluate(
     from paperlib.evaluation import read_images, read_model
     from paperlib.evaluation.report import as_dict, describe
     from paperlib.evaluation.report import plot as plot_bracket
+    from paperlib.models import RBM
     from paperlib.numerics import seeded_generator
     from paperlib.validation import require_device
 
@@ -99,6 +100,10 @@ def evaluate(
         raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
     require_device("device", device)
     found = read_model(model)
+    if not isinstance(found.rbm, RBM):
+        raise InputError(
+            f"model: expected a model of binary units, got {found.rbm}; in Python the estimators take it, along a PottsPath"
+        )
     rbm, spins = found.rbm.to(device), found.spin_visible
     test_images = read_images("data", data, rbm.num_visible, binarize, spins)
     train_images = (

@@ -16,8 +16,8 @@ from rbms.training.pcd import train
 
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_images, read_model
-from paperlib.models import RBM
+from paperlib.evaluation import read_images, read_model, read_rbm
+from paperlib.models import RBM, PottsRBM
 from paperlib.models.foreign import (
     archive_updates,
     binary_from_spins,
@@ -150,7 +150,6 @@ def test_spins_of_rbms(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "missing"),
     [
-        ("PBRBM", "categorical visible units"),
         ("BGRBM", "Gaussian hidden units"),
         ("CEBM", "units that this library does not have"),
     ],
@@ -166,7 +165,7 @@ def test_other_units_are_refused_by_name(tmp_path, kind, missing):
 def write_julia(path, visible="Binary", hidden="Binary", sides=(6,), **changes):
     """As HDF5.jl writes: axes in the opposite order, parameters [1, sides...] in Julia."""
     with h5py.File(path, "w") as file:
-        content = {
+        content: dict = {
             "rbm_hdf5_file_format_version": "1.0.0",
             "rbm_type": "RBM",
             # [hidden, sides reversed] for w[sides..., hidden] in Julia
@@ -204,7 +203,7 @@ def test_spins_of_julia(tmp_path, kinds):
 JULIA = {
     "version": ({"rbm_hdf5_file_format_version": "2.0.0"}, "version 1.0.0 in .*, got 2.0.0"),
     "kind": ({"rbm_type": "CenteredRBM"}, "expected rbm_type RBM in .*, got CenteredRBM"),
-    "visible": ({"visible_type": "Potts"}, "visible units in .*, got Potts"),
+    "visible": ({"visible_type": "ReLU"}, "Binary or Spin or Potts visible units in .*, got ReLU"),
     "hidden": ({"hidden_type": "xReLU"}, "hidden units in .*, got xReLU"),
     "no weights": ({"weights": None}, "expected data as weights in .*, got nothing"),
     "not turned": ({"weights": np.zeros((6, 4))}, r"fit each other in .*, got shapes \[6, 4\]"),
@@ -222,6 +221,52 @@ def test_other_files_of_julia(tmp_path, changes, message):
 def test_julia_has_no_updates(tmp_path):
     with pytest.raises(InputError, match="update: expected none"):
         read_model(f"{write_julia(tmp_path / 'j.h5')}:update_3")
+
+
+# ---- categorical visible units
+
+POTTS = PottsRBM(MODEL.weights.view(2, 3, 4), MODEL.visible_bias.view(2, 3), MODEL.hidden_bias)
+
+
+def test_categorical_units_of_rbms(tmp_path):
+    """The package's own formula for its own model, at all sequences."""
+    arrays = {
+        "weight_matrix": POTTS.weights,
+        "vbias": POTTS.visible_bias,
+        "hbias": POTTS.hidden_bias,
+    }
+    stored = {name: tensor.numpy() for name, tensor in arrays.items()}
+    path = write_archive(tmp_path / "p.h5", kind="PBRBM", arrays=stored)
+    found = read_archive(path)
+    assert found.rbm.checksum() == POTTS.checksum()
+    theirs = load_params(str(path), 3, torch.device("cpu"), torch.float64)
+    sequences = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+    torch.testing.assert_close(
+        found.rbm.log_unnormalized(found.rbm.one_hot(sequences)),
+        -theirs.compute_energy_visibles(sequences.double()),
+        rtol=0,
+        atol=1e-3,
+    )
+    with pytest.raises(InputError, match="expected a model of binary units"):
+        read_rbm(path)
+
+
+@pytest.mark.parametrize("hidden", ["Binary", "Spin"])
+@pytest.mark.parametrize("sides", [(2,), (1, 2)])
+def test_categorical_units_of_julia(tmp_path, hidden, sides):
+    """w[s, i..., j] in Julia is the weight of state s at site i: [j, ...i, s] in the file."""
+    weights = POTTS.weights.permute(2, 0, 1).reshape(4, *sides[::-1], 3).numpy()
+    bias = POTTS.visible_bias.reshape(*sides[::-1], 3, 1).numpy()
+    found = read_archive(
+        write_julia(tmp_path / "j.h5", "Potts", hidden, weights=weights, visible_par=bias)
+    )
+    assert isinstance(found.rbm, PottsRBM)
+    if hidden == "Binary":
+        assert found.rbm.checksum() == POTTS.checksum()
+    else:
+        flat, offset = binary_from_spins(*MODEL.tensors().values(), visible=False)
+        assert found.rbm.flat.checksum() == flat.checksum()
+        assert found.log_z_offset == offset
 
 
 # ---- hostile and broken archives

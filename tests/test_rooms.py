@@ -74,7 +74,7 @@ def test_compilers_and_private_parts_of_torch_stay_behind_the_door(path):
 
 
 # Enumeration, CSL and the bound for DBNs need the model itself. Every other estimator walks paths, or knows numbers only.
-TAKE_A_MODEL = {"exact", "csl", "dbn_bound"}
+TAKE_A_MODEL = {"exact", "exact_potts", "csl", "dbn_bound"}
 WALKERS = sorted(
     path.stem
     for path in (LIBRARY / "estimators").glob("*.py")

@@ -7,6 +7,7 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
 from paperlib.annealing.mixture_path import MixturePath
 from paperlib.annealing.path import AnnealingPath
+from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
 from paperlib.annealing.starts import base_rate_path, mean_field_bias, mean_field_mixture
@@ -18,6 +19,7 @@ __all__ = [
     "DBMPath",
     "DBNPath",
     "MixturePath",
+    "PottsPath",
     "RBMPairPath",
     "TrajectoryPath",
     "base_rate_path",

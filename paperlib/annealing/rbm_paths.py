@@ -110,7 +110,11 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self._widths = tuple(self._weights.shape)
         self._hidden_b = slice(split, None)
         groups = [self._hidden_b, slice(None, split)] if split else [self._hidden_b]
-        self._sampler = BipartiteSampler(self._weights, self._hidden_bias, groups)
+        self._sampler = self._make_sampler(groups)
+
+    def _make_sampler(self, groups: Sequence[slice]) -> BipartiteSampler:
+        """What draws the units; another for another type of visible units."""
+        return BipartiteSampler(self._weights, self._hidden_bias, groups)
 
     @abstractmethod
     def _arguments(self) -> tuple[Any, ...]:

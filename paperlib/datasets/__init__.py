@@ -12,6 +12,7 @@ from paperlib.datasets.images import ImageDataset, cache_folder
 from paperlib.datasets.mnist import load_mnist
 from paperlib.datasets.mnist_2008 import load_mnist_2008
 from paperlib.datasets.omniglot import load_omniglot
+from paperlib.datasets.sequences import site_frequency_bias
 
 __all__ = [
     "BinaryImages",
@@ -25,4 +26,5 @@ __all__ = [
     "load_mnist",
     "load_mnist_2008",
     "load_omniglot",
+    "site_frequency_bias",
 ]

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.exact_potts import potts_log_z
 from paperlib.kernels import bernoulli
-from paperlib.models import RBM
+from paperlib.models import RBM, PottsRBM
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads
 from paperlib.validation import require_count
@@ -32,13 +33,13 @@ _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
 _BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512
 
 
-def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> float:
+def exact_log_z(rbm: RBM | PottsRBM, max_units: int = 25, progress: bool | None = None) -> float:
     """ln Z in nats, by summing over every state of the smaller layer.
 
     Parameters
     ----------
-    rbm : RBM
-        The model; computed in float64 whatever its type.
+    rbm : RBM or PottsRBM
+        The model; computed in float64 whatever its type. Of a `PottsRBM` the hidden layer is enumerated.
     max_units : int
         Refuse if the smaller layer has more units: each one more doubles the time. 2^25 states of a model with 784
         visible units take seconds on two cores.
@@ -60,6 +61,8 @@ def exact_log_z(rbm: RBM, max_units: int = 25, progress: bool | None = None) -> 
     >>> print(f"{exact_log_z(rbm):.4f}")
     5.1324
     """
+    if isinstance(rbm, PottsRBM):
+        return potts_log_z(rbm, max_units, progress)
     sums = _map_log_masses(
         lambda block: block.logsumexp((0, 1)), _enumerable(rbm, max_units), progress
     )

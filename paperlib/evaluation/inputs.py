@@ -99,7 +99,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     Raises
     ------
     InputError
-        As `read_model`.
+        As `read_model`, or if its visible units are categorical.
 
     Examples
     --------
@@ -110,7 +110,10 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     ...     read_rbm(f"{folder}/model.npz")
     RBM(3 visible, 2 hidden, torch.float64, cpu)
     """
-    return read_model(path).rbm
+    model = read_model(path).rbm
+    if not isinstance(model, RBM):
+        raise InputError(f"path: expected a model of binary units in {path}, got {model}")
+    return model
 
 
 def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:

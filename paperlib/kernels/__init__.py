@@ -10,6 +10,7 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 `draws`          Bernoulli draws and sums, by the fastest means for a tensor
 `products`       products of binary states with a fixed matrix, rounded alike in both directions
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
+`categorical`    visible units with more than two states
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
 `matlab`         the uniform numbers of MATLAB 5, with which the first paper's images were binarised
@@ -20,6 +21,7 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 """
 
 from paperlib.kernels.blocks import chains_per_block, chains_per_shard, walks_in_threads
+from paperlib.kernels.categorical import CategoricalSampler, draw_categories
 from paperlib.kernels.draws import (
     Beta,
     bernoulli,
@@ -39,6 +41,7 @@ __all__ = [
     "DRAWS",
     "Beta",
     "BipartiteSampler",
+    "CategoricalSampler",
     "MatlabUniform",
     "Memory",
     "bernoulli",
@@ -47,6 +50,7 @@ __all__ = [
     "chains_per_shard",
     "draw_bits",
     "draw_bits_of_logits",
+    "draw_categories",
     "draw_units",
     "replayed",
     "softplus_increment",

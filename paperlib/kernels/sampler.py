@@ -133,10 +133,7 @@ class BipartiteSampler:
         Tensor, shape [chains, D]
             bool.
         """
-        if hidden_input.ndim != 2 or hidden_input.shape[1] != self._num_hidden:
-            raise InputError(
-                f"state: expected inputs of shape [chains, {self._num_hidden}], got {list(hidden_input.shape)}"
-            )
+        self._require_inputs(hidden_input)
         beta, product = betas[0], self._to_hidden
         alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
         if alone and isinstance(product, NarrowIntegerProduct) and visible_bias.ndim == 1:
@@ -154,6 +151,22 @@ class BipartiteSampler:
                     v,
                 )
                 return torch.from_numpy(v)
+        visible_input = self.visible_input(
+            hidden_input, betas, visible_bias, generator, memory, first
+        )
+        return draw_bits_of_logits(visible_input, generator, 1.0, first)
+
+    def visible_input(
+        self,
+        hidden_input: Tensor,
+        betas: Sequence[Beta],
+        visible_bias: Tensor,
+        generator: torch.Generator,
+        memory: Memory,
+        first: int = 0,
+    ) -> Tensor:
+        """All hidden units drawn given their inputs, and the inputs to the visible ones that follow, [chains, D]; see `draw_visible`."""
+        self._require_inputs(hidden_input)
         visible_input: Tensor | None = None
         for group, beta, product in zip(self.groups, betas, self._to_visible, strict=True):
             h = draw_bits_of_logits(hidden_input[:, group], generator, beta, first)
@@ -161,7 +174,13 @@ class BipartiteSampler:
             part = product(h, beta, offset, memory)
             visible_input = part if visible_input is None else visible_input.add_(part)
         assert visible_input is not None
-        return draw_bits_of_logits(visible_input, generator, 1.0, first)
+        return visible_input
+
+    def _require_inputs(self, hidden_input: Tensor) -> None:
+        if hidden_input.ndim != 2 or hidden_input.shape[1] != self._num_hidden:
+            raise InputError(
+                f"state: expected inputs of shape [chains, {self._num_hidden}], got {list(hidden_input.shape)}"
+            )
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
         """How much a group's `log_sums` at beta = 1 would be with weights that are not rounded, less what it is; float64 [chains]."""

@@ -7,6 +7,15 @@ from paperlib.models.bernoulli_mixture import BernoulliMixture
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.dbm import DBM, MeanField
 from paperlib.models.dbn import DBN
+from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
-__all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField", "log_z_lower_bound"]
+__all__ = [
+    "DBM",
+    "DBN",
+    "RBM",
+    "BernoulliMixture",
+    "MeanField",
+    "PottsRBM",
+    "log_z_lower_bound",
+]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_states, require_finite, require_shape
@@ -29,12 +30,12 @@ _SAME_MEAN = 1e-3
 _MAX_ROUNDS = 30  # of single flips; models with few hidden units need fewer
 
 
-def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
+def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     """A proven lower bound on ln Z, in nats, by mean field and local search from many starting points.
 
     Parameters
     ----------
-    rbm : RBM
+    rbm : RBM or PottsRBM
         The model; computed in float64.
     visible_starts : array or Tensor, shape [N, D]
         Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used,
@@ -69,12 +70,12 @@ def log_z_lower_bound(rbm: RBM, visible_starts: ArrayLike) -> float:
     return max(bounds.max().item(), _sum_over_best_states(model, states))
 
 
-def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor]:
+def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor]:
     """Local optima of the mean-field bound.
 
     Parameters
     ----------
-    model : RBM
+    model : RBM or PottsRBM
         The model.
     means : Tensor, shape [N, M]
         Means of the hidden units from which to begin.
@@ -97,12 +98,12 @@ def mean_field_optima(model: RBM, means: Tensor) -> tuple[Tensor, Tensor]:
     return means, bounds
 
 
-def ascend_mean_field(model: RBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
     """`mean_field_optima`, and how the ascent went.
 
     Parameters
     ----------
-    model : RBM
+    model : RBM or PottsRBM
         The model.
     means : Tensor, shape [N, M]
         Means of the hidden units from which to begin.
@@ -165,7 +166,7 @@ def distinct(points: Tensor, values: Tensor) -> Tensor:
     return torch.tensor(kept, device=points.device)
 
 
-def search_points(model: RBM) -> Tensor:
+def search_points(model: RBM | PottsRBM) -> Tensor:
     """Hidden states from which to look for modes, [starts, M].
 
     Random ones, each unit alone, all off, all on.
@@ -191,7 +192,7 @@ def search_points(model: RBM) -> Tensor:
     )
 
 
-def _sum_over_best_states(model: RBM, states: Tensor) -> float:
+def _sum_over_best_states(model: RBM | PottsRBM, states: Tensor) -> float:
     """ln sum_h f(h) over the best distinct hidden states that single flips lead to from `states` [N, M]."""
     total = improved = -math.inf
     num_parents = max(1, _MAX_STATES // model.num_hidden)
@@ -209,12 +210,12 @@ def _sum_over_best_states(model: RBM, states: Tensor) -> float:
     return improved
 
 
-def likeliest_hidden_state(model: RBM, states: Tensor) -> tuple[Tensor, float]:
+def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tensor, float]:
     """The hidden state of largest unnormalised probability that single flips lead to.
 
     Parameters
     ----------
-    model : RBM
+    model : RBM or PottsRBM
         The model.
     states : Tensor, shape [N, M]
         Binary hidden states from which to begin: the best few are followed uphill.

@@ -22,6 +22,7 @@ import torch
 from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.spins import binary_from_spins
+from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
 # How much larger than the file an array may be. Compression of trained weights does not save as much.
@@ -29,14 +30,16 @@ _LARGEST_RATIO = 16
 _SMALLEST_LIMIT = 2**20
 _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
-# Kinds of models by the name that `rbms` gives them: whether both layers are spins. The others say what is missing.
-_RBMS_SPINS = {"BBRBM": False, "IIRBM": True}
-_RBMS_OTHERS = {
-    "PBRBM": "categorical visible units",
-    "BGRBM": "Gaussian hidden units",
-    "IGRBM": "Gaussian hidden units",
+# Kinds of models by the name that `rbms` gives them: units of the visible and of the hidden layer. The others say what is missing.
+_BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
+_RBMS_UNITS = {
+    "BBRBM": (_BINARY, _BINARY),
+    "IIRBM": (_SPIN, _SPIN),
+    "PBRBM": (_POTTS, _BINARY),
 }
-_JULIA_SPINS = {"Binary": False, "Spin": True}
+_RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
+# The Julia package's own names.
+_JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
 
 
 def read_archive(path: str | os.PathLike[str], update: int | None = None) -> ForeignRBM:
@@ -45,8 +48,8 @@ def read_archive(path: str | os.PathLike[str], update: int | None = None) -> For
     Parameters
     ----------
     path : path
-        The archive. Of `rbms`, models of binary units (BBRBM) and of spins (IIRBM) are read; of the Julia package, layers of type
-        Binary and Spin.
+        The archive. Of `rbms`, models of binary units (BBRBM), of spins (IIRBM) and of categorical visible units (PBRBM) are read; of
+        the Julia package, layers of type Binary and Spin, and visible ones of type Potts.
     update : int, optional
         Which of the models that `rbms` kept in training; None: the last one.
 
@@ -215,20 +218,19 @@ def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
             f"update: expected one of {', '.join(map(str, updates))} in {path}, got {update}"
         )
     kind = archive.text("model_type")
-    if kind not in _RBMS_SPINS:
+    if kind not in _RBMS_UNITS:
         raise InputError(
-            f"path: expected a model of binary units (BBRBM) or of spins (IIRBM) in {path}, got {kind}, which needs "
-            f"{_RBMS_OTHERS.get(kind, 'units that this library does not have')}"
+            f"path: expected a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM) in {path}, "
+            f"got {kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}"
         )
     group = f"update_{chosen}"
     inside = f"{group}/params"
     # Older versions kept the arrays one level higher.
     place = inside if archive.has(inside) else group
     arrays = [archive.array(f"{place}/{name}") for name in ("weight_matrix", "vbias", "hbias")]
-    spins = _RBMS_SPINS[kind]
     return _foreign(
         arrays,
-        (spins, spins),
+        _RBMS_UNITS[kind],
         archive,
         f"{group} of {path.name}, {kind}",
         stored_log_z=archive.number(f"{group}/log_z"),
@@ -241,11 +243,11 @@ def _read_julia(archive: _Archive) -> ForeignRBM:
         found = archive.text(name)
         if found != expected:
             raise InputError(f"path: expected {name} {expected} in {path}, got {found}")
-    kinds = [archive.text(f"{layer}_type") for layer in ("visible", "hidden")]
-    for layer, kind in zip(("visible", "hidden"), kinds, strict=True):
-        if kind not in _JULIA_SPINS:
+    units = archive.text("visible_type"), archive.text("hidden_type")
+    for layer, kind in zip(("visible", "hidden"), units, strict=True):
+        if kind not in _JULIA_UNITS[layer]:
             raise InputError(
-                f"path: expected Binary or Spin {layer} units in {path}, got {kind}, which this library does not have"
+                f"path: expected {' or '.join(_JULIA_UNITS[layer])} {layer} units in {path}, got {kind}, which this library does not have"
             )
     # The first axis of a layer's parameters is the last one here, and has one entry for these units.
     biases = [archive.array(f"{layer}_par") for layer in ("visible", "hidden")]
@@ -257,35 +259,47 @@ def _read_julia(archive: _Archive) -> ForeignRBM:
             f"path: expected weights and biases that fit each other in {path}, got shapes {list(weights.shape)}, "
             f"{list(biases[0].shape)} and {list(biases[1].shape)}"
         )
-    visible_bias, hidden_bias = (bias.reshape(-1) for bias in biases)
-    matrix = weights.reshape(len(hidden_bias), len(visible_bias)).T
+    # Of categorical units the first axis in Julia, the last one here, are the states.
+    states = biases[0].shape[-2:-1] if units[0] == _POTTS else ()
+    sides = biases[0].shape[: -2 if states else -1][::-1]
+    visible_bias, hidden_bias = biases[0].reshape(-1, *states), biases[1].reshape(-1)
+    matrix = np.moveaxis(weights.reshape(len(hidden_bias), *visible_bias.shape), 0, -1)
     notes: tuple[str, ...] = ()
-    if biases[0].ndim > 2:
-        sides = " x ".join(map(str, biases[0].shape[-2::-1]))
-        notes = (f"visible units: {sides} in Julia, taken in Julia's order, first index fastest",)
-    spins = (_JULIA_SPINS[kinds[0]], _JULIA_SPINS[kinds[1]])
-    origin = f"{path.name}, {kinds[0]} visible and {kinds[1]} hidden units"
-    return _foreign([matrix, visible_bias, hidden_bias], spins, archive, origin, notes=notes)
+    if len(sides) > 1:
+        named = " x ".join(map(str, sides))
+        notes = (f"visible units: {named} in Julia, taken in Julia's order, first index fastest",)
+    origin = f"{path.name}, {units[0]} visible and {units[1]} hidden units"
+    return _foreign([matrix, visible_bias, hidden_bias], units, archive, origin, notes=notes)
 
 
 def _foreign(
     arrays: list[np.ndarray],
-    spins: tuple[bool, bool],
+    units: tuple[str, str],
     archive: _Archive,
     origin: str,
     stored_log_z: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> ForeignRBM:
-    """The RBM of these arrays, whose visible and hidden units may be spins."""
-    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+    """The model of these arrays: weights [D, M], or [L, q, M] of categorical units, and biases."""
+    weights, visible_bias, hidden_bias = (
+        torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
+    )
+    spins = [kind == _SPIN for kind in units]
+    offset = 0.0
     try:
-        rbm, offset = RBM(*tensors), 0.0
+        kind = PottsRBM if units[0] == _POTTS else RBM
+        model = kind(weights, visible_bias, hidden_bias)
         if any(spins):
-            rbm, offset = binary_from_spins(*tensors, visible=spins[0], hidden=spins[1])
+            flat = model.flat if isinstance(model, PottsRBM) else model
+            flat, offset = binary_from_spins(
+                *flat.tensors().values(), visible=spins[0], hidden=spins[1]
+            )
+            parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
+            model = kind(*parts, flat.hidden_bias)
     except InputError as error:
         raise InputError(f"path: expected an RBM in {archive.path}: {error}") from error
     if any(spins):
         notes += (
             f"units -1 and 1: changed to 0 and 1; ln Z of the file's own model is that of the new one {offset:+.2f} nats",
         )
-    return ForeignRBM(rbm, origin, spins[0], offset, stored_log_z, notes)
+    return ForeignRBM(model, origin, spins[0], offset, stored_log_z, notes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
 
@@ -13,8 +14,8 @@ class ForeignRBM:
 
     Attributes
     ----------
-    rbm : RBM
-        With units 0 and 1.
+    rbm : RBM or PottsRBM
+        With units 0 and 1, or with categorical visible units.
     origin : str
         What was read.
     spin_visible : bool
@@ -34,7 +35,7 @@ class ForeignRBM:
     0.0
     """
 
-    rbm: RBM
+    rbm: RBM | PottsRBM
     origin: str
     spin_visible: bool = False
     log_z_offset: float = 0.0

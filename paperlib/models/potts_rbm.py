@@ -1,0 +1,161 @@
+"""The RBM with categorical visible units, as models of proteins and RNA have them, and binary hidden ones.
+
+Each of L sites is in one of q states (a Potts variable). Written as q bits of which one is on, v in {0, 1}^{L q},
+
+    E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
+
+is the energy of a binary RBM, and so is everything that is said given v. What differs is the sum over v: it has one term for each state of
+a site, so that
+
+    ln sum_v e^{-E(v, h)} = a' h + sum_i ln sum_s e^{b_is + (W h)_is}.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.kernels import draw_categories
+from paperlib.kernels.draws import bernoulli
+from paperlib.models.rbm import RBM
+from paperlib.models.tensor_model import TensorModel
+from paperlib.validation import ArrayLike, as_categories, as_states, parameter
+
+
+class PottsRBM(TensorModel):
+    """An RBM with categorical visible units and binary hidden ones.
+
+    Parameters
+    ----------
+    weights : array or Tensor, shape [L, q, M]
+        Interaction of state s of site i with hidden unit j.
+    visible_bias : array or Tensor, shape [L, q]
+        Fields of the states, b.
+    hidden_bias : array or Tensor, shape [M]
+        a.
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, there are fewer than two states, or a parameter is NaN or infinite.
+
+    Notes
+    -----
+    Every method takes and returns visible units as D = L q bits, [..., D], those of a site side by side. `one_hot` makes them from
+    numbers of states, and `sequences` goes back. Types and devices are as of `RBM`.
+
+    Examples
+    --------
+    >>> model = PottsRBM(torch.ones(2, 3, 1), torch.zeros(2, 3), [0.0])
+    >>> model
+    PottsRBM(2 sites of 3 states, 1 hidden, torch.float32, cpu)
+    >>> model.log_unnormalized(model.one_hot([[0, 2]]))  # ln(1 + e^2)
+    tensor([2.1269])
+    """
+
+    tensor_names = ("weights", "visible_bias", "hidden_bias")
+    called = "a Potts RBM"
+
+    def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
+        self.weights = parameter("weights", weights, [None, None, None])
+        sites, states, hidden = self.weights.shape
+        if states < 2:
+            raise InputError(f"weights: expected at least two states of a site, got {states}")
+        self.visible_bias = parameter("visible_bias", visible_bias, [sites, states], self.weights)
+        self.hidden_bias = parameter("hidden_bias", hidden_bias, [hidden], self.weights)
+        self.flat = RBM(self.weights.flatten(0, 1), self.visible_bias.flatten(), self.hidden_bias)
+
+    def __repr__(self) -> str:
+        return (
+            f"PottsRBM({self.num_sites} sites of {self.num_states} states, {self.num_hidden} hidden, "
+            f"{self.dtype}, {self.device})"
+        )
+
+    @property
+    def num_sites(self) -> int:
+        """Number of sites, L."""
+        return self.weights.shape[0]
+
+    @property
+    def num_states(self) -> int:
+        """Number of states of a site, q."""
+        return self.weights.shape[1]
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible bits, D = L q."""
+        return self.num_sites * self.num_states
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden units, M."""
+        return self.weights.shape[2]
+
+    def one_hot(self, sequences: ArrayLike) -> Tensor:
+        """The bits of sequences of states.
+
+        Parameters
+        ----------
+        sequences : array or Tensor, shape [..., L]
+            Whole numbers from 0 to q - 1.
+
+        Returns
+        -------
+        Tensor, shape [..., L q]
+            uint8.
+
+        Raises
+        ------
+        InputError
+            If the last dimension is not L, or a number is no state.
+        """
+        states = as_categories("sequences", sequences, self.num_states)
+        if states.ndim == 0 or states.shape[-1] != self.num_sites:
+            raise InputError(
+                f"sequences: expected {self.num_sites} sites in the last dimension, got {list(states.shape)}"
+            )
+        bits = torch.nn.functional.one_hot(states, self.num_states)
+        return bits.flatten(-2).to(torch.uint8)
+
+    def sequences(self, v: ArrayLike) -> Tensor:
+        """The states of bits [..., L q], int64 [..., L]."""
+        return self._by_site(self._visible(v)).argmax(-1)
+
+    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
+        """E(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        return self.flat.energy(v, h)
+
+    def log_unnormalized(self, v: ArrayLike) -> Tensor:
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...]."""
+        return self.flat.log_unnormalized(v)
+
+    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
+        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
+        h = as_states("h", h, self.weights, self.num_hidden)
+        return h @ self.hidden_bias + self._site_inputs(h).logsumexp(-1).sum(-1)
+
+    def hidden_probs(self, v: ArrayLike) -> Tensor:
+        """p(h_j = 1 | v); `v` [..., D] gives [..., M]."""
+        return self.flat.hidden_probs(v)
+
+    def visible_probs(self, h: ArrayLike) -> Tensor:
+        """p(v_is = 1 | h), of each site a distribution over its states; `h` [..., M] gives [..., D]."""
+        h = as_states("h", h, self.weights, self.num_hidden)
+        return self._site_inputs(h).softmax(-1).flatten(-2)
+
+    def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
+        """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
+        h = bernoulli(self.hidden_probs(v), generator)
+        drawn = draw_categories(self._site_inputs(h).flatten(-2), self.num_states, generator)
+        return drawn.to(self.dtype)
+
+    def _visible(self, v: object) -> Tensor:
+        return as_states("v", v, self.weights, self.num_visible)
+
+    def _by_site(self, bits: Tensor) -> Tensor:
+        return bits.unflatten(-1, (self.num_sites, self.num_states))
+
+    def _site_inputs(self, h: Tensor) -> Tensor:
+        """b + W h, [..., L, q]."""
+        return self._by_site(h @ self.flat.weights.T + self.flat.visible_bias)
