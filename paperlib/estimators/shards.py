@@ -264,8 +264,16 @@ class _Run:
     steps: int
 
 
-class _Shard(NamedTuple):
-    """What a shard's file holds: tensors, on the CPU, and what computed them (older ones: None)."""
+class Shard(NamedTuple):
+    """What a shard's file holds.
+
+    Attributes
+    ----------
+    tensors : dict of str to Tensor
+        On the CPU.
+    made_by : mapping or None
+        What computed them; None in older files.
+    """
 
     tensors: dict[str, Tensor]
     made_by: Mapping[str, Any] | None
@@ -314,9 +322,9 @@ def _computed_once(
     files = [folder / f"{name}.safetensors" for name in names]
     tensors: dict[int, dict[str, Tensor]] = {}
 
-    def keep(number: int, shard: _Shard, found: bool) -> None:
+    def keep(number: int, shard: Shard, found: bool) -> None:
         if not found:
-            write_safetensors(files[number], shard.tensors, {_MADE_BY: json.dumps(shard.made_by)})
+            write_shard(files[number], shard)
         tensors[number] = shard.tensors
         note(names[number], found, shard.made_by)
 
@@ -325,7 +333,7 @@ def _computed_once(
     with step_bar(sum(chains) * run.steps, run.description, progress) as bar:
         for number, file in enumerate(files):
             if file.is_file():
-                keep(number, _read_shard(file), True)
+                keep(number, read_shard(file), True)
                 bar.update(chains[number] * run.steps)
             elif client is None:
                 shard = _compute_here(run.task(number), run.walk, names[number], bar.update)
@@ -338,7 +346,7 @@ def _computed_once(
     return [tensors[number] for number in range(len(names))]
 
 
-def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> _Shard:
+def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
     path, schedule, device = walk
     started = time.perf_counter()
     if path.device != device:
@@ -346,20 +354,27 @@ def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> _Shard:
     # The name is a hash of all that the shard depends on. Its first digits make a seed like no
     # other shard's.
     generator = seeded_generator(int(name[:15], 16), device)
-    tensors = {key: tensor.cpu() for key, tensor in task(walk, generator, on_step).items()}
-    return _Shard(
-        tensors,
-        {
-            **made_by(),
-            "draws": DRAWS,
-            "device": device_name(device),
-            "seconds": round(time.perf_counter() - started, 3),
-            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        },
-    )
+    return finished_shard(task(walk, generator, on_step), device, started)
 
 
-def _compute_here(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> _Shard:
+def finished_shard(tensors: Mapping[str, Tensor], device: torch.device, started: float) -> Shard:
+    """A shard that has just been computed, by this process, on this device, from `time.perf_counter()` = `started` on."""
+    made = {
+        **made_by(),
+        "draws": DRAWS,
+        "device": device_name(device),
+        "seconds": round(time.perf_counter() - started, 3),
+        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return Shard({key: tensor.cpu() for key, tensor in tensors.items()}, made)
+
+
+def write_shard(file: Path, shard: Shard) -> None:
+    """Write a shard's file, whole or not at all."""
+    write_safetensors(file, shard.tensors, {_MADE_BY: json.dumps(shard.made_by)})
+
+
+def _compute_here(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -372,7 +387,7 @@ def _versions() -> str:
     return f"paperlib {__version__} with draws {DRAWS}"
 
 
-def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> _Shard:
+def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> Shard:
     if versions != _versions():
         raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
     torch.set_num_threads(1)
@@ -381,7 +396,7 @@ def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> _S
 
 def _compute_on_cluster(
     client: Client, run: _Run, names: Sequence[str], missing: Iterable[int]
-) -> Iterator[tuple[int, _Shard]]:
+) -> Iterator[tuple[int, Shard]]:
     """Numbers and contents of the missing shards, as they arrive."""
     from dask import config
     from distributed import as_completed
@@ -421,10 +436,17 @@ def _itself(walk: _Walk) -> _Walk:
     return walk
 
 
-def _read_shard(file: Path) -> _Shard:
+def read_shard(file: Path) -> Shard:
+    """Read a shard's file.
+
+    Raises
+    ------
+    InputError
+        If it is damaged.
+    """
     try:
         made_by = read_metadata(file).get(_MADE_BY)
         tensors = {name: as_tensor(name, array) for name, array in read_arrays(file).items()}
-        return _Shard(tensors, json.loads(made_by) if made_by else None)
+        return Shard(tensors, json.loads(made_by) if made_by else None)
     except ValueError as error:
         raise InputError(f"folder: expected whole shards; remove {file} and run again") from error

@@ -27,6 +27,8 @@ from paperlib.estimators import (
 )
 from paperlib.experiments import DEVICE
 from paperlib.experiments.recipes import Model, load_model
+from paperlib.experiments.test_sets import log_unnormalized_in_shards
+from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
 
@@ -94,6 +96,12 @@ class Profile:
         return raise_in_shards(
             path, v, betas, num_chains, seed, progress=progress, **self._elsewhere()
         )
+
+    def log_unnormalized(self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int) -> Tensor:
+        """ln p*(v) of a deep model, float64 [N]; at the papers' size kept in the same way."""
+        if self.name == "digits":
+            return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
+        return log_unnormalized_in_shards(model, v, num_samples, seed, cache_folder() / "shards")
 
     def _elsewhere(self) -> dict[str, Any]:
         """Where shards are kept, and where they are computed."""
