@@ -119,9 +119,7 @@ def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) 
     return f"{estimator.lower()}-{key}.json"
 
 
-def _ladder(
-    path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
-) -> dict[str, Any]:
+def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) -> dict[str, Any]:
     checkpoint = None
     if file is not None and steps >= _LONG_RUN:
         checkpoint = file.with_suffix(".safetensors")
