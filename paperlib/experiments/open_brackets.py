@@ -86,21 +86,31 @@ class OpenBracket:
     row: Mapping[str, Any]
 
 
-def open_brackets(size: Profile) -> Iterator[OpenBracket]:
-    """Each model of the two tables that has a row in a record of this profile.
+def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]:
+    """Each model that has a row in a table of this profile.
 
     Parameters
     ----------
     size : Profile
         Which models, and their type.
+    tables : sequence of str
+        Names of records, of `raise-table-1` and `raise-table-2`. A record that does not exist yet is passed over.
 
     Yields
     ------
     OpenBracket
-        RBMs first.
+        In the tables' order.
+
+    Raises
+    ------
+    InputError
+        If there is no such table, or a number of another record is missing.
     """
-    for table, models in TABLES[size.name].items():
-        record = load_result(table, size.name)
+    for table in tables:
+        if table not in TABLES[size.name]:
+            known = ", ".join(TABLES[size.name])
+            raise InputError(f"tables: expected names among {known}, got {table!r}")
+        record, models = load_result(table, size.name), TABLES[size.name][table]
         if record is None:
             continue
         rows = {row["model"]: row for row in record["rows"]}
@@ -165,6 +175,7 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
         "ais_off": ais - average,
         "raise_off": below - average,
         "reading": bracket_reading(interval, ais, below, run["warnings"], tolerance),
+        "chain_steps": run["chain_steps"],
         "round_trips": run["round_trips"],
         "rungs": run["rungs"],
         "barrier": run["barrier"],

@@ -69,7 +69,8 @@ def timed_run(
     Returns
     -------
     dict
-        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; of the ladder `round_trips`, `rungs` and `barrier`, too.
+        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; of the ladder `chain_steps`, `round_trips`, `rungs` and
+        `barrier`, too.
         An end of the interval is infinite where the error is not known.
 
     Raises
@@ -131,6 +132,7 @@ def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) 
         "std_error": estimate.std_error,
         "interval": list(estimate.interval(0.95)),
         "warnings": list(estimate.warnings),
+        "chain_steps": estimate.chain_steps,
         "round_trips": estimate.round_trips,
         "rungs": len(estimate.betas),
         "barrier": estimate.barrier,
