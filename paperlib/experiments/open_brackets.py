@@ -9,18 +9,27 @@ The average is that of chapters 8 and 10, on the same test images and, where ln 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from paperlib import storage
 from paperlib.annealing import BaseRatePath, base_rate_path
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.experiments.profiles import Profile
 from paperlib.experiments.recipes import Model, recipe
 from paperlib.experiments.records import load_result
+from paperlib.experiments.tempering_runs import kept
+from paperlib.kernels.version import DRAWS
 from paperlib.models import DBM, DBN, RBM
+from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.validation import blocks
 
@@ -86,7 +95,9 @@ class OpenBracket:
     row: Mapping[str, Any]
 
 
-def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]:
+def open_brackets(
+    size: Profile, tables: Sequence[str], folder: Path | None = None
+) -> Iterator[OpenBracket]:
     """Each model that has a row in a table of this profile.
 
     Parameters
@@ -95,6 +106,8 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
         Which models, and their type.
     tables : sequence of str
         Names of records, of `raise-table-1` and `raise-table-2`. A record that does not exist yet is passed over.
+    folder : Path, optional
+        Where averages are kept that take minutes. None: nowhere.
 
     Yields
     ------
@@ -119,20 +132,26 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
                 continue
             model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
             seed = record["provenance"]["seed"]
+            assert isinstance(model, RBM | DBM | DBN)
             start = seeded_generator(seed + _OF_STARTS + number)
             path = base_rate_path(model, images.train, start).to(size.device)
-            average = _mean_log_p(name, model, images.test, size, seed + _OF_DRAWS + number)
+            if isinstance(model, RBM):
+                average = _of_rbm(model, images.test)
+            elif isinstance(model, DBM):
+                average = _of_dbm(name, size)
+            else:
+                average = _of_dbn(model_id, model, images.test, seed + _OF_DRAWS + number, folder)
             yield OpenBracket(name, model_id, model, path, average, rows[name])
 
 
-def _mean_log_p(name: str, model: Model, test: Any, size: Profile, seed: int) -> float:
-    """The mean of ln p*(v) over test images: exact for an RBM, with chapter 10's draws for a DBN, chapter 10's own number for a DBM."""
-    if isinstance(model, RBM):
-        values = [model.log_unnormalized(block.to(model.dtype)).double() for block in blocks(test)]
-        return sum(float(part.sum()) for part in values) / len(test)
-    if isinstance(model, DBN):
-        return model.log_unnormalized(test, _DRAWS, seeded_generator(seed)).mean().item()
-    assert isinstance(model, DBM)
+def _of_rbm(rbm: RBM, test: Tensor) -> float:
+    """The mean of ln p*(v) over the test images, exactly."""
+    values = [rbm.log_unnormalized(block.to(rbm.dtype)).double() for block in blocks(test)]
+    return torch.cat(values).mean().item()
+
+
+def _of_dbm(name: str, size: Profile) -> float:
+    """Chapter 10's own estimate of it."""
     record = load_result("dbm-log-unnormalized", size.name)
     found = [] if record is None else [row for row in record["rows"] if row["model"] == name]
     if not found:
@@ -140,6 +159,20 @@ def _mean_log_p(name: str, model: Model, test: Any, size: Profile, seed: int) ->
             f"size: expected a row {name} in the record dbm-log-unnormalized of the profile {size.name}, found none"
         )
     return found[0]["importance"]
+
+
+def _of_dbn(model_id: str, dbn: DBN, test: Tensor, seed: int, folder: Path | None) -> float:
+    """The same estimate, with chapter 10's draws."""
+
+    def compute() -> dict[str, Any]:
+        values = dbn.log_unnormalized(test, _DRAWS, seeded_generator(seed))
+        return {"mean": values.mean().item()}
+
+    if folder is None:
+        return compute()["mean"]
+    identity = [dbn.checksum(), tensors_checksum([test]), _DRAWS, seed, DRAWS]
+    key = storage.sha256(json.dumps(identity).encode())[:24]
+    return kept(folder / f"mean-log-p-{model_id}-{key}.json", "cpu", compute)["mean"]
 
 
 def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,24 +92,56 @@ def timed_run(
         raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
     steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
     require_count("seed", seed, minimum=0)
-    file = None if folder is None else folder / _file_name(estimator, path, steps, seed)
-    found = file is not None and file.is_file()
+    if folder is None:
+        return _timed(lambda: _run(estimator, path, steps, seed, None))
+    file = folder / _file_name(estimator, path, steps, seed)
+    return kept(file, path.device.type, lambda: _run(estimator, path, steps, seed, file))
+
+
+def kept(file: Path, device: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a file holds, or what is computed and then kept there, with what computed it and the seconds that it took.
+
+    Parameters
+    ----------
+    file : Path
+        With the suffix `.json`. A checkpoint beside it, with the suffix `.safetensors`, is removed when all is done.
+    device : str
+        Where it is computed, for the record's account of its shards.
+    compute : callable
+        Gives what JSON can hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "one.json"
+    ...     first = kept(file, "cpu", lambda: {"log_z": 1.5})
+    ...     again = kept(file, "cpu", lambda: {"log_z": 2.5})
+    >>> again == first, first["log_z"]
+    (True, 1.5)
+    """
+    found = file.is_file()
     if found:
-        assert file is not None
         result = json.loads(file.read_text())
     else:
-        started = time.perf_counter()
-        run = _ladder if estimator == "ladder" else _ais
-        result = run(path, steps, seed, file)
-        result |= {"seconds": time.perf_counter() - started, "made_by": made_by()}
-        if file is not None:
-            with storage.atomic_path(file) as temporary:
-                temporary.write_text(json.dumps(result, indent=1) + "\n")
-            file.with_suffix(".safetensors").unlink(missing_ok=True)
-    if file is not None:
-        device = {"device": path.device.type, "seconds": result["seconds"]}
-        note(file.stem, found, result["made_by"] | device)
+        result = _timed(compute)
+        with storage.atomic_path(file) as temporary:
+            temporary.write_text(json.dumps(result, indent=1) + "\n")
+        file.with_suffix(".safetensors").unlink(missing_ok=True)
+    note(file.stem, found, result["made_by"] | {"device": device, "seconds": result["seconds"]})
     return result
+
+
+def _timed(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    started = time.perf_counter()
+    result = compute()
+    return result | {"seconds": time.perf_counter() - started, "made_by": made_by()}
+
+
+def _run(
+    estimator: str, path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
+) -> dict[str, Any]:
+    return _ladder(path, steps, seed, file) if estimator == "ladder" else _ais(path, steps, seed)
 
 
 def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
@@ -139,7 +171,7 @@ def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) 
     }
 
 
-def _ais(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) -> dict[str, Any]:
+def _ais(path: AnnealingPath[Any], steps: int, seed: int) -> dict[str, Any]:
     betas = uniform_betas(steps // AIS_CHAINS)
     generator = seeded_generator(seed, path.device)
     estimate = ais(path, betas, AIS_CHAINS, generator, False)
