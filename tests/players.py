@@ -5,6 +5,7 @@ import torch
 from paperlib.mcmc import MarkovChain
 from paperlib.publishing.widgets.chains import chain_player
 from paperlib.publishing.widgets.frames import frame_player
+from paperlib.publishing.widgets.ladders import ladder_player
 from paperlib.publishing.widgets.traces import trace_player
 
 SHAPE = (8, 8)
@@ -52,5 +53,19 @@ def some_traces(updates=12, description=NASTY, **changes):
     return trace_player(**(arguments | changes))
 
 
+def some_rungs(steps=12):
+    """Three chains that turn around the rungs: 0, 1, 2, then 1, 2, 0, and so on."""
+    return [[(chain + step) % 3 for chain in range(3)] for step in range(steps + 1)]
+
+
+def some_ladder(steps=12, description=NASTY):
+    return ladder_player(some_rungs(steps), [0.0, 0.25, 1.0], description)
+
+
 #: What makes a player of each kind; both arguments are optional.
-KINDS = {"frames": some_frames, "chains": some_chains, "traces": some_traces}
+KINDS = {
+    "frames": some_frames,
+    "chains": some_chains,
+    "traces": some_traces,
+    "ladders": some_ladder,
+}

@@ -1,4 +1,4 @@
-"""The text of the three players; tests/browser/test_players.py sees how they behave in a browser."""
+"""The text of the players; tests/browser/test_players.py sees how they behave in a browser."""
 
 import base64
 import io
@@ -11,11 +11,23 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from players import KINDS, NASTY, SHAPE, ring, some_chains, some_frames, some_runs, some_traces
+from players import (
+    KINDS,
+    NASTY,
+    SHAPE,
+    ring,
+    some_chains,
+    some_frames,
+    some_ladder,
+    some_rungs,
+    some_runs,
+    some_traces,
+)
 
 from paperlib.publishing.widgets import page
 from paperlib.publishing.widgets.chains import chain_player
 from paperlib.publishing.widgets.frames import frame_player
+from paperlib.publishing.widgets.ladders import ladder_player
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
@@ -62,6 +74,7 @@ def test_text_without_a_browser(make):
         "frames": "(13 frames, from beta </script> = 0.0 to beta </script> = 1.2)",
         "chains": "(lazy, turning & </script>; 12 steps)",
         "traces": "(2 runs, 12 updates)",
+        "ladders": "(3 chains, 12 steps)",
     }
     assert repr(make()) in [f"{NASTY} {end}" for end in ends.values()]
 
@@ -171,3 +184,33 @@ def test_page_holds_the_traces():
 def test_bad_traces_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         some_traces(**changes)
+
+
+# ---- ladders
+
+
+def test_page_holds_the_ladder():
+    shown = some_ladder(7)
+    data = data_of(shown)
+    assert data["rungs"] == some_rungs(7)
+    assert data["betas"] == [0.0, 0.25, 1.0]
+    # Counted by hand: chain 0 is at 0 1 2 0 1 2 0 1, chain 1 at 1 2 0 1 2 0 1 2, chain 2 at 2 0 1 2 0 1 2 0.
+    trips = [[0, 0, 0]] * 3 + [[1, 0, 0]] + [[1, 0, 1]] + [[1, 1, 1]] + [[2, 1, 1]] + [[2, 1, 2]]
+    assert data["trips"] == trips
+    assert shown._repr_html_().count("<circle") == 3
+
+
+@pytest.mark.parametrize(
+    ("rungs", "betas", "message"),
+    [
+        (some_rungs(0), [0.0, 0.5, 1.0], "rungs: expected at least one step on two rungs, got 0"),
+        ([[0], [0]], [0.0], "rungs: expected at least one step on two rungs, got 1 on 1"),
+        (some_rungs(), [0.0, 1.0], "rungs: expected shape"),
+        ([[0, 1], [1, 1]], [0.0, 1.0], "rungs: expected each rung once in every row"),
+        ([[0, 1], [0, 2]], [0.0, 1.0], "rungs: expected each rung once in every row"),
+        ([[0, 1], [0, float("nan")]], [0.0, 1.0], "rungs: expected each rung once in every row"),
+    ],
+)
+def test_bad_ladders_are_refused(rungs, betas, message):
+    with pytest.raises(ValueError, match=message):
+        ladder_player(rungs, betas, "Nothing")

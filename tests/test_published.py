@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paperlib.experiments.published import CRITERIA, Criterion, Published, find, load_published
+from paperlib.experiments.published import (
+    CRITERIA,
+    LATER_PAPERS,
+    Criterion,
+    Published,
+    find,
+    load_published,
+)
 from paperlib.publishing.claims import CLAIMS
 
 SLACK = 0.011
@@ -50,6 +57,19 @@ def test_entries_per_table():
     assert counts["raise2015", "Table 1"] == 6 * 7 + 2 + 1
     assert counts["raise2015", "Table 2"] == 2 * 6 + 2 * 3 + 1
     assert len(ENTRIES) == 272
+
+
+def test_numbers_of_later_papers_stand_apart():
+    """The curve of Carlson et al. 2016 is read, and no count of the two papers' numbers has it."""
+    later = load_published(PATH, LATER_PAPERS)
+    assert {entry.paper for entry in later} == set(LATER_PAPERS)
+    assert not {entry.id for entry in later} & BY_ID.keys()
+    assert {entry.criterion.kind for entry in later} == {"not-judged"}
+    assert {entry.where for entry in later} == {"Figure 3"}
+    assert len(later) == 1 + 9 * 4
+    errors = find(later, column="RTS, RMSE")
+    values = [entry.value for entry in errors]
+    assert values == sorted(values, reverse=True)  # it falls with the sweeps
 
 
 def test_every_table_cell_says_which_record_answers_it():
@@ -358,7 +378,10 @@ def test_good_entries_load(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"paper": "other2020"}, "paper: expected one of sm2008, raise2015, got 'other2020'"),
+        (
+            {"paper": "other2020"},
+            "paper: expected one of sm2008, raise2015, carlson2016, got 'other2020'",
+        ),
         ({"paper": "raise2015"}, "id: expected lower-case raise2015/where/row/column"),
         ({"id": "sm2008/Table 9/Row/x"}, "id: expected lower-case"),
         ({"unit": "parsecs"}, "unit: expected one of nats, .*, got 'parsecs'"),
@@ -453,5 +476,6 @@ def test_truncated_file(tmp_path):
     path = tmp_path / "published.yaml"
     whole = PATH.read_bytes()
     path.write_bytes(whole[: whole.rindex(b"reproduced_by")])
-    with pytest.raises(ValueError, match=f"{ENTRIES[-1].id}: reproduced_by: expected to be given"):
+    last = load_published(PATH, LATER_PAPERS)[-1].id
+    with pytest.raises(ValueError, match=f"{last}: reproduced_by: expected to be given"):
         load_published(path)

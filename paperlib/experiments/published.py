@@ -16,6 +16,8 @@ from paperlib import storage
 from paperlib.errors import InputError
 
 PAPERS = ("sm2008", "raise2015")
+#: Papers whose numbers stand beside ours, and that the report does not judge.
+LATER_PAPERS = ("carlson2016",)
 UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
 KINDS = ("protocol", "model", "claim")
 #: What a number is judged by; the header of `data/published.yaml` explains them.
@@ -89,13 +91,17 @@ class Published:
         return -self.printed
 
 
-def load_published(path: str | os.PathLike[str] | None = None) -> list[Published]:
-    """Read and check every published number.
+def load_published(
+    path: str | os.PathLike[str] | None = None, papers: Collection[str] = PAPERS
+) -> list[Published]:
+    """Read and check every published number; return those of some papers.
 
     Parameters
     ----------
     path : path-like, optional
         The YAML file; by default the companion's `data/published.yaml`.
+    papers : collection of str
+        Whose numbers: by default those of the two papers that are reproduced; `LATER_PAPERS` has the others.
 
     Raises
     ------
@@ -116,7 +122,7 @@ def load_published(path: str | os.PathLike[str] | None = None) -> list[Published
         entry = _entry(raw, name if isinstance(name, str) else f"number {number}")
         _require(entry.id not in entries, entry.id, "id", "a unique id", "a second entry with it")
         entries[entry.id] = entry
-    return list(entries.values())
+    return [entry for entry in entries.values() if entry.paper in papers]
 
 
 def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
@@ -130,7 +136,7 @@ def _entry(raw: Any, name: str) -> Published:
     raw = _mapping(raw, name, "entry", Published, optional=("note", "inverse"))
     for field in ("id", "where", "row", "column"):
         _text(raw[field], name, field)
-    for field, known in (("paper", PAPERS), ("unit", UNITS), ("kind", KINDS)):
+    for field, known in (("paper", (*PAPERS, *LATER_PAPERS)), ("unit", UNITS), ("kind", KINDS)):
         _require(raw[field] in known, name, field, f"one of {', '.join(known)}", raw[field])
     well_named = re.fullmatch(raw["paper"] + r"(/[a-z0-9.-]+){3}", raw["id"])
     _require(well_named, name, "id", f"lower-case {raw['paper']}/where/row/column", raw["id"])

@@ -1,10 +1,10 @@
-"""The three players in a browser, each in a page of its own. The page's clock stands still unless a test moves it."""
+"""The players in a browser, each in a page of its own. The page's clock stands still unless a test moves it."""
 
 import base64
 
 import pytest
 import torch
-from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_traces
+from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_ladder, some_traces
 
 from paperlib.mcmc import total_variation
 from paperlib.publishing.widgets.frames import frame_player
@@ -197,4 +197,28 @@ def test_traces_of_every_run_are_shown(tab):
             "all => all.map(bar => Number(bar.getAttribute('height')))"
         )
         close(torch.tensor(heights) / 150, torch.tensor(shown.means[1][update]), atol=1e-6)
+        box.locator(".time").press("ArrowRight")
+
+
+def test_ladder_follows_the_chain_that_is_chosen(tab):
+    (box,) = open_page(tab, some_ladder())
+    box.get_by_role("combobox").select_option(label="3")
+    box.locator(".time").press("Home")
+    # chain 2 of 0, 1, 2 begins on the last rung and turns around: 2, 0, 1, 2, 0, ...
+    for step, (beta, trips) in enumerate(
+        [("1.00", 0), ("0.00", 0), ("0.25", 0), ("1.00", 0), ("0.00", 1)]
+    ):
+        said = f"step {step}, chain 3: beta = {beta}, round trips so far: {trips}"
+        assert caption(box) == said
+        assert box.get_by_role("img").get_attribute("aria-label") == f"{NASTY}: {said}"
+        followed = box.locator("polyline").get_attribute("points").split(" ")
+        assert len(followed) == step + 1
+        x, y = (
+            box.locator("circle").nth(2).evaluate("c => [c.cx.baseVal.value, c.cy.baseVal.value]")
+        )
+        close(
+            torch.tensor([x, y]),
+            torch.tensor([float(p) for p in followed[-1].split(",")]),
+            atol=0.01,
+        )
         box.locator(".time").press("ArrowRight")

@@ -62,10 +62,32 @@ const startPlayers = (key) => {
     };
   };
 
+  const ladders = (player, { rungs, betas, trips, left, right, top, bottom, description }) => {
+    const chosen = player.querySelector("select"), svg = player.querySelector("svg"), now = svg.querySelector("rect");
+    const line = svg.querySelector("polyline"), circles = svg.querySelectorAll("circle");
+    const x = (step) => left + (right - left) * step / (rungs.length - 1);
+    const y = (rung) => bottom - (bottom - top) * rung / (betas.length - 1);
+    return (time) => {
+      const own = Number(chosen.value);
+      now.setAttribute("x", x(time) - 1);
+      circles.forEach((circle, chain) => {
+        circle.setAttribute("cx", x(time));
+        circle.setAttribute("cy", y(rungs[time][chain]));
+        circle.setAttribute("r", chain === own ? 6 : 4);
+        circle.setAttribute("fill", chain === own ? "#D55E00" : "#595959");
+      });
+      line.setAttribute("points", rungs.slice(0, time + 1).map((row, step) => x(step) + "," + y(row[own])).join(" "));
+      const caption = "step " + time + ", chain " + (own + 1) + ": beta = " + betas[rungs[time][own]].toFixed(2)
+        + ", round trips so far: " + trips[time][own];
+      svg.setAttribute("aria-label", description + ": " + caption);
+      return caption;
+    };
+  };
+
   for (const player of document.querySelectorAll(`[data-player="${key}"]:not([data-ready])`)) {
     player.dataset.ready = "";
     const data = JSON.parse(player.querySelector("script").textContent);
-    const draw = { frames, chains, traces }[data.kind](player, data);
+    const draw = { frames, chains, traces, ladders }[data.kind](player, data);
     const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
     let timer = null;
     const show = () => { caption.textContent = draw(Number(time.value)); };

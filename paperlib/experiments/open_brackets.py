@@ -1,0 +1,247 @@
+"""The models of the RAISE paper's tables under the ladder: which end of a bracket was right.
+
+AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in what they make of Z. With ln Z from a ladder of temperatures the
+same average gives a third number, whose error has no side. It is compared with the two ends that the records `raise-table-1` and `raise-table-2`
+hold.
+
+The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws. So it cancels.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.annealing import BaseRatePath, base_rate_path
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.experiments.profiles import Profile
+from paperlib.experiments.recipes import Model, recipe
+from paperlib.experiments.records import load_result
+from paperlib.experiments.tempering_runs import kept
+from paperlib.kernels.version import DRAWS
+from paperlib.models import DBM, DBN, RBM
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import seeded_generator
+from paperlib.validation import blocks
+
+#: Of each profile the models of a table: its row and the id of the model, in the chapter's order.
+TABLES = {
+    "digits": {
+        "raise-table-1": {
+            "digitsCD1-16": "digits-cd1-16",
+            "digitsPCD-16": "digits-pcd-16",
+            "digitsCD1-50": "digits-cd1-50",
+            "digitsPCD-50": "digits-pcd-50",
+            "digitsCD25-50": "digits-cd25-50",
+        },
+        "raise-table-2": {"DBM": "digits-dbm", "DBN-CD25": "digits-dbn-cd25"},
+    },
+    "paper": {
+        "raise-table-1": {
+            "mnistCD1-20": "mnist-cd1-20",
+            "mnistPCD-20": "mnist-pcd-20",
+            "mnistCD1-500": "mnist-cd1-500",
+            "mnistPCD-500": "mnist-pcd-500",
+            "mnistCD25-500": "mnist-cd25-500",
+            "omniPCD-1000": "omniglot-pcd-1000",
+        },
+        "raise-table-2": {
+            "MNIST DBM": "mnist-dbm",
+            "Omniglot DBM": "omniglot-dbm",
+            "MNIST DBN": "mnist-dbn-cd25",
+            "Omniglot DBN": "omniglot-dbn",
+        },
+    },
+}
+
+# Chapter 10: draws for each ln p*(v), and where the seeds of draws and of starts begin.
+_DRAWS, _OF_DRAWS, _OF_STARTS = 500, 30, 90
+
+
+@dataclass(frozen=True)
+class OpenBracket:
+    """A model and what the records say of it.
+
+    Attributes
+    ----------
+    name : str
+        The tables' name.
+    model_id : str
+        Of the stored model.
+    model : RBM, DBM or DBN
+        The model.
+    path : BaseRatePath
+        From the base rates that the table's second half starts from.
+    mean_log_p : float
+        Mean of ln p*(v) over the test images, in nats: that of the chapter.
+    row : mapping
+        The table's row.
+    """
+
+    name: str
+    model_id: str
+    model: Model
+    path: BaseRatePath
+    mean_log_p: float
+    row: Mapping[str, Any]
+
+
+def open_brackets(
+    size: Profile, tables: Sequence[str], folder: Path | None = None
+) -> Iterator[OpenBracket]:
+    """Each model that has a row in a table of this profile.
+
+    Parameters
+    ----------
+    size : Profile
+        Which models, and their type.
+    tables : sequence of str
+        Names of records, of `raise-table-1` and `raise-table-2`. A record that does not exist yet is passed over.
+    folder : Path, optional
+        Where averages are kept that take minutes. None: nowhere.
+
+    Yields
+    ------
+    OpenBracket
+        In the tables' order.
+
+    Raises
+    ------
+    InputError
+        If there is no such table, or a number of another record is missing.
+    """
+    for table in tables:
+        if table not in TABLES[size.name]:
+            known = ", ".join(TABLES[size.name])
+            raise InputError(f"tables: expected names among {known}, got {table!r}")
+        record, models = load_result(table, size.name), TABLES[size.name][table]
+        if record is None:
+            continue
+        rows = {row["model"]: row for row in record["rows"]}
+        for number, (name, model_id) in enumerate(models.items()):
+            if name not in rows:
+                continue
+            model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
+            seed = record["provenance"]["seed"]
+            assert isinstance(model, RBM | DBM | DBN)
+            start = seeded_generator(seed + _OF_STARTS + number)
+            path = base_rate_path(model, images.train, start).to(size.device)
+            if isinstance(model, RBM):
+                average = _of_rbm(model, images.test)
+            elif isinstance(model, DBM):
+                average = _of_dbm(name, size)
+            else:
+                average = _of_dbn(model_id, model, images.test, seed + _OF_DRAWS + number, folder)
+            yield OpenBracket(name, model_id, model, path, average, rows[name])
+
+
+def _of_rbm(rbm: RBM, test: Tensor) -> float:
+    """The mean of ln p*(v) over the test images, exactly."""
+    values = [rbm.log_unnormalized(block.to(rbm.dtype)).double() for block in blocks(test)]
+    return torch.cat(values).mean().item()
+
+
+def _of_dbm(name: str, size: Profile) -> float:
+    """Chapter 10's own estimate of it."""
+    record = load_result("dbm-log-unnormalized", size.name)
+    found = [] if record is None else [row for row in record["rows"] if row["model"] == name]
+    if not found:
+        raise InputError(
+            f"size: expected a row {name} in the record dbm-log-unnormalized of the profile {size.name}, found none"
+        )
+    return found[0]["importance"]
+
+
+def _of_dbn(model_id: str, dbn: DBN, test: Tensor, seed: int, folder: Path | None) -> float:
+    """The same estimate, with chapter 10's draws."""
+
+    def compute() -> dict[str, Any]:
+        values = dbn.log_unnormalized(test, _DRAWS, seeded_generator(seed))
+        return {"mean": values.mean().item()}
+
+    if folder is None:
+        return compute()["mean"]
+    identity = [dbn.checksum(), tensors_checksum([test]), _DRAWS, seed, DRAWS]
+    key = storage.sha256(json.dumps(identity).encode())[:24]
+    return kept(folder / f"mean-log-p-{model_id}-{key}.json", "cpu", compute)["mean"]
+
+
+def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
+    """What a run of the ladder says of a model's bracket.
+
+    Parameters
+    ----------
+    found : OpenBracket
+        The model.
+    run : mapping
+        From `paperlib.experiments.tempering_runs.timed_run`, by the ladder.
+    tolerance : float
+        How far an end of the bracket may be from the ladder's 95 % interval and still count as right, in nats.
+
+    Returns
+    -------
+    dict
+        For the record `tempering-brackets`.
+    """
+    low, high = run["interval"]
+    average = found.mean_log_p - run["log_z"]
+    ais, below = found.row["base_rate_ais"], found.row["base_rate_raise"]
+    interval = [found.mean_log_p - high, found.mean_log_p - low]
+    return {
+        "model": found.name,
+        "log_z": run["log_z"],
+        "interval": [low, high],
+        "ais_log_z": found.mean_log_p - ais,
+        "exact": found.row["exact"],
+        "ladder": average,
+        "ais": ais,
+        "raise": below,
+        "ais_off": ais - average,
+        "raise_off": below - average,
+        "reading": bracket_reading(interval, ais, below, run["warnings"], tolerance),
+        "chain_steps": run["chain_steps"],
+        "round_trips": run["round_trips"],
+        "rungs": run["rungs"],
+        "barrier": run["barrier"],
+        "warnings": " ".join(run["warnings"]) or "none",
+        "seconds": run["seconds"],
+    }
+
+
+def bracket_reading(
+    interval: Sequence[float], ais: float, below: float, warnings: Sequence[str], tolerance: float
+) -> str:
+    """In words which end of a bracket a third estimate confirms.
+
+    Parameters
+    ----------
+    interval : (float, float)
+        The 95 % interval of the test average, in nats.
+    ais, below : float
+        The averages by AIS and by RAISE.
+    warnings : sequence of str
+        Of the third estimate: with one it decides nothing.
+    tolerance : float
+        How far an end may be from the interval, in nats.
+
+    Examples
+    --------
+    >>> bracket_reading((-86.6, -86.4), -82.0, -86.5, (), 1.0)
+    'RAISE'
+    >>> bracket_reading((-86.6, -86.4), -86.3, -86.5, (), 1.0)
+    'both'
+    """
+    if warnings or not all(map(math.isfinite, interval)):
+        return "not decided"
+    low, high = (interval[0] - tolerance, interval[1] + tolerance)
+    right = [name for name, end in (("AIS", ais), ("RAISE", below)) if low <= end <= high]
+    return {0: "neither", 1: "".join(right), 2: "both"}[len(right)]

@@ -1,0 +1,263 @@
+"""Runs of the ladder and of AIS at equal cost, repeated with other seeds, and how far they are from a known ln Z.
+
+The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
+and what is missing is computed, so that an interrupted series goes on. A file says what computed it. It cannot notice that the
+code has changed; delete the folder then.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from paperlib import storage
+from paperlib.annealing import AnnealingPath, uniform_betas
+from paperlib.datasets import cache_folder
+from paperlib.errors import InputError
+from paperlib.estimators import ais, parallel_tempering
+from paperlib.estimators.shard_log import note
+from paperlib.kernels.version import DRAWS
+from paperlib.numerics import seeded_generator
+from paperlib.provenance import made_by
+from paperlib.validation import require_count
+
+#: Chains of an AIS run; its chain-steps over these are the number of its steps, K.
+AIS_CHAINS = 100
+#: What can be repeated.
+ESTIMATORS = ("ladder", "AIS")
+
+# Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
+_NORMAL = 1.96
+# From here on an interrupted ladder goes on from a checkpoint.
+_LONG_RUN = 500_000
+
+
+def runs_folder() -> Path:
+    """Where finished runs are kept."""
+    return cache_folder() / "tempering-runs"
+
+
+def timed_run(
+    estimator: str,
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    seed: int,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """One run of an estimator; the finished one, if it is kept in the folder.
+
+    Parameters
+    ----------
+    estimator : str
+        `ladder` (parallel tempering) or `AIS` (100 chains, evenly spaced betas).
+    path : AnnealingPath
+        From the start to the target.
+    chain_steps : int
+        Transitions of single chains, everything included.
+    seed : int
+        Of the run.
+    folder : Path, optional
+        Where finished runs are kept. None: nowhere, which suits short ones.
+
+    Returns
+    -------
+    dict
+        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; of the ladder `chain_steps`, `round_trips`, `rungs` and
+        `barrier`, too.
+        An end of the interval is infinite where the error is not known.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, or the path cannot be identified although a folder is given.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> run = timed_run("ladder", path, 2_000, seed=0)
+    >>> low, high = run["interval"]
+    >>> low < run["log_z"] < high
+    True
+    """
+    if estimator not in ESTIMATORS:
+        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
+    require_count("seed", seed, minimum=0)
+    if folder is None:
+        return _timed(lambda: _run(estimator, path, steps, seed, None))
+    file = folder / _file_name(estimator, path, steps, seed)
+    return kept(file, path.device.type, lambda: _run(estimator, path, steps, seed, file))
+
+
+def kept(file: Path, device: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a file holds, or what is computed and then kept there, with what computed it and the seconds that it took.
+
+    Parameters
+    ----------
+    file : Path
+        With the suffix `.json`. A checkpoint beside it, with the suffix `.safetensors`, is removed when all is done.
+    device : str
+        Where it is computed, for the record's account of its shards.
+    compute : callable
+        Gives what JSON can hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "one.json"
+    ...     first = kept(file, "cpu", lambda: {"log_z": 1.5})
+    ...     again = kept(file, "cpu", lambda: {"log_z": 2.5})
+    >>> again == first, first["log_z"]
+    (True, 1.5)
+    """
+    found = file.is_file()
+    if found:
+        result = json.loads(file.read_text())
+    else:
+        result = _timed(compute)
+        with storage.atomic_path(file) as temporary:
+            temporary.write_text(json.dumps(result, indent=1) + "\n")
+        file.with_suffix(".safetensors").unlink(missing_ok=True)
+    note(file.stem, found, result["made_by"] | {"device": device, "seconds": result["seconds"]})
+    return result
+
+
+def _timed(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    started = time.perf_counter()
+    result = compute()
+    return result | {"seconds": time.perf_counter() - started, "made_by": made_by()}
+
+
+def _run(
+    estimator: str, path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
+) -> dict[str, Any]:
+    return _ladder(path, steps, seed, file) if estimator == "ladder" else _ais(path, steps, seed)
+
+
+def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
+    identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
+    if estimator == "AIS":
+        identity.append(AIS_CHAINS)
+    key = storage.sha256(json.dumps(identity).encode())[:24]
+    return f"{estimator.lower()}-{key}.json"
+
+
+def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) -> dict[str, Any]:
+    checkpoint = None
+    if file is not None and steps >= _LONG_RUN:
+        checkpoint = file.with_suffix(".safetensors")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    generator = seeded_generator(seed, path.device)
+    estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
+    return {
+        "log_z": estimate.log_z,
+        "std_error": estimate.std_error,
+        "interval": list(estimate.interval(0.95)),
+        "warnings": list(estimate.warnings),
+        "chain_steps": estimate.chain_steps,
+        "round_trips": estimate.round_trips,
+        "rungs": len(estimate.betas),
+        "barrier": estimate.barrier,
+    }
+
+
+def _ais(path: AnnealingPath[Any], steps: int, seed: int) -> dict[str, Any]:
+    betas = uniform_betas(steps // AIS_CHAINS)
+    generator = seeded_generator(seed, path.device)
+    estimate = ais(path, betas, AIS_CHAINS, generator, False)
+    return {
+        "log_z": estimate.log_z,
+        "std_error": estimate.std_error,
+        "interval": list(estimate.interval(_NORMAL)),
+        "warnings": list(estimate.warnings),
+    }
+
+
+def repeated_runs(
+    estimator: str,
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    repeats: int,
+    seed: int,
+    folder: Path | None = None,
+    progress: bool | None = None,
+) -> list[dict[str, Any]]:
+    """Runs with the seeds `seed`, `seed` + 1, ..., each as by `timed_run`.
+
+    Parameters
+    ----------
+    estimator, path, chain_steps, folder
+        See `timed_run`.
+    repeats : int
+        How many.
+    seed : int
+        Of the first.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Raises
+    ------
+    InputError
+        As `timed_run`.
+    """
+    hide = None if progress is None else not progress
+    bar = tqdm(
+        range(require_count("repeats", repeats)),
+        f"{estimator}, {chain_steps:,} chain-steps",
+        unit="run",
+        disable=hide,
+    )
+    return [timed_run(estimator, path, chain_steps, seed + number, folder) for number in bar]
+
+
+def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
+    """How far repeated runs are from the truth.
+
+    Parameters
+    ----------
+    runs : sequence of dict
+        From `repeated_runs`, at least two.
+    truth : float
+        ln Z, in nats.
+
+    Returns
+    -------
+    dict
+        `repeats`, `rmse` (root mean square error), `mean_error` and its standard error `mean_error_error`, in nats; `coverage`, the fraction of
+        intervals that hold the truth; `warned`, how many runs had a warning; `seconds`, the median of a run.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs.
+
+    Examples
+    --------
+    >>> run = {"interval": [0.0, 2.0], "warnings": [], "seconds": 1.0}
+    >>> row = error_row([run | {"log_z": 1.0}, run | {"log_z": 4.0}], 1.0)
+    >>> row["mean_error"], row["coverage"]
+    (1.5, 1.0)
+    """
+    if len(runs) < 2:
+        raise InputError(f"runs: expected at least two, got {len(runs)}")
+    errors = [run["log_z"] - truth for run in runs]
+    held = [run["interval"][0] <= truth <= run["interval"][1] for run in runs]
+    return {
+        "repeats": len(runs),
+        "rmse": math.sqrt(statistics.fmean(error**2 for error in errors)),
+        "mean_error": statistics.fmean(errors),
+        "mean_error_error": statistics.stdev(errors) / math.sqrt(len(errors)),
+        "coverage": sum(held) / len(held),
+        "warned": sum(bool(run["warnings"]) for run in runs),
+        "seconds": statistics.median(run["seconds"] for run in runs),
+    }

@@ -1,0 +1,203 @@
+"""Repeated runs at equal chain-steps, and what the ladder says of a bracket."""
+
+import json
+import math
+
+import pytest
+import torch
+from enumeration import log_z, random_rbm
+
+from paperlib.annealing import BaseRatePath
+from paperlib.experiments import open_brackets as brackets
+from paperlib.experiments.open_brackets import bracket_reading, bracket_row, open_brackets
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.records import load_result
+from paperlib.experiments.tempering_runs import (
+    AIS_CHAINS,
+    ESTIMATORS,
+    error_row,
+    repeated_runs,
+    timed_run,
+)
+
+RBM = random_rbm(6, 4, seed=5)
+PATH = BaseRatePath(RBM)
+TRUTH = log_z(RBM)
+EACH_ESTIMATOR = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+@EACH_ESTIMATOR
+def test_runs_agree_with_enumeration(estimator):
+    runs = repeated_runs(estimator, PATH, 2_000, 8, seed=0, progress=False)
+    row = error_row(runs, TRUTH)
+    assert abs(row["mean_error"]) < 5 * row["mean_error_error"]
+    # Eight intervals of 95 %: five or more miss the truth once in half a million times.
+    assert row["coverage"] >= 0.5
+    assert row["repeats"] == 8
+    assert len({run["log_z"] for run in runs}) == 8
+
+
+@EACH_ESTIMATOR
+def test_finished_runs_are_kept_and_told_apart(estimator, tmp_path, monkeypatch):
+    first = timed_run(estimator, PATH, 2_000, 1, tmp_path)
+    again = timed_run(estimator, PATH, 2_000, 1)
+    assert again["log_z"] == first["log_z"]
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr("paperlib.experiments.tempering_runs._ladder", None)
+    monkeypatch.setattr("paperlib.experiments.tempering_runs._ais", None)
+    assert timed_run(estimator, PATH, 2_000, 1, tmp_path) == first
+    other = BaseRatePath(RBM, torch.ones(6))
+    for arguments in ((PATH, 2_000, 2), (PATH, 3_000, 1), (other, 2_000, 1)):
+        with pytest.raises(TypeError):  # it is not there, and nothing can compute it
+            timed_run(estimator, *arguments, tmp_path)
+
+
+def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("paperlib.experiments.tempering_runs._LONG_RUN", 2_000)
+    whole = timed_run("ladder", PATH, 2_000, 1)
+    from paperlib.estimators.ladder_run import LadderRun
+
+    advance, calls = LadderRun.advance, []
+
+    def interrupted(self, on_step):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return advance(self, on_step)
+
+    monkeypatch.setattr(LadderRun, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        timed_run("ladder", PATH, 2_000, 1, tmp_path)
+    assert [file.suffix for file in tmp_path.iterdir()] == [".safetensors"]
+    resumed = timed_run("ladder", PATH, 2_000, 1, tmp_path)
+    assert resumed["log_z"] == whole["log_z"]
+    assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
+    # ten segments and three pilot rounds; five of them were not done twice
+    assert len(calls) == 6 + 13 - 5
+
+
+def test_an_error_that_is_not_known_is_kept(tmp_path):
+    run = {"log_z": 1.0, "interval": [-math.inf, math.inf], "warnings": ["few"], "seconds": 1.0}
+    assert json.loads(json.dumps(run)) == run
+    row = error_row([run, run | {"log_z": 2.0, "interval": [1.9, 2.1], "warnings": []}], 1.0)
+    assert (row["coverage"], row["warned"], row["rmse"]) == (0.5, 1, pytest.approx(math.sqrt(0.5)))
+
+
+def test_ais_spends_what_it_may(monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        "paperlib.experiments.tempering_runs.ais",
+        lambda path, betas, chains, *_: taken.append((len(betas) - 1) * chains) or 1 / 0,
+    )
+    with pytest.raises(ZeroDivisionError):
+        timed_run("AIS", PATH, 3_000, 1)
+    assert taken == [3_000]
+    assert AIS_CHAINS == 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("RTS", PATH, 2_000, 1), "estimator: expected one of ladder, AIS, got 'RTS'"),
+        (("AIS", PATH, 100, 1), "chain_steps: expected .*200"),
+        (("ladder", PATH, 2_000.5, 1), "chain_steps: expected"),
+        (("ladder", PATH, 2_000, -1), "seed: expected"),
+    ],
+)
+def test_bad_runs_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        timed_run(*arguments)
+
+
+def test_one_run_is_no_series():
+    with pytest.raises(ValueError, match="runs: expected at least two, got 1"):
+        error_row([{}], 0.0)
+
+
+# ---- brackets
+
+DIGITS = get_profile("digits")
+
+
+def test_the_average_is_that_of_the_tables():
+    """ln p* less the exact ln Z gives the exact average of the record, for an RBM and for a DBM."""
+    from paperlib.estimators import exact_log_z
+
+    found = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
+    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"])
+    for name in ("digitsCD1-16", "digitsPCD-16"):
+        exact = found[name].mean_log_p - exact_log_z(found[name].model, progress=False)
+        assert exact == pytest.approx(found[name].row["exact"], abs=1e-9)
+    deep = {one.name: one for one in open_brackets(DIGITS, ["raise-table-2"])}
+    dbm = deep["DBM"]
+    exact = dbm.mean_log_p - exact_log_z(dbm.model.joint_rbm, progress=False)
+    # ln p*(v) is an estimate there, from 500 draws for each of 359 images
+    assert exact == pytest.approx(dbm.row["exact"], abs=0.01)
+
+
+def test_average_of_a_dbn_is_chapter_tens(tmp_path):
+    """Its AIS average, with the ln Z that the chapter's AIS run had, from the same seed."""
+    from paperlib.annealing import uniform_betas
+
+    *_, dbn = open_brackets(DIGITS, ["raise-table-2"], tmp_path)
+    *_, again = open_brackets(DIGITS, ["raise-table-2"], tmp_path)
+    assert dbn.name == "DBN-CD25"
+    assert again.mean_log_p == dbn.mean_log_p
+    assert len(list(tmp_path.iterdir())) == 1
+    seed = 2008 + 1_000 + 100 + 20 + 2 * 3
+    estimate = DIGITS.ais(dbn.path, uniform_betas(200), 500, seed, progress=False)
+    assert dbn.mean_log_p - estimate.log_z == pytest.approx(dbn.row["base_rate_ais"], abs=1e-6)
+
+
+def test_papers_models_are_those_of_the_records():
+    for profile, tables in brackets.TABLES.items():
+        for table, models in tables.items():
+            record = load_result(table, profile)
+            assert [row["model"] for row in record["rows"]][: len(models)] == list(models)
+            used = record["provenance"]["models"]
+            assert set(models.values()) <= set(used)
+
+
+def test_row_of_a_bracket():
+    [one, *_] = open_brackets(DIGITS, ["raise-table-1"])
+    run = {
+        "log_z": one.mean_log_p + 23.0,
+        "interval": [one.mean_log_p + 22.8, one.mean_log_p + 23.2],
+        "chain_steps": 10,
+        "round_trips": 20,
+        "rungs": 5,
+        "barrier": 1.0,
+        "warnings": [],
+        "seconds": 1.0,
+    }
+    row = bracket_row(one, run, tolerance=0.05)
+    assert row["ladder"] == pytest.approx(-23.0)
+    assert row["ais_off"] == pytest.approx(one.row["base_rate_ais"] + 23.0)
+    assert row["raise_off"] == pytest.approx(one.row["base_rate_raise"] + 23.0)
+    assert row["ais_log_z"] + row["ais"] == pytest.approx(one.mean_log_p)
+    # the interval of the average, turned around: -23.2 to -22.8, and both ends lie below -23.25
+    assert row["reading"] == "neither"
+    assert bracket_row(one, run, tolerance=0.5)["reading"] == "both"
+    assert bracket_row(one, run | {"warnings": ["?"]}, 0.5)["reading"] == "not decided"
+
+
+@pytest.mark.parametrize(
+    ("ais", "below", "said"),
+    [
+        (-86.4, -86.6, "both"),
+        (-82.0, -86.6, "RAISE"),
+        (-86.4, -89.0, "AIS"),
+        (-82.0, -89.0, "neither"),
+        (-85.3, -87.7, "both"),
+        (-85.19, -87.81, "neither"),
+    ],
+)
+def test_reading_by_hand(ais, below, said):
+    assert bracket_reading((-86.8, -86.2), ais, below, (), 1.0) == said
+    assert bracket_reading((-86.8, -86.2), ais, below, ("a warning",), 1.0) == "not decided"
+    assert bracket_reading((-math.inf, math.inf), ais, below, (), 1.0) == "not decided"
+
+
+def test_unknown_tables_are_refused():
+    with pytest.raises(ValueError, match=r"tables: expected names among raise-table-1, .* got 'x'"):
+        list(open_brackets(DIGITS, ["x"]))
