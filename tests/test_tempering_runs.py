@@ -135,15 +135,12 @@ def test_the_average_is_that_of_the_tables():
     assert exact == pytest.approx(dbm.row["exact"], abs=0.01)
 
 
-def test_average_of_a_dbn_is_chapter_tens(tmp_path):
+def test_average_of_a_dbn_is_chapter_tens():
     """Its AIS average, with the ln Z that the chapter's AIS run had, from the same seed."""
     from paperlib.annealing import uniform_betas
 
-    *_, dbn = open_brackets(DIGITS, ["raise-table-2"], tmp_path)
-    *_, again = open_brackets(DIGITS, ["raise-table-2"], tmp_path)
+    *_, dbn = open_brackets(DIGITS, ["raise-table-2"])
     assert dbn.name == "DBN-CD25"
-    assert again.mean_log_p == dbn.mean_log_p
-    assert len(list(tmp_path.iterdir())) == 1
     seed = 2008 + 1_000 + 100 + 20 + 2 * 3
     estimate = DIGITS.ais(dbn.path, uniform_betas(200), 500, seed, progress=False)
     assert dbn.mean_log_p - estimate.log_z == pytest.approx(dbn.row["base_rate_ais"], abs=1e-6)

@@ -4,32 +4,26 @@ AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in w
 same average gives a third number, whose error has no side. It is compared with the two ends that the records `raise-table-1` and `raise-table-2`
 hold.
 
-The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws. So it cancels.
+The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws. So it cancels. At the
+papers' size those draws are found in the shards of chapter 10.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from paperlib import storage
 from paperlib.annealing import BaseRatePath, base_rate_path
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.experiments.profiles import Profile
 from paperlib.experiments.recipes import Model, recipe
 from paperlib.experiments.records import load_result
-from paperlib.experiments.tempering_runs import kept
-from paperlib.kernels.version import DRAWS
 from paperlib.models import DBM, DBN, RBM
-from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.validation import blocks
 
@@ -95,9 +89,7 @@ class OpenBracket:
     row: Mapping[str, Any]
 
 
-def open_brackets(
-    size: Profile, tables: Sequence[str], folder: Path | None = None
-) -> Iterator[OpenBracket]:
+def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]:
     """Each model that has a row in a table of this profile.
 
     Parameters
@@ -106,8 +98,6 @@ def open_brackets(
         Which models, and their type.
     tables : sequence of str
         Names of records, of `raise-table-1` and `raise-table-2`. A record that does not exist yet is passed over.
-    folder : Path, optional
-        Where averages are kept that take minutes. None: nowhere.
 
     Yields
     ------
@@ -117,7 +107,7 @@ def open_brackets(
     Raises
     ------
     InputError
-        If there is no such table, or a number of another record is missing.
+        If there is no such table.
     """
     for table in tables:
         if table not in TABLES[size.name]:
@@ -136,43 +126,12 @@ def open_brackets(
             start = seeded_generator(seed + _OF_STARTS + number)
             path = base_rate_path(model, images.train, start).to(size.device)
             if isinstance(model, RBM):
-                average = _of_rbm(model, images.test)
-            elif isinstance(model, DBM):
-                average = _of_dbm(name, size)
+                parts = blocks(images.test)
+                log_p = torch.cat([model.log_unnormalized(part.to(model.dtype)) for part in parts])
             else:
-                average = _of_dbn(model_id, model, images.test, seed + _OF_DRAWS + number, folder)
+                log_p = size.log_unnormalized(model, images.test, _DRAWS, seed + _OF_DRAWS + number)
+            average = log_p.double().mean().item()
             yield OpenBracket(name, model_id, model, path, average, rows[name])
-
-
-def _of_rbm(rbm: RBM, test: Tensor) -> float:
-    """The mean of ln p*(v) over the test images, exactly."""
-    values = [rbm.log_unnormalized(block.to(rbm.dtype)).double() for block in blocks(test)]
-    return torch.cat(values).mean().item()
-
-
-def _of_dbm(name: str, size: Profile) -> float:
-    """Chapter 10's own estimate of it."""
-    record = load_result("dbm-log-unnormalized", size.name)
-    found = [] if record is None else [row for row in record["rows"] if row["model"] == name]
-    if not found:
-        raise InputError(
-            f"size: expected a row {name} in the record dbm-log-unnormalized of the profile {size.name}, found none"
-        )
-    return found[0]["importance"]
-
-
-def _of_dbn(model_id: str, dbn: DBN, test: Tensor, seed: int, folder: Path | None) -> float:
-    """The same estimate, with chapter 10's draws."""
-
-    def compute() -> dict[str, Any]:
-        values = dbn.log_unnormalized(test, _DRAWS, seeded_generator(seed))
-        return {"mean": values.mean().item()}
-
-    if folder is None:
-        return compute()["mean"]
-    identity = [dbn.checksum(), tensors_checksum([test]), _DRAWS, seed, DRAWS]
-    key = storage.sha256(json.dumps(identity).encode())[:24]
-    return kept(folder / f"mean-log-p-{model_id}-{key}.json", "cpu", compute)["mean"]
 
 
 def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
