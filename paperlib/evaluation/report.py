@@ -77,7 +77,8 @@ def _average(evaluation: Evaluation) -> list[str]:
         ends = " to ".join(f"{end:.2f}" for end in average.interval)
         of_kind = " to ".join(f"{end:.2f}" for end in average.sample_interval)
         lines += [
-            f"  {f'By {by}:':<28}{average.mean:9.2f}   95 % interval: {ends}; for other images of the kind: {of_kind}"
+            f"  Reported, by {by}".ljust(30)
+            + f"{average.mean:9.2f}   95 % interval: {ends}; for other images of the kind: {of_kind}"
         ]
     return [
         *lines,
