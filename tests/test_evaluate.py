@@ -213,15 +213,24 @@ def test_steps_fill_the_time(monkeypatch):
         assert runs.affordable_steps(seconds) == steps
 
 
-def test_the_ladder_fills_its_time(monkeypatch):
+@pytest.mark.parametrize(
+    ("seconds_per_step", "expected", "pilots"),
+    [
+        (1e-5, 100_000, [10_000, 10_000]),
+        (1e-2, 5_000, [10_000, 10_000]),
+        (1e-6, 1_000_000, [10_000, 10_000, 40_000]),
+        (1e-12, 10_000_000, [10_000, *(10_000 * 4**n for n in range(5)), 10_000_000]),
+    ],
+)
+def test_the_ladder_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
+    """By a clock that goes on with the ladder's steps alone."""
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
-    for took, steps in [(0.1, 100_000), (100.0, 5_000), (1e-9, 10_000_000)]:
-        times = iter([0.0, 1.0, 1.0, 1.0 + took])
-        monkeypatch.setattr(
-            "paperlib.evaluation.evaluation.time.perf_counter", lambda t=times: next(t)
-        )
-        monkeypatch.setattr(runs, "_ladder", lambda *arguments, **options: None)
-        assert abs(runs.affordable_ladder_steps(1.0) - steps) <= 1
+    made = []
+    monkeypatch.setattr(runs, "_ladder", lambda steps, *_, **options: made.append(steps))
+    module = sys.modules["paperlib.evaluation.evaluation"]
+    monkeypatch.setattr(module.time, "perf_counter", lambda: sum(made) * seconds_per_step)
+    assert runs.affordable_ladder_steps(1.0) == pytest.approx(expected, rel=1e-9)
+    assert made == pilots
 
 
 def test_too_little_time_is_said(monkeypatch):
@@ -358,6 +367,29 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
     assert any("Interrupted" in finding for finding in result.findings)
 
 
+def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
+    def interrupted_ladder(self, chain_steps, on_step, check=True):
+        raise KeyboardInterrupt
+
+    test = draws(SMALL, 100, 3)
+    monkeypatch.setattr(AnnealingRuns, "_ladder", interrupted_ladder)
+    monkeypatch.setattr("paperlib.evaluation.evaluation._FRACTIONS", (1,))
+    # the budget's pilot is not what is interrupted
+    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    result = evaluate(SMALL, test, minutes=0.001, progress=False)
+    assert result.interrupted
+    assert result.ladder is None
+    assert len(result.runs) == 1
+    assert any("Interrupted" in finding for finding in result.findings)
+    stored = as_dict(result)
+    assert stored["source"] == "AIS"
+    assert "ladder" not in stored
+    assert stored["average"]["test"] == pytest.approx(result.runs[0].bracket.upper, abs=1e-9)
+    assert "Reported, by AIS" in describe(result)
+    assert len(plot(result).axes) == 2
+
+
 def test_formats(tmp_path):
     """The same model and images through every format."""
     w, b, a = SMALL.weights.numpy(), SMALL.visible_bias.numpy(), SMALL.hidden_bias.numpy()
@@ -402,6 +434,10 @@ def test_command_writes_what_it_says(tmp_path):
     assert result.exit_code == 0, result.output
     stored = json.loads((tmp_path / "r.json").read_text())
     assert f"{stored['exact']['log_z']:.4f}" in result.output
+    assert set(stored) >= OLD_KEYS | {"exact", "verdict_word", "source", "settled", "average"}
+    assert stored["average"]["interval_95"] == pytest.approx(
+        [stored["exact"]["test"]] * 2, abs=1e-9
+    )
 
 
 def test_estimator_saved_with_skops(tmp_path):

@@ -344,15 +344,21 @@ class AnnealingRuns:
         return max(_FRACTIONS[0] * 2, min(_LARGEST_K, int(affordable)))
 
     def affordable_ladder_steps(self, seconds: float) -> int:
-        """How many chain-steps of the ladder fit the time, by a pilot run."""
-        took = math.inf
-        # As for AIS, the second time counts.
-        for _ in range(2):
-            began = time.perf_counter()
-            self._ladder(_LADDER_PILOT_STEPS, lambda _: None, check=False)
-            took = time.perf_counter() - began
+        """How many chain-steps of the ladder fit the time, by pilot runs.
+
+        They grow until one takes a fiftieth of the time: a longer run has more replicas, and a chain-step costs less.
+        """
         fewest, most = _LADDER_STEPS
-        return max(fewest, min(most, int(seconds / took * _LADDER_PILOT_STEPS)))
+        steps = _LADDER_PILOT_STEPS
+        # As for AIS, the second time counts.
+        self._ladder(steps, lambda _: None, check=False)
+        while True:
+            began = time.perf_counter()
+            self._ladder(steps, lambda _: None, check=False)
+            took = time.perf_counter() - began
+            if took > seconds / 50 or steps == most:
+                return max(fewest, min(most, int(seconds / took * steps)))
+            steps = min(4 * steps, most)
 
     def average(self, finished: FinishedRuns, judgement: Judgement) -> ImageAverage:
         """The average test log-probability with ln Z of the judgement's source."""

@@ -161,7 +161,9 @@ def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
     >>> print(f"{as_population(ladder).log_z:.3f}")
     3.466
     """
-    weights = torch.full((len(ladder.samples),), ladder.log_z, dtype=torch.float64)
+    weights = torch.full(
+        (len(ladder.samples),), ladder.log_z, dtype=torch.float64, device=ladder.samples.device
+    )
     return PartitionEstimate(weights, ladder.samples)
 
 
