@@ -78,7 +78,7 @@ def _average(evaluation: Evaluation) -> list[str]:
         of_kind = " to ".join(f"{end:.2f}" for end in average.sample_interval)
         lines += [
             f"  Reported, by {by}".ljust(30)
-            + f"{average.mean:9.2f}   95 % interval: {ends}; for other images of the kind: {of_kind}"
+            + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}"
         ]
     return [
         *lines,
