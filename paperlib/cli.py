@@ -58,7 +58,7 @@ def evaluate(
         Path, typer.Option(help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped.")
     ],
     train: Annotated[
-        Path | None, typer.Option(help="Training images, for the start of the annealing only.")
+        Path | None, typer.Option(help="Training images, for the start of the chains only.")
     ] = None,
     binarize: Annotated[
         int | None,
@@ -66,7 +66,9 @@ def evaluate(
             metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
         ),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="Time to spend on the estimate.")] = 2.0,
+    minutes: Annotated[
+        float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
+    ] = 2.0,
     seed: Annotated[int, typer.Option(help="Of all chains.")] = 0,
     device: Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")] = "cpu",
     json_file: Annotated[
@@ -75,13 +77,14 @@ def evaluate(
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Also draw the bracket against K, as .svg, .png or .pdf."
+            metavar="FILE",
+            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf.",
         ),
     ] = None,
 ) -> None:
-    """What is the test log-probability of this RBM? Exact up to 25 units, otherwise bracketed by AIS and RAISE.
+    """What is the test log-probability of this RBM? Exact up to 25 units, otherwise by parallel tempering.
 
-    Ctrl-C ends the run with the estimate so far.
+    AIS from above and RAISE from below stand beside it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
     """
     import json
 

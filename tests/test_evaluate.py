@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,10 +33,26 @@ from paperlib.evaluation.evaluation import (
 )
 from paperlib.evaluation.modes import ModeCheck, check_mode
 from paperlib.evaluation.report import as_dict, describe, plot
+from paperlib.evaluation.verdict import average_of, judge
 from paperlib.experiments.study import Case, Mode, study_images
 from paperlib.numerics import seeded_generator
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
+
+
+# What the JSON had before there was a ladder.
+OLD_KEYS = {
+    "num_visible",
+    "num_hidden",
+    "num_images",
+    "unit",
+    "trustworthy",
+    "verdict",
+    "findings",
+    "start",
+    "interrupted",
+    "estimates",
+}
 
 
 def draws(rbm, count, seed):
@@ -65,6 +82,7 @@ def estimated(monkeypatch, rbm, test, steps=None, **options):
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
     if steps:
         monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: steps)
+        monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
     return evaluate(rbm, test, generator=seeded_generator(5), progress=False, **options)
 
 
@@ -80,7 +98,110 @@ def test_bracket_holds_the_truth(monkeypatch):
     assert "trustworthy" in describe(result)
     stored = json.loads(json.dumps(as_dict(result), allow_nan=False))
     assert stored["estimates"][-1]["ais"] == best.upper
+    assert set(stored) >= OLD_KEYS | {"verdict_word", "source", "settled", "average", "ladder"}
+    assert (stored["verdict_word"], stored["source"]) == ("trusted", "ladder")
+    low, high = stored["ladder"]["log_z_interval_95"]
+    assert low < stored["ladder"]["log_z"] < high
+    assert stored["ladder"]["round_trips"] >= 10
+    average = stored["average"]
+    images = SMALL.log_unnormalized(test).mean().item()
+    assert average["test"] == pytest.approx(images - stored["ladder"]["log_z"], abs=1e-5)
+    wider, narrower = average["interval_95_other_images"], average["interval_95"]
+    assert wider[0] < narrower[0] < average["test"] < narrower[1] < wider[1]
     assert len(plot(result).axes) == 2
+
+
+def test_the_interval_of_the_ladder_holds_the_truth_as_often_as_it_says():
+    """At 95 %, fewer than 15 of 20 happen once in 3,000 times."""
+    test = draws(SMALL, 100, 3)
+    truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
+    held = 0
+    for seed in range(20):
+        runs = AnnealingRuns(SMALL, test, None, seeded_generator(seed))
+        finished = runs.run_up_to(32, progress=False, ladder_steps=5_000)
+        judgement = judge(finished, find_reasons(finished))
+        low, high = runs.average(finished, judgement).interval
+        held += low <= truth <= high
+    assert held >= 15
+
+
+def test_the_average_joins_both_errors():
+    """For 400 images of spread s the error is s / 20; Student's t is near the normal distribution."""
+    log_p = torch.randn(400, generator=seeded_generator(1)).double()
+    found = average_of(log_p, 2.0, 0.3, 1e6)
+    error = math.hypot(0.3, log_p.std().item() / 20)
+    assert found.mean == pytest.approx(log_p.mean().item() - 2, abs=1e-12)
+    assert found.interval[1] - found.mean == pytest.approx(1.96 * 0.3, rel=1e-3)
+    assert found.sample_interval[1] - found.mean == pytest.approx(1.96 * error, rel=1e-3)
+    unknown = average_of(log_p, 2.0, math.inf, 1)
+    assert unknown.interval == (-math.inf, math.inf) == unknown.sample_interval
+
+
+@pytest.fixture(scope="module")
+def sound():
+    """A run in which everything agrees."""
+    runs = AnnealingRuns(SMALL, draws(SMALL, 100, 3), None, seeded_generator(1))
+    return runs.run_up_to(200, progress=False, ladder_steps=20_000)
+
+
+OPEN_BRACKET = ("The bracket is open.",)
+
+
+def test_the_ladder_settles_what_ais_doubts(sound):
+    found = judge(sound, OPEN_BRACKET)
+    assert (found.word, found.source, found.findings) == ("trusted", "ladder", ())
+    assert found.settled == OPEN_BRACKET
+
+
+def test_the_bracket_vouches_where_the_ladder_warns_of_itself(sound):
+    warned = replace(sound, ladder=replace(sound.ladder, warnings=("Few round trips.",)))
+    found = judge(warned, ())
+    assert (found.word, found.source, found.findings) == ("trusted", "AIS", ())
+    assert found.settled == ("The ladder: Few round trips.",)
+    both = judge(warned, OPEN_BRACKET)
+    assert (both.word, both.settled) == ("not trusted", ())
+    assert both.findings == ("The ladder: Few round trips.", *OPEN_BRACKET)
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "said"),
+    [
+        (lambda run: {"ladder": replace(run.ladder, log_z=run.ladder.log_z + 2)}, "not trusted", "differ"),
+        (lambda run: {"ladder": replace(run.ladder, log_z=run.ladder.log_z - 2)}, "not trusted", "differ"),
+        (lambda run: {"ladder": replace(run.ladder, std_error=0.4)}, "too noisy", "to 0."),
+        (lambda run: {"ladder": replace(run.ladder, std_error=math.inf)}, "too noisy", "to inf"),
+        (lambda run: {"ladder_mode_checks": (ModeCheck(1.0, True, 50.0),)}, "not trusted", "missed that mode"),
+        (lambda run: {"ladder_mode_checks": (ModeCheck(0.0, False, 3.0),)}, "open", "3.0 effective"),
+        (lambda run: {"ladder_mode_checks": ()}, "open", "0.0 effective"),
+        (lambda run: {"interrupted": True}, "not trusted", "Interrupted"),
+    ],
+)  # fmt: skip
+def test_what_no_ladder_settles(sound, change, word, said):
+    found = judge(replace(sound, **change(sound)), OPEN_BRACKET)
+    assert found.word == word
+    assert any(said in text for text in found.findings)
+    assert not found.settled
+
+
+def test_a_mode_that_ais_is_known_to_miss_explains_what_the_ladder_has_more(sound):
+    more = replace(sound.ladder, log_z=sound.ladder.log_z + 2)
+    checks = (ModeCheck(2.0, True, 50.0),)
+    explained = judge(replace(sound, ladder=more, mode_checks=checks), OPEN_BRACKET)
+    assert (explained.word, explained.source) == ("trusted", "ladder")
+
+
+@pytest.mark.parametrize(("lost", "word"), [(0.0, "open"), (10.0, "trusted")])
+def test_raise_may_fall_short_by_what_annealing_loses(sound, lost, word):
+    """RAISE 4 nats below; half of AIS's chains lost so many nats on their way, and the mean weight is right."""
+    best, log_z = sound.runs[-1], sound.ladder.log_z
+    weights = torch.full((1000,), log_z - lost, dtype=torch.float64)
+    weights[:500] = log_z + math.log(2 - math.exp(-lost))
+    above = PartitionEstimate(weights, torch.zeros(1000, 8))
+    below = ReverseEstimate(torch.full((10, 1), -log_z - 4).double())
+    found = bracket(torch.zeros(10), torch.arange(10), above, below)
+    run = AnnealingRun(best.num_steps, above, found, 1.0)
+    judged = judge(replace(sound, runs=(run,)), OPEN_BRACKET)
+    assert judged.word == word
 
 
 def test_steps_fill_the_time(monkeypatch):
@@ -92,8 +213,28 @@ def test_steps_fill_the_time(monkeypatch):
         assert runs.affordable_steps(seconds) == steps
 
 
+@pytest.mark.parametrize(
+    ("seconds_per_step", "expected", "pilots"),
+    [
+        (1e-5, 100_000, [10_000, 10_000]),
+        (1e-2, 5_000, [10_000, 10_000]),
+        (1e-6, 1_000_000, [10_000, 10_000, 40_000]),
+        (1e-12, 10_000_000, [10_000, *(10_000 * 4**n for n in range(5)), 10_000_000]),
+    ],
+)
+def test_the_ladder_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
+    """By a clock that goes on with the ladder's steps alone."""
+    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    made = []
+    monkeypatch.setattr(runs, "_ladder", lambda steps, *_, **options: made.append(steps))
+    module = sys.modules["paperlib.evaluation.evaluation"]
+    monkeypatch.setattr(module.time, "perf_counter", lambda: sum(made) * seconds_per_step)
+    assert runs.affordable_ladder_steps(1.0) == pytest.approx(expected, rel=1e-9)
+    assert made == pilots
+
+
 def test_too_little_time_is_said(monkeypatch):
-    rbm = random_rbm(200, 60, 4, scale=1.2, dtype=torch.float32)
+    rbm = random_rbm(200, 60, 4, scale=4.0, dtype=torch.float32)
     state = torch.zeros(400, 200)
     generator = seeded_generator(6)
     for _ in range(200):
@@ -102,6 +243,8 @@ def test_too_little_time_is_said(monkeypatch):
     assert result.runs[-1].num_steps == 32
     assert not result.trustworthy
     assert "do not rely" in describe(result)
+    assert result.judgement.word == "not trusted"
+    assert any(text.startswith("The ladder: ") for text in result.findings)
     assert any("open by" in finding or "vary too much" in finding for finding in result.findings)
 
 
@@ -184,6 +327,13 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert len(found) == (missed > 1)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
+    # The ladder makes its round trips, and is distrusted if it has missed as much.
+    judgement = judge(finished, find_reasons(finished))
+    assert finished.ladder.round_trips > 100
+    assert finished.ladder.log_z == pytest.approx(exact - missed, abs=0.3)
+    assert judgement.word == ("not trusted" if missed > 1 else "trusted")
+    told = [text for text in judgement.findings if "the ladder missed that mode" in text]
+    assert len(told) == (missed > 1)
 
 
 @pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])
@@ -215,6 +365,29 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
     assert result.interrupted
     assert [r.num_steps for r in result.runs] == calls[:2]
     assert any("Interrupted" in finding for finding in result.findings)
+
+
+def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
+    def interrupted_ladder(self, chain_steps, on_step, check=True):
+        raise KeyboardInterrupt
+
+    test = draws(SMALL, 100, 3)
+    monkeypatch.setattr(AnnealingRuns, "_ladder", interrupted_ladder)
+    monkeypatch.setattr("paperlib.evaluation.evaluation._FRACTIONS", (1,))
+    # the budget's pilot is not what is interrupted
+    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    result = evaluate(SMALL, test, minutes=0.001, progress=False)
+    assert result.interrupted
+    assert result.ladder is None
+    assert len(result.runs) == 1
+    assert any("Interrupted" in finding for finding in result.findings)
+    stored = as_dict(result)
+    assert stored["source"] == "AIS"
+    assert "ladder" not in stored
+    assert stored["average"]["test"] == pytest.approx(result.runs[0].bracket.upper, abs=1e-9)
+    assert "Reported, by AIS" in describe(result)
+    assert len(plot(result).axes) == 2
 
 
 def test_formats(tmp_path):
@@ -261,6 +434,10 @@ def test_command_writes_what_it_says(tmp_path):
     assert result.exit_code == 0, result.output
     stored = json.loads((tmp_path / "r.json").read_text())
     assert f"{stored['exact']['log_z']:.4f}" in result.output
+    assert set(stored) >= OLD_KEYS | {"exact", "verdict_word", "source", "settled", "average"}
+    assert stored["average"]["interval_95"] == pytest.approx(
+        [stored["exact"]["test"]] * 2, abs=1e-9
+    )
 
 
 def test_estimator_saved_with_skops(tmp_path):

@@ -1,4 +1,7 @@
-"""The average test log-probability of an RBM: exact where it can be, otherwise bracketed by AIS and RAISE within a time budget.
+"""The average test log-probability of an RBM: exact where it can be, otherwise by a ladder of temperatures within a time budget.
+
+The number and its interval come from parallel tempering. AIS from above and RAISE from below stand beside it and are judged together
+with it (`paperlib.evaluation.verdict`).
 
 One run of AIS gives a number and an error bar and may still be wrong by tens of nats. What can be checked is checked here: the bracket
 of AIS from above and RAISE from below, with three numbers of intermediate distributions so that one sees whether the
@@ -24,12 +27,16 @@ from paperlib.estimators import (
     Bracket,
     PartitionEstimate,
     ReverseEstimate,
+    TemperingEstimate,
     ais,
     bracket,
     exact_log_z,
     raise_log_prob,
 )
+from paperlib.estimators.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering import summarize_ladder
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
+from paperlib.evaluation.verdict import ImageAverage, Judgement, as_population, average_of, judge
 from paperlib.kernels import can_replay
 from paperlib.models import RBM
 from paperlib.numerics import resolve_generator
@@ -50,6 +57,11 @@ _MOVING = 0.5
 # AIS from other modes of the model: chains for each, and what it adds in steps of a whole run.
 _MODE_CHAINS = 100
 _MODE_COST = 1 / 3
+# The ladder's share of the time; of chain-steps it takes half of what AIS and RAISE take. Its memory grows with them: 160 MB at most.
+_LADDER_SHARE = 1 / 3
+_LADDER_STEPS = (5_000, 10_000_000)
+_LADDER_PILOT_STEPS = 10_000
+_LADDER_SAMPLES = 1_000
 
 
 @dataclass(frozen=True)
@@ -119,13 +131,19 @@ class Evaluation:
     exact : ExactResult or None
         Where a layer is small enough to be enumerated.
     runs : tuple of AnnealingRun
-        Estimates with growing K, the last one the best; empty where the exact value is known.
+        AIS and RAISE with growing K, the last one the best; empty where the exact value is known.
     findings : tuple of str
         What is wrong and what to do; empty if nothing was found.
     start : str
-        Where annealing starts.
+        Where annealing and the ladder start.
     interrupted : bool
         Whether the run was stopped before its largest K.
+    ladder : TemperingEstimate or None
+        ln Z by parallel tempering; None where the exact value is known, or the run was stopped before.
+    average : ImageAverage or None
+        The average test log-probability with its intervals, exact or of the judgement's source.
+    judgement : Judgement or None
+        The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
 
     Examples
     --------
@@ -143,6 +161,9 @@ class Evaluation:
     findings: tuple[str, ...]
     start: str
     interrupted: bool
+    ladder: TemperingEstimate | None = None
+    average: ImageAverage | None = None
+    judgement: Judgement | None = None
 
     @property
     def trustworthy(self) -> bool:
@@ -170,7 +191,7 @@ def evaluate(
         Binary training images, for the start of the annealing only. Without them the start is at the test images' base rates, of
         which RAISE's annealing model then knows the means.
     minutes : float
-        Time to spend, about; a pilot run chooses K accordingly. Not needed where the smaller layer has at most 25 units: ln Z is
+        Time to spend, about, a third of it on the ladder; pilot runs choose K and the ladder's steps accordingly. Not needed where the smaller layer has at most 25 units: ln Z is
         then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default. With the same one results still depend on how fast the
@@ -192,7 +213,8 @@ def evaluate(
 
     Notes
     -----
-    Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, and 8 bytes for each image: a
+    Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, 8 bytes for each image, and 16 for
+    each of the ladder's chain-steps, of which there are at most ten million: a
     million images of 784 bytes, memory-mapped, take less than 2 GiB with everything.
 
     Examples
@@ -214,15 +236,28 @@ def evaluate(
     generator = resolve_generator(generator, rbm.device)
     sizes = (rbm.num_visible, rbm.num_hidden, len(test))
     if min(rbm.num_visible, rbm.num_hidden) <= EXACT_UNITS:
-        return Evaluation(*sizes, _exactly(rbm, test), (), (), "none needed", interrupted=False)
+        exact, average = _exactly(rbm, test)
+        return Evaluation(*sizes, exact, (), (), "none needed", interrupted=False, average=average)
 
     start = f"base rates of the {'test' if train is None else 'training'} images"
     series = AnnealingRuns(rbm, test, base_rates(test if train is None else train), generator)
-    finished = series.run_up_to(series.affordable_steps(60 * minutes), progress)
-    findings = find_reasons(finished)
-    if train is not None:
-        findings = (*findings, *far_off(train, test))
-    return Evaluation(*sizes, None, finished.runs, findings, start, finished.interrupted)
+    seconds = 60 * minutes
+    ladder_steps = series.affordable_ladder_steps(_LADDER_SHARE * seconds)
+    largest = series.affordable_steps((1 - _LADDER_SHARE) * seconds)
+    finished = series.run_up_to(largest, progress, ladder_steps)
+    others = () if train is None else far_off(train, test)
+    judgement = judge(finished, find_reasons(finished), others)
+    return Evaluation(
+        *sizes,
+        None,
+        finished.runs,
+        judgement.findings,
+        start,
+        finished.interrupted,
+        finished.ladder,
+        series.average(finished, judgement),
+        judgement,
+    )
 
 
 def base_rates(images: Tensor) -> Tensor:
@@ -240,11 +275,14 @@ def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
     return result
 
 
-def _exactly(rbm: RBM, test: Tensor) -> ExactResult:
+def _exactly(rbm: RBM, test: Tensor) -> tuple[ExactResult, ImageAverage]:
     rbm = rbm.to(dtype=torch.float64)
     log_z = exact_log_z(rbm)
-    log_prob = _log_unnormalized(rbm, test) - log_z
-    return ExactResult(log_z, log_prob.mean().item(), log_prob.std().item() / math.sqrt(len(test)))
+    log_unnormalized = _log_unnormalized(rbm, test)
+    log_prob = log_unnormalized - log_z
+    std_error = log_prob.std().item() / math.sqrt(len(test))
+    exact = ExactResult(log_z, log_prob.mean().item(), std_error)
+    return exact, average_of(log_unnormalized, log_z, 0.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -259,15 +297,21 @@ class FinishedRuns:
         AIS that starts at modes of the model, with the last run's K.
     interrupted : bool
         Whether Ctrl-C ended it.
+    ladder : TemperingEstimate or None
+        Parallel tempering from the same start; None if it was interrupted before.
+    ladder_mode_checks : tuple of ModeCheck
+        What the same AIS from modes says of the ladder's draws.
     """
 
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
+    ladder: TemperingEstimate | None = None
+    ladder_mode_checks: tuple[ModeCheck, ...] = ()
 
 
 class AnnealingRuns:
-    """AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
+    """A ladder, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
     `evaluate` uses it where nothing can be enumerated, `paperlib.experiments.study` where the truth
     is known.
@@ -300,8 +344,45 @@ class AnnealingRuns:
         affordable = seconds / self._seconds_per_step() / steps
         return max(_FRACTIONS[0] * 2, min(_LARGEST_K, int(affordable)))
 
-    def run_up_to(self, largest: int, progress: bool | None = None) -> FinishedRuns:
-        """Run with growing K up to the largest, and with that one AIS from other modes, too.
+    def affordable_ladder_steps(self, seconds: float) -> int:
+        """How many chain-steps of the ladder fit the time, by pilot runs.
+
+        They grow until one takes a fiftieth of the time: a longer run has more replicas, and a chain-step costs less.
+        """
+        fewest, most = _LADDER_STEPS
+        steps = _LADDER_PILOT_STEPS
+        # As for AIS, the second time counts.
+        self._ladder(steps, lambda _: None, check=False)
+        while True:
+            began = time.perf_counter()
+            self._ladder(steps, lambda _: None, check=False)
+            took = time.perf_counter() - began
+            if took > seconds / 50 or steps == most:
+                return max(fewest, min(most, int(seconds / took * steps)))
+            steps = min(4 * steps, most)
+
+    def average(self, finished: FinishedRuns, judgement: Judgement) -> ImageAverage:
+        """The average test log-probability with ln Z of the judgement's source."""
+        best, ladder = finished.runs[-1].ais, finished.ladder
+        if ladder is None or judgement.source == "AIS":
+            known = (best.log_z, best.std_error, len(best.log_weights) - 1)
+        else:
+            known = (ladder.log_z, ladder.std_error, ladder.degrees_of_freedom)
+        return average_of(self._log_unnormalized, *known)
+
+    def run_up_to(
+        self, largest: int, progress: bool | None = None, ladder_steps: int | None = None
+    ) -> FinishedRuns:
+        """Run with the smallest K, then the ladder, then growing K up to the largest, and with that one AIS from other modes, too.
+
+        Parameters
+        ----------
+        largest : int
+            K of the last run.
+        progress : bool, optional
+            Show a progress bar; by default where standard error is a terminal.
+        ladder_steps : int, optional
+            Transitions of single chains for the ladder. By default half of what the runs of AIS and RAISE take, up to ten million; 0 for none.
 
         Raises
         ------
@@ -310,19 +391,27 @@ class AnnealingRuns:
             returned.
         """
         step_counts = [largest // part for part in _FRACTIONS]
+        of_runs = self._chain_count() * sum(step_counts)
+        if ladder_steps is None:
+            ladder_steps = max(_LADDER_STEPS[0], min(_LADDER_STEPS[1], of_runs // 2))
         runs: list[AnnealingRun] = []
+        ladder: TemperingEstimate | None = None
         mode_checks: list[ModeCheck] = []
+        of_ladder: list[ModeCheck] = []
         with tqdm(
-            total=self._chain_count() * sum(step_counts),
+            total=of_runs + ladder_steps,
             unit="step",
             unit_scale=True,
-            desc="AIS and RAISE",
+            desc="Ladder, AIS and RAISE",
             disable=None if progress is None else not progress,
         ) as bar:
             try:
                 for num_steps in step_counts:
                     bar.set_postfix(K=num_steps)
                     runs.append(self._run(num_steps, bar.update))
+                    if ladder is None and ladder_steps > 0:
+                        bar.set_postfix(K="ladder")
+                        ladder = self._ladder(ladder_steps, bar.update)
                 base = runs[-1].ais
                 biases = mode_starts(self._rbm, base.final_states, self._generator)
                 bar.total += len(biases) * _MODE_CHAINS * largest
@@ -330,11 +419,24 @@ class AnnealingRuns:
                     path = BaseRatePath(self._rbm, bias)
                     at_mode = self._ais(path, largest, _MODE_CHAINS, bar.update, check=False)
                     mode_checks.append(check_mode(base, self._path, at_mode, path))
+                    if ladder is not None:
+                        draws = as_population(ladder)
+                        of_ladder.append(check_mode(draws, self._path, at_mode, path))
+                interrupted = False
             except KeyboardInterrupt:
                 if not runs:
                     raise
-                return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted=True)
-        return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted=False)
+                interrupted = True
+        return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted, ladder, tuple(of_ladder))
+
+    def _ladder(
+        self, chain_steps: int, on_step: Callable[[int], object], check: bool = True
+    ) -> TemperingEstimate:
+        plan = Plan(chain_steps, None, None, _LADDER_SAMPLES)
+        run = LadderRun(self._path, plan, self._generator)
+        while not run.finished:
+            run.advance(on_step)
+        return summarize_ladder(self._path, run, self._generator, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

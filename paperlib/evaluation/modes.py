@@ -13,7 +13,7 @@ Gibbs chains then explore the mode, and their pixel means are the base rates of 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -42,10 +42,13 @@ class ModeCheck:
         By how many nats ln Z rises if the mode's region counts with the mass that the chains from the mode find in it.
     significant : bool
         Whether they find more there than the chains from the base rates, by more than three standard errors.
+    effective_chains : float
+        How many chains from the mode the check rests on; not compared.
     """
 
     missed: float
     significant: bool
+    effective_chains: float = field(default=math.inf, compare=False)
 
 
 def check_mode(
@@ -65,10 +68,11 @@ def check_mode(
         masses.append(weights.mean().item())
         variances.append(weights.var().item() / len(weights))
     more = masses[1] - masses[0]
+    effective = at_mode.effective_sample_size
     if more <= 0:
-        return ModeCheck(0.0, significant=False)
+        return ModeCheck(0.0, significant=False, effective_chains=effective)
     raised = float(np.logaddexp(log_z, math.log(more)))
-    return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)))
+    return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)), effective)
 
 
 def mode_starts(rbm: RBM, final_states: Tensor, generator: torch.Generator) -> list[Tensor]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from paperlib.errors import InputError
 from paperlib.evaluation.evaluation import Evaluation
+from paperlib.evaluation.verdict import LEVEL, TRUSTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,8 +17,15 @@ def verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
     if evaluation.exact is not None:
         return "trustworthy: every state of the smaller layer was enumerated, nothing is estimated"
+    judgement = evaluation.judgement
     if not evaluation.trustworthy:
-        return "do not rely on this number yet"
+        word = f" ({judgement.word})" if judgement is not None else ""
+        return f"do not rely on this number yet{word}"
+    if evaluation.ladder is not None and judgement is not None and judgement.source == "ladder":
+        return (
+            f"trustworthy: the ladder made {evaluation.ladder.round_trips:,} round trips without a warning, and neither AIS nor "
+            "RAISE contradicts it"
+        )
     gap = abs(evaluation.runs[-1].bracket.gap)
     return f"trustworthy: AIS from above and RAISE from below agree within {gap:.1f} nats"
 
@@ -36,18 +44,47 @@ def describe(evaluation: Evaluation) -> str:
         ]
     else:
         lines += [f"Annealing starts at the {evaluation.start}.", "", *_table(evaluation), ""]
-        best = evaluation.runs[-1]
-        low, high = best.bracket.upper_interval
-        lower = best.bracket.lower
-        lines += [
-            f"ln Z = {best.ais.log_z:.2f} by AIS.",
-            "Average test log-probability:",
-            f"  AIS, on average too high:   {best.bracket.upper:9.2f}   three standard deviations: {low:.2f} to {high:.2f}",
-            f"  RAISE, on average too low:  {lower.mean:9.2f}   standard error {lower.test_set_std_error:.2f}, with control variate",
-        ]
+        lines += [*_log_z(evaluation), *_average(evaluation)]
     lines += ["", f"Verdict: {verdict(evaluation)}."]
     lines += [f"  - {finding}" for finding in evaluation.findings]
+    if evaluation.judgement is not None and evaluation.judgement.settled:
+        settled = evaluation.judgement.settled
+        other = "the ladder" if evaluation.judgement.source == "ladder" else "AIS and RAISE"
+        lines += [f"Doubts that {other} settled:", *(f"  - {text}" for text in settled)]
     return "\n".join(lines)
+
+
+def _log_z(evaluation: Evaluation) -> list[str]:
+    best, ladder = evaluation.runs[-1], evaluation.ladder
+    by_ais = f"ln Z = {best.ais.log_z:.2f} by AIS."
+    if ladder is None:
+        return [by_ais]
+    low, high = ladder.interval(LEVEL)
+    return [
+        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({ladder.round_trips:,} round trips on "
+        f"{len(ladder.betas)} rungs).",
+        by_ais,
+    ]
+
+
+def _average(evaluation: Evaluation) -> list[str]:
+    best, average = evaluation.runs[-1], evaluation.average
+    low, high = best.bracket.upper_interval
+    lower = best.bracket.lower
+    lines = ["Average test log-probability:"]
+    if average is not None and evaluation.judgement is not None:
+        by = "the ladder" if evaluation.judgement.source == "ladder" else "AIS"
+        ends = " to ".join(f"{end:.2f}" for end in average.interval)
+        of_kind = " to ".join(f"{end:.2f}" for end in average.sample_interval)
+        lines += [
+            f"  Reported, by {by}".ljust(30)
+            + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}"
+        ]
+    return [
+        *lines,
+        f"  AIS, on average too high:   {best.bracket.upper:9.2f}   three standard deviations: {low:.2f} to {high:.2f}",
+        f"  RAISE, on average too low:  {lower.mean:9.2f}   standard error {lower.test_set_std_error:.2f}, with control variate",
+    ]
 
 
 def _table(evaluation: Evaluation) -> list[str]:
@@ -97,6 +134,28 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         }
         for run in evaluation.runs
     ]
+    ladder, average, judgement = evaluation.ladder, evaluation.average, evaluation.judgement
+    result["verdict_word"] = TRUSTED if judgement is None else judgement.word
+    result["source"] = "exact" if judgement is None else judgement.source
+    result["settled"] = [] if judgement is None else list(judgement.settled)
+    if average is not None:
+        result["average"] = {
+            "test": average.mean,
+            "interval_95": [_finite(end) for end in average.interval],
+            "interval_95_other_images": [_finite(end) for end in average.sample_interval],
+        }
+    if ladder is not None:
+        result["ladder"] = {
+            "log_z": ladder.log_z,
+            "log_z_std_error": _finite(ladder.std_error),
+            "log_z_interval_95": [_finite(end) for end in ladder.interval(LEVEL)],
+            "round_trips": ladder.round_trips,
+            "rungs": len(ladder.betas),
+            "replicas": ladder.num_replicas,
+            "chain_steps": ladder.chain_steps,
+            "log_z_lower_bound": ladder.lower_bound,
+            "warnings": list(ladder.warnings),
+        }
     return result
 
 
@@ -105,7 +164,7 @@ def _finite(value: float) -> float | None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """The bracket against K, and the log-weights of the last AIS run.
+    """The ladder's average and the bracket against K, and the log-weights of the last AIS run.
 
     Raises
     ------
@@ -137,6 +196,14 @@ def plot(evaluation: Evaluation) -> Figure:
         capsize=3,
         label="RAISE, from below (3 standard errors)",
     )
+    ladder, average = evaluation.ladder, evaluation.average
+    if ladder is not None and average is not None:
+        # The average of ln p*(v) is the same for every estimate of ln Z.
+        of_images = upper[-1] + evaluation.runs[-1].ais.log_z
+        low, high = (of_images - end for end in reversed(ladder.interval(LEVEL)))
+        if math.isfinite(low):
+            left.axhspan(low, high, color="#009E73", alpha=0.3, label="ladder, 95 % interval")
+        left.axhline(of_images - ladder.log_z, color="#009E73", label="ladder")
     left.set(
         xscale="log",
         xlabel="intermediate distributions K",

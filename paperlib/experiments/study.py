@@ -28,7 +28,14 @@ from paperlib import storage
 from paperlib.datasets import binary_images, cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation.evaluation import AnnealingRuns, base_rates, far_off, find_reasons
+from paperlib.evaluation.evaluation import (
+    AnnealingRuns,
+    FinishedRuns,
+    base_rates,
+    far_off,
+    find_reasons,
+)
+from paperlib.evaluation.verdict import judge
 from paperlib.experiments.recipes import load_model
 from paperlib.experiments.records import Column
 from paperlib.kernels import bernoulli
@@ -271,6 +278,17 @@ COLUMNS = {
     "outcome": Column("outcome", "", None),
     "findings": Column("findings", "", None),
 }
+# What a row has beside that if the ladder takes part.
+LADDER_COLUMNS = {
+    "value": Column("reported", "nats", None),
+    "value_interval": Column("its 95 % interval", "nats", None),
+    "value_error": Column("reported less exact", "nats", None),
+    "source": Column("by", "", None),
+    "verdict": Column("verdict", "", None),
+    "round_trips": Column("round trips", "count", None),
+    "bracket_outcome": Column("outcome without the ladder", "", None),
+    "settled": Column("settled", "", None),
+}
 
 
 def study_folder() -> Path:
@@ -286,6 +304,7 @@ def study(
     starts: Sequence[str] = STARTS,
     folder: Path | None = None,
     progress: bool | None = None,
+    ladder: bool = False,
 ) -> list[dict[str, Any]]:
     """Evaluate models whose truth is known; a row for every model, start and number of steps, with the keys of `COLUMNS`.
 
@@ -302,6 +321,9 @@ def study(
         rows cannot notice that the code has changed.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
+    ladder : bool
+        Judge as `evaluate` does, with a ladder beside the runs: rows then have the keys of `LADDER_COLUMNS` too, and `findings` and
+        `outcome` are those of what is reported. False: judge AIS by the bracket alone, as the stored record of the chapter does.
 
     Returns
     -------
@@ -315,7 +337,7 @@ def study(
         if stored is not None and stored.is_file():
             own = json.loads(stored.read_text())
         else:
-            own = _rows(case, largest_steps, starts)
+            own = _rows(case, largest_steps, starts, ladder)
             if stored is not None:
                 with storage.atomic_path(stored) as temporary:
                     temporary.write_text(json.dumps(own))
@@ -323,7 +345,9 @@ def study(
     return rows
 
 
-def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(
+    case: Case, largest_steps: Sequence[int], starts: Sequence[str], ladder: bool
+) -> list[dict[str, Any]]:
     rbm, log_z = case.make()
     train, test = study_images(case.data)
     exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
@@ -333,36 +357,61 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
         bias = None if images is None else base_rates(images)
         for steps in largest_steps:
             series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
-            finished = series.run_up_to(steps, progress=False)
-            findings = find_reasons(finished)
-            if start == "training images":
-                findings += far_off(train, test)
+            finished = series.run_up_to(steps, progress=False, ladder_steps=None if ladder else 0)
+            reasons = find_reasons(finished)
             if start == "uniform":
-                findings = tuple(text for text in findings if "uniformly random" not in text)
+                reasons = tuple(text for text in reasons if "uniformly random" not in text)
+            others = far_off(train, test) if start == "training images" else ()
+            findings = reasons + others
             bracket = finished.runs[-1].bracket
             below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
             off = bracket.upper - exact
-            rows.append(
-                {
-                    "model": case.name,
-                    "data": case.data,
-                    "size": f"{rbm.num_visible} × {rbm.num_hidden}",
-                    "start": start,
-                    "steps": steps,
-                    "exact": exact,
-                    "ais": bracket.upper,
-                    "ais_interval_3_sigma": list(bracket.upper_interval),
-                    "raise": bracket.lower.mean,
-                    "raise_std_error": bracket.lower.test_set_std_error,
-                    "gap": bracket.gap,
-                    "ais_error": off,
-                    "raise_error": bracket.lower.mean - exact,
-                    "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
-                    "outcome": outcome(off, findings),
-                    "findings": list(findings),
-                }
-            )
+            row = {
+                "model": case.name,
+                "data": case.data,
+                "size": f"{rbm.num_visible} × {rbm.num_hidden}",
+                "start": start,
+                "steps": steps,
+                "exact": exact,
+                "ais": bracket.upper,
+                "ais_interval_3_sigma": list(bracket.upper_interval),
+                "raise": bracket.lower.mean,
+                "raise_std_error": bracket.lower.test_set_std_error,
+                "gap": bracket.gap,
+                "ais_error": off,
+                "raise_error": bracket.lower.mean - exact,
+                "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
+                "outcome": outcome(off, findings),
+                "findings": list(findings),
+            }
+            if ladder:
+                row |= _with_ladder(series, finished, reasons, others, exact)
+                row["bracket_outcome"] = outcome(off, findings)
+            rows.append(row)
     return rows
+
+
+def _with_ladder(
+    series: AnnealingRuns,
+    finished: FinishedRuns,
+    reasons: tuple[str, ...],
+    others: tuple[str, ...],
+    exact: float,
+) -> dict[str, Any]:
+    """What a row has more, and its findings and outcome, if judged as `evaluate` does."""
+    judgement = judge(finished, reasons, others)
+    average = series.average(finished, judgement)
+    return {
+        "findings": list(judgement.findings),
+        "outcome": outcome(average.mean - exact, judgement.findings),
+        "value": average.mean,
+        "value_interval": list(average.interval),
+        "value_error": average.mean - exact,
+        "source": judgement.source,
+        "verdict": judgement.word,
+        "round_trips": finished.ladder.round_trips if finished.ladder else 0,
+        "settled": list(judgement.settled),
+    }
 
 
 def outcome(error: float, findings: Sequence[str]) -> str:

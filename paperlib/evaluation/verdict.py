@@ -1,0 +1,270 @@
+"""The rule by which `paperlib evaluate` trusts a number, and the number's interval.
+
+Two lines of evidence can each vouch for a number.
+
+*The ladder* (`paperlib.estimators.parallel_tempering`) vouches for its own ln Z if
+
+1. it has no warning of its own: at least ten round trips, exchanges on every link, halves and replicas that agree, and a value not below
+   the proven bound;
+2. its 95 % interval reaches at most half a nat to either side;
+3. AIS that started at the model's own modes finds nothing that the ladder missed, and had at least ten effective chains, so that it
+   could have found it;
+4. RAISE is not far below it. Some shortfall is explained: annealing loses ln Z less the mean ln w of AIS's chains on its way up, and
+   near equilibrium it loses as much on its way down. More than that and a nat is not explained.
+
+*The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. That is the rule that held before there was a
+ladder.
+
+The verdict is `trusted` if one of them vouches and nothing of the following speaks against both: ladder and AIS differ by more than
+half a nat and by more than three standard errors of the difference, unless a mode that AIS is known to have missed explains it; the
+run was interrupted; or the training images are not of the model's kind. The value is the ladder's, or AIS's where the bracket alone
+vouches. So a few effective AIS chains, an estimate of AIS that still moves, or a bracket that is open because annealing is short, do
+not count where the ladder vouches. They are listed as settled.
+
+Otherwise the verdict is the worst of these words. `not trusted`: something contradicts the number, or the ladder warns of itself.
+`open`: 3 could not be looked at closely enough, or 4 fails. `too noisy`: only the interval is too wide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from paperlib.estimators import PartitionEstimate, TemperingEstimate
+from paperlib.numerics import student_quantile
+
+if TYPE_CHECKING:
+    from paperlib.evaluation.evaluation import AnnealingRun, FinishedRuns
+
+LEVEL = 0.95
+TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
+_WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
+# In nats: half of what `evaluate` leaves without remark. An interval's half-width, a difference of two estimates, a missed mode.
+_SMALL = 0.5
+_TOLERANCE = 1.0
+_FEWEST_EFFECTIVE = 10
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be thought of an evaluation.
+
+    Attributes
+    ----------
+    word : str
+        `trusted`, `not trusted`, `open` or `too noisy`.
+    source : str
+        Whose ln Z is reported: `ladder` or `AIS`.
+    findings : tuple of str
+        What speaks against the number, and what to do; empty if it is trusted.
+    settled : tuple of str
+        Doubts of one line of evidence that do not count, since the other one vouches.
+
+    Examples
+    --------
+    >>> Judgement("trusted", "ladder", (), ()).source
+    'ladder'
+    """
+
+    word: str
+    source: str
+    findings: tuple[str, ...]
+    settled: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ImageAverage:
+    """The average ln p(v) of the test images, with 95 % intervals.
+
+    Attributes
+    ----------
+    mean : float
+        In nats.
+    interval : tuple of float
+        (low, high) for these images: the error of ln Z alone.
+    sample_interval : tuple of float
+        (low, high) for all images of the kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+
+    Examples
+    --------
+    >>> average = average_of(torch.tensor([1.0, 2.0, 3.0]), 4.0, 0.0, math.inf)
+    >>> average.mean, average.interval
+    (-2.0, (-2.0, -2.0))
+    >>> average.sample_interval[1] > -1  # three images say little
+    True
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    sample_interval: tuple[float, float]
+
+
+def average_of(
+    log_unnormalized: Tensor, log_z: float, std_error: float, degrees_of_freedom: float
+) -> ImageAverage:
+    """Average ln p*(v) less ln Z, and how well it is known.
+
+    Parameters
+    ----------
+    log_unnormalized : Tensor, shape [N]
+        ln p*(v) of the test images, float64, at least two.
+    log_z, std_error, degrees_of_freedom : float
+        An estimate of ln Z.
+
+    Notes
+    -----
+    The two errors are independent. Their sum has the degrees of freedom of Welch and Satterthwaite.
+
+    Examples
+    --------
+    >>> average = average_of(torch.zeros(100).double(), 1.0, 0.1, 9)
+    >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
+    -1.00: -1.23 to -0.77
+    """
+    count = len(log_unnormalized)
+    mean = log_unnormalized.mean().item() - log_z
+    of_images = log_unnormalized.std().item() / math.sqrt(count)
+    joined = math.hypot(std_error, of_images)
+    freedom = math.inf
+    if 0 < joined < math.inf:
+        parts = ((std_error, degrees_of_freedom), (of_images, count - 1))
+        spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
+        freedom = 1 / spread if spread > 0 else math.inf
+    return ImageAverage(
+        mean,
+        _around(mean, std_error, degrees_of_freedom),
+        _around(mean, joined, freedom),
+    )
+
+
+def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
+    reach = student_quantile(LEVEL, freedom) * std_error if std_error > 0 else 0.0
+    return mean - reach, mean + reach
+
+
+def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
+    """A ladder's draws as weighted states, each with the weight Z: what `check_mode` compares.
+
+    That counts draws as independent. They are not, so that a missed mode is called significant too early rather than too late.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.estimators import parallel_tempering
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)))
+    >>> ladder = parallel_tempering(path, 2_000, torch.Generator().manual_seed(0))
+    >>> print(f"{as_population(ladder).log_z:.3f}")
+    3.466
+    """
+    weights = torch.full(
+        (len(ladder.samples),), ladder.log_z, dtype=torch.float64, device=ladder.samples.device
+    )
+    return PartitionEstimate(weights, ladder.samples)
+
+
+def judge(
+    finished: FinishedRuns, bracket_reasons: tuple[str, ...], others: tuple[str, ...] = ()
+) -> Judgement:
+    """Apply the rule of this module.
+
+    Parameters
+    ----------
+    finished : FinishedRuns
+        The runs and the ladder.
+    bracket_reasons : tuple of str
+        Those of `find_reasons`.
+    others : tuple of str
+        What speaks against any estimate, such as the sentence of `far_off`.
+
+    Returns
+    -------
+    Judgement
+        Without a ladder the bracket alone decides.
+    """
+    best, ladder = finished.runs[-1], finished.ladder
+    if ladder is None:
+        found = _unique(*bracket_reasons, *others)
+        return Judgement(NOT_TRUSTED if found else TRUSTED, "AIS", found, ())
+    against = list(others)
+    if finished.interrupted:
+        against.append("Interrupted: not everything was looked at.")
+    against += _apart(best, ladder, finished)
+    doubts = _ladder_doubts(best, ladder, finished)
+    of_ladder = [text for _, text in doubts]
+    source = "AIS" if doubts and not bracket_reasons else "ladder"
+    if against or (doubts and bracket_reasons):
+        words = [NOT_TRUSTED] if against else [word for word, _ in doubts]
+        found = _unique(*against, *of_ladder, *bracket_reasons)
+        return Judgement(min(words, key=_WORST_FIRST.index), source, found, ())
+    settled = _unique(*(bracket_reasons if source == "ladder" else of_ladder))
+    return Judgement(TRUSTED, source, (), settled)
+
+
+def _unique(*texts: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
+
+
+def _ladder_doubts(
+    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
+) -> list[tuple[str, str]]:
+    """Why the ladder does not vouch for itself, each with the word that it deserves."""
+    doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
+    checks = finished.ladder_mode_checks
+    missed = max((check.missed for check in checks if check.significant), default=0.0)
+    if missed > _SMALL:
+        doubts.append(
+            (
+                NOT_TRUSTED,
+                f"AIS that starts at a mode of the model's own raises the ladder's ln Z by {missed:.1f} nats: the ladder missed "
+                "that mode.",
+            )
+        )
+    weakest = min((check.effective_chains for check in checks), default=0.0)
+    if weakest < _FEWEST_EFFECTIVE:
+        doubts.append(
+            (
+                OPEN,
+                f"AIS from the model's own modes had {weakest:.1f} effective chains, too few to say whether the ladder missed one. "
+                "Give it more time.",
+            )
+        )
+    lost = max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
+    if short > lost + _TOLERANCE:
+        doubts.append(
+            (
+                OPEN,
+                f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost:.1f} of "
+                "them. Some images may be hard to reach. Give it more time.",
+            )
+        )
+    low, high = ladder.interval(LEVEL)
+    if not (high - low) / 2 <= _SMALL:
+        doubts.append(
+            (
+                TOO_NOISY,
+                f"The ladder knows ln Z to {(high - low) / 2:.1f} nats only (95 %). Give it more time.",
+            )
+        )
+    return doubts
+
+
+def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns) -> list[str]:
+    """A sentence if the ladder and AIS contradict each other. An error of AIS that is not known excludes nothing."""
+    error = math.hypot(best.ais.std_error, ladder.std_error)
+    if not math.isfinite(error):
+        return []
+    limit = max(_SMALL, 3 * error)
+    known = (check.missed for check in finished.mode_checks if check.significant)
+    raised = best.ais.log_z + max(known, default=0.0)
+    if any(abs(ladder.log_z - value) <= limit for value in (best.ais.log_z, raised)):
+        return []
+    return [
+        f"The ladder says ln Z = {ladder.log_z:.2f} and AIS {best.ais.log_z:.2f}: they differ by more than their errors allow. "
+        "Give it more time."
+    ]
