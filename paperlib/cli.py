@@ -17,6 +17,10 @@ from paperlib.experiments import DEVICE
 
 if TYPE_CHECKING:
     from distributed import Client
+    from torch import Tensor
+
+    from paperlib.models import RBM
+    from paperlib.models.foreign import ForeignRBM
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,36 +48,46 @@ ClusterOption = Annotated[
 ]
 
 
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
+        "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
+        ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt."
+    ),
+]
+DataOption = Annotated[
+    Path, typer.Option(help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped.")
+]
+TrainOption = Annotated[
+    Path | None, typer.Option(help="Training images, for the start of the chains only.")
+]
+BinarizeOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
+    ),
+]
+MinutesOption = Annotated[
+    float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
+]
+SeedOption = Annotated[int, typer.Option(help="Of all chains.")]
+DeviceOption = Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
+]
+
+
 @app.command()
 def evaluate(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
-            "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
-            ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt."
-        ),
-    ],
-    data: Annotated[
-        Path, typer.Option(help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped.")
-    ],
-    train: Annotated[
-        Path | None, typer.Option(help="Training images, for the start of the chains only.")
-    ] = None,
-    binarize: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
-        ),
-    ] = None,
-    minutes: Annotated[
-        float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
-    ] = 2.0,
-    seed: Annotated[int, typer.Option(help="Of all chains.")] = 0,
-    device: Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")] = "cpu",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
-    ] = None,
+    model: ModelArgument,
+    data: DataOption,
+    train: TrainOption = None,
+    binarize: BinarizeOption = None,
+    minutes: MinutesOption = 2.0,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json_file: JsonOption = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -86,21 +100,120 @@ def evaluate(
 
     AIS from above and RAISE from below stand beside it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
     """
-    import json
-
     from paperlib.evaluation import evaluate as evaluate_rbm
-    from paperlib.evaluation import read_images, read_model
     from paperlib.evaluation.report import as_dict, describe
     from paperlib.evaluation.report import plot as plot_bracket
-    from paperlib.models import RBM
     from paperlib.numerics import seeded_generator
-    from paperlib.validation import require_device
 
-    for name, file in (("json", json_file), ("plot", plot)):
-        if file is not None and not file.absolute().parent.is_dir():
-            raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+    _require_folder("json", json_file)
+    _require_folder("plot", plot)
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    _, rbm, test_images, train_images = _inputs(model, data, train, binarize, device)
+    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed, device))
+    typer.echo(describe(result))
+    _write_json(json_file, as_dict(result))
+    if plot is not None:
+        with _output("plot", plot) as temporary:
+            plot_bracket(result).savefig(temporary, format=plot.suffix[1:])
+
+
+@app.command()
+def audit(
+    model: ModelArgument,
+    data: DataOption,
+    train: TrainOption = None,
+    claimed_log_z: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", help="The ln Z in question, of the model as the file has it."),
+    ] = None,
+    claimed_log_prob: Annotated[
+        float | None,
+        typer.Option(metavar="NATS", help="Or the average ln p(v) of the test images in question."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(metavar="NATS", help="By how much a claim may miss without remark.")
+    ] = 0.1,
+    binarize: BinarizeOption = None,
+    minutes: MinutesOption = 2.0,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json_file: JsonOption = None,
+) -> None:
+    """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
+
+    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported, and 4 for
+    impossible; 2 is an input that cannot be used.
+    """
+    from paperlib.evaluation import audit as audit_claim
+    from paperlib.evaluation.audit import EXIT_CODES
+    from paperlib.evaluation.report import audit_as_dict, describe_audit
+    from paperlib.numerics import seeded_generator
+
+    _require_folder("json", json_file)
+    found, rbm, test_images, train_images = _inputs(model, data, train, binarize, device)
+    if claimed_log_z is None and claimed_log_prob is None:
+        claimed_log_z = found.stored_log_z
+        if claimed_log_z is None:
+            raise InputError(
+                f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
+            )
+    if claimed_log_z is not None:
+        claimed_log_z -= found.log_z_offset
+    result = audit_claim(
+        rbm,
+        test_images,
+        train_images,
+        claimed_log_z=claimed_log_z,
+        claimed_log_prob=claimed_log_prob,
+        tolerance=tolerance,
+        minutes=minutes,
+        generator=seeded_generator(seed, device),
+    )
+    typer.echo(describe_audit(result))
+    _write_json(json_file, audit_as_dict(result))
+    raise typer.Exit(EXIT_CODES[result.verdict])
+
+
+@app.command()
+def compare(
+    first: ModelArgument,
+    second: ModelArgument,
+    data: DataOption,
+    train: TrainOption = None,
+    binarize: BinarizeOption = None,
+    minutes: MinutesOption = 2.0,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json_file: JsonOption = None,
+) -> None:
+    """Compare two RBMs: which gives the test images the higher probability, and whether that could be chance.
+
+    The difference is taken image by image, and its error counts in those of both ln Z. The minutes are for both together.
+    """
+    from paperlib.evaluation import compare as compare_rbms
+    from paperlib.evaluation.report import comparison_as_dict, describe_comparison
+    from paperlib.numerics import seeded_generator
+
+    _require_folder("json", json_file)
+    of_first, rbm_a, test_images, train_images = _inputs(first, data, train, binarize, device)
+    of_second, rbm_b, _, _ = _inputs(second, data, train, binarize, device)
+    if of_first.spin_visible != of_second.spin_visible:
+        raise InputError("second: expected the same kind of visible units as the first model has")
+    generator = seeded_generator(seed, device)
+    result = compare_rbms(rbm_a, rbm_b, test_images, train_images, minutes, generator)
+    typer.echo(describe_comparison(result))
+    _write_json(json_file, comparison_as_dict(result))
+
+
+def _inputs(
+    model: Path, data: Path, train: Path | None, binarize: int | None, device: str
+) -> tuple[ForeignRBM, RBM, Tensor, Tensor | None]:
+    """The model as its file has it and on its device, and the images; what was changed on the way is said."""
+    from paperlib.evaluation import read_images, read_model
+    from paperlib.models import RBM
+    from paperlib.validation import require_device
+
     require_device("device", device)
     found = read_model(model)
     if not isinstance(found.rbm, RBM):
@@ -114,14 +227,20 @@ def evaluate(
     )
     for line in (f"Model: {found.origin}", *found.notes):
         typer.echo(line)
-    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed, device))
-    typer.echo(describe(result))
-    if json_file is not None:
-        with _output("json", json_file) as temporary:
-            temporary.write_text(json.dumps(as_dict(result), indent=1, allow_nan=False) + "\n")
-    if plot is not None:
-        with _output("plot", plot) as temporary:
-            plot_bracket(result).savefig(temporary, format=plot.suffix[1:])
+    return found, rbm, test_images, train_images
+
+
+def _require_folder(name: str, file: Path | None) -> None:
+    if file is not None and not file.absolute().parent.is_dir():
+        raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+
+
+def _write_json(file: Path | None, result: dict[str, Any]) -> None:
+    import json
+
+    if file is not None:
+        with _output("json", file) as temporary:
+            temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
 
 
 @app.command()

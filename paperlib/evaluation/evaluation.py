@@ -33,10 +33,18 @@ from paperlib.estimators import (
     exact_log_z,
     raise_log_prob,
 )
+from paperlib.estimators.bennett import interval_of
 from paperlib.estimators.ladder_run import LadderRun, Plan
 from paperlib.estimators.tempering import summarize_ladder
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.verdict import ImageAverage, Judgement, as_population, average_of, judge
+from paperlib.evaluation.verdict import (
+    ImageAverage,
+    Judgement,
+    as_population,
+    average_of,
+    judge,
+    known_log_z,
+)
 from paperlib.kernels import can_replay
 from paperlib.models import RBM
 from paperlib.numerics import resolve_generator
@@ -170,6 +178,24 @@ class Evaluation:
         """Whether nothing was found that speaks against the result."""
         return not self.findings
 
+    @property
+    def known_log_z(self) -> tuple[float, float, float]:
+        """The reported ln Z, its standard error, both in nats, and the degrees of freedom of that."""
+        if self.exact is not None:
+            return self.exact.log_z, 0.0, math.inf
+        source = "AIS" if self.judgement is None else self.judgement.source
+        return known_log_z(self.runs[-1].ais, self.ladder, source)
+
+    def log_z_interval(self, level: float) -> tuple[float, float]:
+        """An interval (low, high) that is to hold ln Z with this probability, in nats.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        return interval_of(*self.known_log_z, level)
+
 
 def evaluate(
     rbm: RBM,
@@ -265,7 +291,16 @@ def base_rates(images: Tensor) -> Tensor:
     return base_rate_bias(images, pseudo_off=0.05)
 
 
-def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
+def log_unnormalized_of(rbm: RBM, images: Tensor) -> Tensor:
+    """ln p*(v) of images [N, D] of any number, float64 [N] on the CPU, in nats.
+
+    Examples
+    --------
+    >>> log_unnormalized_of(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)), torch.eye(3))[0].isclose(
+    ...     torch.tensor(4.0).double().log()
+    ... )
+    tensor(True)
+    """
     # Written in place: small results kept between large blocks that come and go would leave gigabytes of holes in memory.
     result, start = torch.empty(len(images), dtype=torch.float64), 0
     for block in blocks(images):
@@ -278,7 +313,7 @@ def _log_unnormalized(rbm: RBM, images: Tensor) -> Tensor:
 def _exactly(rbm: RBM, test: Tensor) -> tuple[ExactResult, ImageAverage]:
     rbm = rbm.to(dtype=torch.float64)
     log_z = exact_log_z(rbm)
-    log_unnormalized = _log_unnormalized(rbm, test)
+    log_unnormalized = log_unnormalized_of(rbm, test)
     log_prob = log_unnormalized - log_z
     std_error = log_prob.std().item() / math.sqrt(len(test))
     exact = ExactResult(log_z, log_prob.mean().item(), std_error)
@@ -335,7 +370,7 @@ class AnnealingRuns:
         self._rbm = rbm.to(dtype=torch.float32)
         self._path = BaseRatePath(self._rbm, visible_bias)
         self._test = test
-        self._log_unnormalized = _log_unnormalized(self._rbm, test)
+        self._log_unnormalized = log_unnormalized_of(self._rbm, test)
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
@@ -363,11 +398,7 @@ class AnnealingRuns:
 
     def average(self, finished: FinishedRuns, judgement: Judgement) -> ImageAverage:
         """The average test log-probability with ln Z of the judgement's source."""
-        best, ladder = finished.runs[-1].ais, finished.ladder
-        if ladder is None or judgement.source == "AIS":
-            known = (best.log_z, best.std_error, len(best.log_weights) - 1)
-        else:
-            known = (ladder.log_z, ladder.std_error, ladder.degrees_of_freedom)
+        known = known_log_z(finished.runs[-1].ais, finished.ladder, judgement.source)
         return average_of(self._log_unnormalized, *known)
 
     def run_up_to(

@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from paperlib.errors import InputError
+from paperlib.evaluation.audit import Audit
+from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.evaluation import Evaluation
 from paperlib.evaluation.verdict import LEVEL, TRUSTED
 
@@ -161,6 +163,83 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def describe_audit(found: Audit) -> str:
+    """An audit in words, for a terminal."""
+    lines = [f"Claimed: ln Z = {found.claimed_log_z:.2f} nats.", "Proven:"]
+    for bound in found.bounds:
+        ends = [
+            f"{word} {end:.2f}"
+            for word, end in (("at least", bound.low), ("at most", bound.high))
+            if math.isfinite(end)
+        ]
+        lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
+    low, high = found.interval
+    lines += [
+        f"Estimated: {low:.2f} to {high:.2f}.",
+        "",
+        f"Verdict: {found.verdict}. {found.reason}",
+    ]
+    lines += [f"  - {finding}" for finding in found.evaluation.findings]
+    return "\n".join(lines)
+
+
+def audit_as_dict(found: Audit) -> dict[str, Any]:
+    """An audit for machines; infinite numbers become None."""
+    return {
+        "unit": "nats",
+        "claimed_log_z": found.claimed_log_z,
+        "claimed_log_prob": found.mean_log_unnormalized - found.claimed_log_z,
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "bounds": [
+            {"by": bound.name.rstrip(","), "low": _finite(bound.low), "high": _finite(bound.high)}
+            for bound in found.bounds
+        ],
+        "interval": [_finite(end) for end in found.interval],
+        "evaluation": as_dict(found.evaluation),
+    }
+
+
+def describe_comparison(found: Comparison) -> str:
+    """A comparison in words, for a terminal."""
+    difference = found.difference
+    lines = []
+    for name, evaluation in (("first", found.first), ("second", found.second)):
+        if evaluation.average is not None:
+            low, high = evaluation.average.interval
+            lines.append(
+                f"{name + ':':<8} {evaluation.average.mean:9.2f}   95 % interval {low:.2f} to {high:.2f}"
+            )
+    of_these, of_kind = (
+        " to ".join(f"{end:.2f}" for end in interval)
+        for interval in (difference.interval, difference.sample_interval)
+    )
+    lines += [
+        f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
+        f"  95 % interval for these images {of_these}; for other images of the kind {of_kind}",
+        f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images",
+        "",
+        f"Verdict: {found.verdict}.",
+    ]
+    for name, evaluation in (("first", found.first), ("second", found.second)):
+        lines += [f"  - {name}: {finding}" for finding in evaluation.findings]
+    return "\n".join(lines)
+
+
+def comparison_as_dict(found: Comparison) -> dict[str, Any]:
+    """A comparison for machines; infinite numbers become None."""
+    return {
+        "unit": "nats",
+        "verdict": found.verdict,
+        "difference": found.difference.mean,
+        "interval_95": [_finite(end) for end in found.difference.interval],
+        "interval_95_other_images": [_finite(end) for end in found.difference.sample_interval],
+        "share_of_images_won_by_first": found.wins,
+        "first": as_dict(found.first),
+        "second": as_dict(found.second),
+    }
 
 
 def plot(evaluation: Evaluation) -> Figure:

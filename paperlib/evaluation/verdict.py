@@ -146,6 +146,22 @@ def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float
     return mean - reach, mean + reach
 
 
+def known_log_z(
+    ais: PartitionEstimate, ladder: TemperingEstimate | None, source: str
+) -> tuple[float, float, float]:
+    """ln Z of the source, its standard error, in nats, and the degrees of freedom of that.
+
+    Examples
+    --------
+    >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
+    >>> known_log_z(estimate, None, "AIS")
+    (0.0, 0.0, 10)
+    """
+    if ladder is None or source == "AIS":
+        return ais.log_z, ais.std_error, len(ais.log_weights) - 1
+    return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
+
+
 def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
     """A ladder's draws as weighted states, each with the weight Z: what `check_mode` compares.
 

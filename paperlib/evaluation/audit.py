@@ -1,0 +1,215 @@
+"""Can the ln Z that another program printed be true? What is proven decides first, then what is estimated.
+
+A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the mean-field bound and sums over single hidden states
+(`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
+thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. Where the estimates are
+not to be trusted, the interval reaches from the best proven bound below to what RAISE allows above.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.estimators import certified_lower_bound
+from paperlib.evaluation.evaluation import Evaluation, evaluate, log_unnormalized_of
+from paperlib.models import RBM
+from paperlib.validation import ArrayLike, as_binary
+
+IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
+#: Of the command, for scripts.
+EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
+# How sure a certified bound and the estimates' interval are.
+_CERTIFIED, _SURE = 0.999, 0.997
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is proven of ln Z.
+
+    Attributes
+    ----------
+    name : str
+        By what.
+    low, high : float
+        ln Z lies between them, in nats; infinite where nothing is known.
+
+    Examples
+    --------
+    >>> Bound("mass of the images", low=3.0)
+    Bound(name='mass of the images', low=3.0, high=inf)
+    """
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is to be thought of a claimed ln Z.
+
+    Attributes
+    ----------
+    claimed_log_z : float
+        The claim, in nats; if a log-probability was claimed, the ln Z that it needs.
+    verdict : str
+        `impossible`, `not supported` or `consistent`.
+    reason : str
+        A sentence.
+    bounds : tuple of Bound
+        What is proven.
+    interval : tuple of float
+        (low, high) of the estimates, in nats.
+    mean_log_unnormalized : float
+        The mean of ln p*(v) over the test images: less ln Z, it is their average log-probability.
+    evaluation : Evaluation
+        The estimates.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47).verdict
+    'consistent'
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-1.0).verdict
+    'impossible'
+    """
+
+    claimed_log_z: float
+    verdict: str
+    reason: str
+    bounds: tuple[Bound, ...]
+    interval: tuple[float, float]
+    mean_log_unnormalized: float
+    evaluation: Evaluation
+
+
+def audit(
+    rbm: RBM,
+    test: ArrayLike,
+    train: ArrayLike | None = None,
+    *,
+    claimed_log_z: float | None = None,
+    claimed_log_prob: float | None = None,
+    tolerance: float = 0.1,
+    minutes: float = 2.0,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+) -> Audit:
+    """Hold a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    test : array or Tensor, shape [N, D]
+        Binary test images of any type, at least two; those of the claim, if it is a log-probability.
+    train : array or Tensor, shape [any, D], optional
+        Binary training images, for the start of the chains only.
+    claimed_log_z, claimed_log_prob : float
+        One of the two, in nats: ln Z, or the average ln p(v) of the test images.
+    tolerance : float
+        By how much a claim may miss without remark, for rounding, in nats.
+    minutes, generator, progress
+        As of `evaluate`.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        As `evaluate`, or if not exactly one finite number is claimed.
+    KeyboardInterrupt
+        If interrupted before there is any estimate.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=9.0).reason
+    'ln Z = 9.00 is above 3.47, what enumeration proves.'
+    """
+    if (claimed_log_z is None) == (claimed_log_prob is None):
+        raise InputError(
+            "claimed_log_z, claimed_log_prob: expected one of the two, got both or none"
+        )
+    for name, claim in (("claimed_log_z", claimed_log_z), ("claimed_log_prob", claimed_log_prob)):
+        if claim is not None and not math.isfinite(claim):
+            raise InputError(f"{name}: expected a finite number, got {claim}")
+    if not 0 <= tolerance < math.inf:
+        raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
+    images = as_binary("test", test, rbm.num_visible)
+    found = evaluate(rbm, images, train, minutes, generator, progress)
+    log_p = log_unnormalized_of(rbm, images)
+    mean = log_p.mean().item()
+    if claimed_log_z is None:
+        assert claimed_log_prob is not None
+        claimed_log_z = mean - claimed_log_prob
+    bounds = _bounds(images, log_p, found)
+    interval = _interval(found, bounds, mean)
+    verdict, reason = _judge(claimed_log_z, bounds, interval, found, tolerance)
+    return Audit(claimed_log_z, verdict, reason, bounds, interval, mean, found)
+
+
+def _bounds(images: Tensor, log_p: Tensor, found: Evaluation) -> tuple[Bound, ...]:
+    if found.exact is not None:
+        return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
+    best, ladder = found.runs[-1].ais, found.ladder
+    searched = [best.lower_bound, None if ladder is None else ladder.lower_bound]
+    return (
+        Bound(
+            "the search for hidden states of large mass",
+            max((low for low in searched if low is not None), default=-math.inf),
+        ),
+        Bound("the mass of the test images", _mass(images, log_p)),
+        Bound(
+            f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,",
+            certified_lower_bound(best.log_weights, _CERTIFIED),
+        ),
+    )
+
+
+def _mass(images: Tensor, log_p: Tensor) -> float:
+    """ln of the sum of p*(v) over the distinct images."""
+    _, place = torch.unique(images, dim=0, return_inverse=True)
+    first = torch.full((int(place.max()) + 1,), len(images)).scatter_reduce(
+        0, place, torch.arange(len(images)), "amin"
+    )
+    return log_p[first].logsumexp(0).item()
+
+
+def _interval(found: Evaluation, bounds: tuple[Bound, ...], mean: float) -> tuple[float, float]:
+    """Where ln Z is, by the estimates."""
+    if found.exact is not None:
+        return found.exact.log_z, found.exact.log_z
+    if found.trustworthy:
+        return found.log_z_interval(_SURE)
+    lower = found.runs[-1].bracket.lower
+    allowed = mean - (lower.mean - 3 * lower.test_set_std_error)
+    return max(bound.low for bound in bounds), allowed
+
+
+def _judge(
+    claim: float,
+    bounds: tuple[Bound, ...],
+    interval: tuple[float, float],
+    found: Evaluation,
+    tolerance: float,
+) -> tuple[str, str]:
+    said = f"ln Z = {claim:.2f}"
+    for bound in bounds:
+        if claim < bound.low - tolerance:
+            return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
+        if claim > bound.high + tolerance:
+            return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+    low, high = interval
+    where = f"the interval {low:.2f} to {high:.2f}"
+    how = "" if found.trustworthy else ", wide because the estimates are not to be trusted"
+    if low - tolerance <= claim <= high + tolerance:
+        return CONSISTENT, f"{said} lies in {where} of what is estimated{how}."
+    return NOT_SUPPORTED, f"{said} lies outside {where} of what is estimated{how}."

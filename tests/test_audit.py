@@ -1,0 +1,262 @@
+"""Claims about ln Z that are true, nearly true and false, and pairs of models whose difference is known."""
+
+import json
+import math
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.estimators import exact_hidden_samples, exact_log_z
+from paperlib.evaluation import audit, compare
+from paperlib.evaluation.audit import CONSISTENT, EXIT_CODES, IMPOSSIBLE, NOT_SUPPORTED
+from paperlib.models import planted
+from paperlib.numerics import seeded_generator
+
+SMALL = random_rbm(8, 5, seed=2)
+STATES = all_states(8)
+LOG_P = SMALL.log_unnormalized(STATES) - exact_log_z(SMALL)
+
+
+def draws(rbm, count, seed):
+    v, _ = exact_hidden_samples(rbm, count, seeded_generator(seed))
+    return v
+
+
+@pytest.fixture
+def _estimated(monkeypatch):
+    """Small models are estimated, too, by little work."""
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+
+
+def audited(rbm, test, **claim):
+    return audit(rbm, test, minutes=0.02, generator=seeded_generator(1), progress=False, **claim)
+
+
+# ---- what enumeration decides
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict"),
+    [(0, CONSISTENT), (0.09, CONSISTENT), (-0.09, CONSISTENT), (0.2, IMPOSSIBLE), (-5, IMPOSSIBLE)],
+)
+def test_enumeration(off, verdict):
+    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_z=log_z(SMALL) + off)
+    assert found.verdict == verdict
+    assert found.interval == pytest.approx((log_z(SMALL),) * 2, abs=1e-9)
+
+
+def test_a_log_probability_is_a_log_z():
+    test = draws(SMALL, 20, 1)
+    truth = (SMALL.log_unnormalized(test) - log_z(SMALL)).mean().item()
+    right = audited(SMALL, test, claimed_log_prob=truth)
+    assert right.verdict == CONSISTENT
+    assert right.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
+    assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == IMPOSSIBLE
+
+
+# ---- what estimates decide
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("seed", range(6))
+def test_estimates(seed):
+    """The truth is consistent; 5 nats too much are not supported, and 5 nats too little are impossible."""
+    rbm = random_rbm(8, 5, seed=seed)
+    truth, test = log_z(rbm), draws(rbm, 50, seed)
+    outcomes = [audited(rbm, test, claimed_log_z=truth + off) for off in (0, 5, -5)]
+    assert [found.verdict for found in outcomes] == [CONSISTENT, NOT_SUPPORTED, IMPOSSIBLE]
+    for bound in outcomes[0].bounds:
+        assert bound.low <= truth + 1e-9
+    assert "below" in outcomes[2].reason
+
+
+@pytest.mark.parametrize("make", ["block_diagonal", "low_rank", "hidden_mode"])
+def test_planted_models(make):
+    """Models of known ln Z that cannot be enumerated: the truth is never called wrong, and 5 nats off always is."""
+    generator = seeded_generator(3)
+    if make == "hidden_mode":
+        base = planted.block_diagonal(60, 40, 5, generator=generator).rbm
+        model = planted.hidden_mode(base, log_odds=2.0, generator=generator)
+    elif make == "low_rank":
+        model = planted.low_rank(60, 40, generator=generator)
+    else:
+        model = planted.block_diagonal(60, 40, 5, generator=generator)
+    test = model.sample(100, seeded_generator(4)).visible
+    outcomes = [audited(model.rbm, test, claimed_log_z=model.log_z + off) for off in (0, 5, -5)]
+    assert outcomes[0].verdict == CONSISTENT, outcomes[0].reason
+    assert outcomes[1].verdict != CONSISTENT, outcomes[1].reason
+    assert outcomes[2].verdict != CONSISTENT, outcomes[2].reason
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_mass_of_distinct_images():
+    """Images that occur twice count once: the sum over all states is Z, and no more."""
+    found = audited(SMALL, torch.cat([STATES, STATES]), claimed_log_z=log_z(SMALL))
+    [mass] = [bound for bound in found.bounds if bound.name == "the mass of the test images"]
+    assert mass.low == pytest.approx(log_z(SMALL), abs=1e-9)
+    assert found.verdict == CONSISTENT
+
+
+WRONG = {
+    "no claim": ({}, "expected one of the two, got both or none"),
+    "two claims": ({"claimed_log_z": 1.0, "claimed_log_prob": 1.0}, "got both or none"),
+    "nan": ({"claimed_log_z": math.nan}, "claimed_log_z: expected a finite number"),
+    "infinite": ({"claimed_log_prob": -math.inf}, "claimed_log_prob: expected a finite number"),
+    "tolerance": ({"claimed_log_z": 1.0, "tolerance": -1.0}, "tolerance: expected a number of"),
+}
+
+
+@pytest.mark.parametrize(("claim", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_claims(claim, message):
+    with pytest.raises(InputError, match=message):
+        audited(SMALL, STATES, **claim)
+
+
+# ---- two models
+
+
+def test_difference_of_two_models():
+    """All of it is known: the mean over the images, its error, and who is better."""
+    other = random_rbm(8, 5, seed=9)
+    test = draws(SMALL, 400, 5)
+    found = compare(SMALL, other, test)
+    ratio = SMALL.log_unnormalized(test) - other.log_unnormalized(test)
+    ratio = ratio - log_z(SMALL) + log_z(other)
+    mean, error = ratio.mean().item(), ratio.std().item() / 20
+    assert found.difference.mean == pytest.approx(mean, abs=1e-9)
+    low, high = found.difference.sample_interval
+    assert high - low == pytest.approx(2 * 1.966 * error, rel=1e-3)  # Student, 399 degrees
+    assert found.wins == (ratio > 0).double().mean().item()
+    assert found.verdict == "first better"
+    turned = compare(other, SMALL, test)
+    assert turned.difference.mean == pytest.approx(-mean, abs=1e-9)
+    assert turned.verdict == "second better"
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_error_of_both_log_z_counts():
+    generator = seeded_generator(3)
+    test = draws(SMALL, 100, 6)
+    found = compare(SMALL, SMALL, test, minutes=0.04, generator=generator, progress=False)
+    errors = [evaluation.known_log_z[1] for evaluation in (found.first, found.second)]
+    low, high = found.difference.interval
+    # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
+    assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
+    assert low < 0 < high
+    assert found.verdict == "no difference shown"
+
+
+def test_few_images_speak_for_themselves_only():
+    """Two images, both much more probable under the first model: nothing is known of others."""
+    other = random_rbm(8, 5, seed=9)
+    better = (LOG_P - other.log_unnormalized(STATES) + exact_log_z(other)).topk(200).indices
+    found = compare(SMALL, other, STATES[better[[0, 150]]])
+    assert found.verdict == "first better on these images"
+
+
+def test_models_of_other_sizes():
+    with pytest.raises(InputError, match="second: expected 8 visible units"):
+        compare(SMALL, random_rbm(7, 5, seed=1), STATES)
+
+
+# ---- the commands
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [*map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    SMALL.save(tmp_path / "m.npz")
+    random_rbm(8, 5, seed=9).save(tmp_path / "other.npz")
+    random_rbm(7, 5, seed=9).save(tmp_path / "narrow.npz")
+    np.save(tmp_path / "t.npy", draws(SMALL, 100, 1).to(torch.uint8).numpy())
+    return tmp_path
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(0, CONSISTENT), (5, IMPOSSIBLE)])
+def test_audit_command(folder, off, verdict):
+    claim = log_z(SMALL) + off
+    files = (folder / "m.npz", "--data", folder / "t.npy", "--json", folder / "r.json")
+    result = run("audit", *files, "--claimed-log-z", claim)
+    assert result.exit_code == EXIT_CODES[verdict]
+    assert f"Verdict: {verdict}. ln Z = {claim:.2f}" in result.output
+    stored = json.loads((folder / "r.json").read_text())
+    assert stored["verdict"] == verdict
+    assert stored["bounds"][0]["low"] == pytest.approx(log_z(SMALL), abs=1e-9)
+    assert stored["claimed_log_z"] == pytest.approx(claim)
+
+
+def test_audit_of_what_an_archive_says(folder):
+    """Of spins: the archive's ln Z is that of its own model, and its images are -1 and 1."""
+    path = folder / "RBM.h5"
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "IIRBM"
+        for name, tensor in zip(
+            ("weight_matrix", "vbias", "hbias"), SMALL.tensors().values(), strict=True
+        ):
+            file[f"update_1/params/{name}"] = tensor.numpy()
+        spins_v, spins_h = 2 * STATES - 1, 2 * all_states(5) - 1
+        table = spins_v @ SMALL.weights @ spins_h.T
+        table = table + (spins_v @ SMALL.visible_bias)[:, None] + spins_h @ SMALL.hidden_bias
+        truth = table.flatten().logsumexp(0).item()
+        file["update_1/log_z"] = truth
+    np.save(folder / "spins.npy", (2 * STATES[::3] - 1).numpy())
+    right = run("audit", path, "--data", folder / "spins.npy")
+    assert right.exit_code == 0, right.output
+    wrong = run("audit", path, "--data", folder / "spins.npy", "--claimed-log-z", truth - 5)
+    assert wrong.exit_code == EXIT_CODES[IMPOSSIBLE]
+
+
+def test_compare_command(folder):
+    files = (folder / "m.npz", folder / "other.npz", "--data", folder / "t.npy")
+    result = run("compare", *files, "--json", folder / "r.json")
+    assert result.exit_code == 0, result.output
+    assert "Verdict: first better." in result.output
+    stored = json.loads((folder / "r.json").read_text())
+    assert stored["verdict"] == "first better"
+    low, high = stored["interval_95_other_images"]
+    assert 0 < low < stored["difference"] < high
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("audit", "m.npz", "--data", "t.npy"), "claimed-log-z: expected it"),
+        (("compare", "m.npz", "narrow.npz", "--data", "t.npy"), "expected images of 7 values"),
+        (("compare", "m.npz", "no.npz", "--data", "t.npy"), "found none"),
+        (
+            ("audit", "m.npz", "--data", "t.npy", "--claimed-log-z", "1", "--json", "no/r.json"),
+            "json: expected a file in a folder that exists",
+        ),
+    ],
+)
+def test_wrong_commands(folder, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.argv", ["paperlib", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_models_of_digits():
+    """PCD(16) and CD1(16) by enumeration: the sign and the size of their difference are those of the exact averages."""
+    from paperlib.experiments.recipes import load_model
+
+    test = binary_images("digits").test
+    models = [load_model(name, torch.float64) for name in ("digits-cd1-16", "digits-pcd-16")]
+    averages = [
+        rbm.log_unnormalized(test).mean().item() - exact_log_z(rbm, progress=False)
+        for rbm in models
+    ]
+    found = compare(*models, test)
+    assert found.difference.mean == pytest.approx(averages[0] - averages[1], abs=1e-9)
