@@ -16,6 +16,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.evaluation import audit, compare
 from paperlib.evaluation.audit import CONSISTENT, EXIT_CODES, IMPOSSIBLE, NOT_SUPPORTED
+from paperlib.evaluation.evaluation import AnnealingRuns
 from paperlib.models import planted
 from paperlib.numerics import seeded_generator
 
@@ -29,6 +30,13 @@ def draws(rbm, count, seed):
     return v
 
 
+@pytest.fixture(autouse=True)
+def _counted_work(monkeypatch):
+    """So much work, however busy the machine is."""
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 480)
+    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+
+
 @pytest.fixture
 def _estimated(monkeypatch):
     """Small models are estimated, too, by little work."""
@@ -36,7 +44,7 @@ def _estimated(monkeypatch):
 
 
 def audited(rbm, test, **claim):
-    return audit(rbm, test, minutes=0.02, generator=seeded_generator(1), progress=False, **claim)
+    return audit(rbm, test, generator=seeded_generator(1), progress=False, **claim)
 
 
 # ---- what enumeration decides
@@ -65,7 +73,7 @@ def test_a_log_probability_is_a_log_z():
 
 
 @pytest.mark.usefixtures("_estimated")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_estimates(seed):
     """The truth is consistent; 5 nats too much are not supported, and 5 nats too little are impossible."""
     rbm = random_rbm(8, 5, seed=seed)
@@ -73,7 +81,7 @@ def test_estimates(seed):
     outcomes = [audited(rbm, test, claimed_log_z=truth + off) for off in (0, 5, -5)]
     assert [found.verdict for found in outcomes] == [CONSISTENT, NOT_SUPPORTED, IMPOSSIBLE]
     for bound in outcomes[0].bounds:
-        assert bound.low <= truth + 1e-9
+        assert bound.low <= truth + 1e-5  # estimates are of the model in single precision
     assert "below" in outcomes[2].reason
 
 
@@ -88,7 +96,7 @@ def test_planted_models(make):
         model = planted.low_rank(60, 40, generator=generator)
     else:
         model = planted.block_diagonal(60, 40, 5, generator=generator)
-    test = model.sample(100, seeded_generator(4)).visible
+    test = model.draws(100, seeded_generator(4))
     outcomes = [audited(model.rbm, test, claimed_log_z=model.log_z + off) for off in (0, 5, -5)]
     assert outcomes[0].verdict == CONSISTENT, outcomes[0].reason
     assert outcomes[1].verdict != CONSISTENT, outcomes[1].reason
@@ -144,7 +152,7 @@ def test_difference_of_two_models():
 def test_error_of_both_log_z_counts():
     generator = seeded_generator(3)
     test = draws(SMALL, 100, 6)
-    found = compare(SMALL, SMALL, test, minutes=0.04, generator=generator, progress=False)
+    found = compare(SMALL, SMALL, test, generator=generator, progress=False)
     errors = [evaluation.known_log_z[1] for evaluation in (found.first, found.second)]
     low, high = found.difference.interval
     # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
