@@ -240,7 +240,7 @@ def stand_in(monkeypatch, answer, name="AIS"):
 def test_what_an_outcome_says(monkeypatch, off, warnings, expected):
     model = small()
     value = model.log_z + off
-    around = ((value - 1, value + 1), (model.log_z, math.inf), (-math.inf, model.log_z - 1e-9))
+    around = ((value - 1, value + 1), (model.log_z, math.inf), (-math.inf, model.log_z - 1e-7))
     stand_in(monkeypatch, Answer(value, math.inf, around, warnings, 1_900))
     found = run_once("AIS", model, BUDGET, 0)
     assert found["outcome"] == expected
