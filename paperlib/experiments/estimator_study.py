@@ -5,8 +5,8 @@ of the estimators is computed from outcomes alone: error, coverage, how often a 
 *suspected* mean what they mean in the study of `evaluate` (`paperlib.experiments.study`): off by more than a nat, and with a warning, that not counted
 which every uniform start gets.
 
-Outcomes may be kept, a file for each repeat. A file is written after every estimator, so that an interrupted study continues where it was. Draws
-depend on the names of estimator and model, the budget and the seed, and on nothing else.
+Each run has one core. Outcomes may be kept, a file for each repeat. A file is written after every estimator, so that an interrupted study continues where it was. Draws
+depend on the names of estimator and model, the budget and the seed, and on nothing else; so several processes may fill one folder, each with other seeds.
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -16,11 +16,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
 from tqdm import tqdm
 
 from paperlib import storage
@@ -182,9 +184,10 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
     ([True, True, True], '0.000000')
     """
     generator = seeded_generator(_draws_of(estimator, model.name, budget, seed))
-    started = time.perf_counter()
-    answer = ESTIMATORS[estimator](model, budget, generator)
-    seconds = time.perf_counter() - started
+    with _one_thread():
+        started = time.perf_counter()
+        answer = ESTIMATORS[estimator](model, budget, generator)
+        seconds = time.perf_counter() - started
     error = answer.log_z - model.log_z
     held = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
     doubts = [text for text in answer.warnings if text != UNIFORM_START]
@@ -203,6 +206,17 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "chain_steps": answer.chain_steps,
         "seconds": seconds,
     }
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """With a single thread of torch: sums are then rounded alike on every machine, and seconds are those of one core."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _draws_of(estimator: str, model: str, budget: int, seed: int) -> int:
