@@ -394,7 +394,11 @@ def test_what_each_is_good_for():
     assert found["smallest error with a hidden mode"]["estimators"] == "SMC"
     assert found["95 % intervals nearest to 95 %, no hidden mode"]["estimators"] == "AIS"
     assert found["fewest wrong numbers trusted"]["estimators"] == "SMC"
+    assert found["fewest wrong numbers trusted"]["value"] == "0 of 21 runs"
     assert found["fewest right numbers suspected"]["estimators"] == "AIS"
+    # Those who share a first place are all named.
+    tied = good_for([made("AIS", 0.2), made("SMC", -0.2)], BUDGET)
+    assert tied[0]["estimators"] == "AIS; SMC"
     with pytest.raises(InputError, match="budget: expected one of the outcomes', got 7"):
         good_for(runs, 7)
 

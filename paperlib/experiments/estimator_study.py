@@ -410,7 +410,7 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
             first = min(scores.values())
             names = [name for name, score in scores.items() if score == first]
             value = f"{first:.3g} {unit}".replace("inf", "∞")
-            rows.append({"purpose": purpose, "estimators": ", ".join(names), "value": value})
+            rows.append({"purpose": purpose, "estimators": "; ".join(names), "value": value})
 
     estimates = [each for each in own if each["estimator"] != BOUND]
     for models, purpose in (
@@ -446,7 +446,8 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         counts: dict[str, float] = {}
         for row in trust_rows(own):
             counts[row["estimator"]] = counts.get(row["estimator"], 0) + row[name]
-        best(purpose, counts, "runs")
+        runs = len(estimates) // max(1, len(counts))
+        best(purpose, counts, f"of {runs} runs")
     return rows
 
 
