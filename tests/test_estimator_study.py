@@ -1,0 +1,408 @@
+"""The study of estimators: models with the ln Z that they say, budgets kept, draws of their own for each run, and counts that are right."""
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+from enumeration import log_z, random_rbm
+
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.estimators.estimate import UNIFORM_START
+from paperlib.experiments import budgeted_estimators, estimator_study
+from paperlib.experiments.budgeted_estimators import (
+    BOUND,
+    ESTIMATORS,
+    LEVELS,
+    SMALLEST_BUDGET,
+    Answer,
+)
+from paperlib.experiments.estimator_study import (
+    HIDDEN,
+    OTHERS,
+    accuracy_rows,
+    coverage_rows,
+    good_for,
+    outcome_file,
+    run_once,
+    run_study,
+    study_folder,
+    together,
+    trust_rows,
+    wilson_interval,
+)
+from paperlib.experiments.known_models import KINDS, KnownModel, in_hidden_mode, known_models
+from paperlib.models import RBM, planted
+from paperlib.numerics import seeded_generator
+
+BUDGET = SMALLEST_BUDGET
+
+
+def small(seed=0, name="small", kind="planted"):
+    """An easy model, 6 x 4."""
+    rbm = random_rbm(6, 4, seed, scale=0.5)
+    return KnownModel(name, kind, rbm, log_z(rbm), torch.zeros(6))
+
+
+def plain(outcomes):
+    """Outcomes without what a clock says."""
+    return [{**each, "seconds": 0} for each in outcomes]
+
+
+# ---- models
+
+
+def test_the_small_models_have_the_ln_z_that_they_say():
+    models = known_models("digits")
+    assert [model.kind for model in models] == ["planted", "trained", "hidden mode"]
+    for model in models:
+        assert model.exact
+        assert model.kind in KINDS
+    assert models[1].log_z == pytest.approx(exact_log_z(models[1].rbm), abs=1e-9)
+    # The others are planted: tests/test_planted.py compares those with enumeration.
+    trap = models[2]
+    without = RBM(trap.rbm.weights[:, :-1], trap.rbm.visible_bias, trap.rbm.hidden_bias[:-1])
+    missing = trap.log_z - planted.from_components(without).log_z
+    assert missing == pytest.approx(math.log1p(math.exp(2)), abs=1e-9)
+
+
+def test_base_rates_of_the_trap_do_not_show_the_mode():
+    trap = known_models("digits")[2]
+    towards = trap.rbm.weights[:, -1]
+    fixed = towards != 0
+    rates = torch.sigmoid(trap.start_bias)
+    # Of units that the mode holds at one value nearly always, half have base rates on the other side.
+    on_its_side = ((rates > 0.5) == (towards > 0))[fixed].double().mean().item()
+    assert on_its_side < 0.8
+
+
+def test_draws_in_a_hidden_mode_are_told_from_others():
+    base = planted.block_diagonal(40, 20, 5, generator=seeded_generator(0))
+    model = planted.hidden_mode(base.rbm, 1.0, generator=seeded_generator(1))
+    draws = model.draws(4_000, seeded_generator(2))
+    share = in_hidden_mode(model.rbm, draws).double().mean().item()
+    odds = math.exp(1) / (1 + math.exp(1))
+    # four standard errors
+    assert abs(share - odds) < 4 * math.sqrt(odds * (1 - odds) / 4_000)
+    assert not in_hidden_mode(model.rbm, base.draws(500, seeded_generator(3))).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "real"}, "kind: expected one of planted, trained, hidden mode, published"),
+        ({"rbm": None}, "rbm: expected"),
+        ({"log_z": math.nan}, "log_z: expected a finite number"),
+        ({"log_z_error": -0.1}, "log_z_error: expected a finite number"),
+        ({"start_bias": torch.zeros(5)}, "start_bias: expected"),
+        ({"start_bias": torch.full((6,), math.nan)}, "start_bias: expected"),
+    ],
+)
+def test_bad_models(change, message):
+    given = {"name": "m", "kind": "planted", "rbm": small().rbm, "log_z": 1.0}
+    with pytest.raises(InputError, match=message):
+        KnownModel(**(given | {"start_bias": torch.zeros(6)} | change))
+
+
+def test_there_is_no_third_profile():
+    with pytest.raises(InputError, match="profile"):
+        known_models("huge")
+
+
+# ---- estimators with a budget
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_keeps_to_its_budget_and_is_right_on_an_easy_model(name):
+    model, budget = small(), 6_000
+    answer = ESTIMATORS[name](model, budget, seeded_generator(3))
+    assert 0.8 * budget < answer.chain_steps <= budget
+    assert len(answer.intervals) == len(LEVELS)
+    error = answer.log_z - model.log_z
+    if name == BOUND:
+        assert error <= 0
+        assert all(high == math.inf for _, high in answer.intervals)
+    else:
+        # its own error, which is far below half a nat here
+        assert answer.std_error < 0.1
+        assert abs(error) < 5 * answer.std_error
+    # a higher level is wider
+    assert all(one[0] >= two[0] and one[1] <= two[1] for one, two in pairwise(answer.intervals))
+
+
+def test_the_budget_counts_the_transitions_that_are_made(monkeypatch):
+    """All of them, those of pilots and of walks back included."""
+    made = []
+    model = small()
+    for kind in {type(budgeted_estimators._base_rates(model))}:
+        real = kind.transition
+
+        def counted(self, state, beta, generator, real=real):
+            made.append(len(self.units(state)))
+            return real(self, state, beta, generator)
+
+        monkeypatch.setattr(kind, "transition", counted)
+    for name in ("AIS", "SMC", "parallel tempering", "two-sided AIS"):
+        made.clear()
+        answer = ESTIMATORS[name](model, 4_000, seeded_generator(0))
+        assert sum(made) == answer.chain_steps, name
+
+
+# ---- runs
+
+
+def test_draws_depend_on_estimator_model_budget_and_seed_alone():
+    models = [small(0, "one"), small(1, "two")]
+    names = ("AIS", "SMC", "importance sampling")
+    runs = run_study(models, {BUDGET: 2, 4_000: 1}, 5, names, progress=False)
+    assert len(runs) == (2 + 1) * 2 * 3
+    again = run_study(models[::-1], {4_000: 1, BUDGET: 2}, 5, names[::-1], progress=False)
+
+    def order(run):
+        return run["estimator"], run["model"], run["budget"], run["seed"]
+
+    assert plain(sorted(runs, key=order)) == plain(sorted(again, key=order))
+    alone = run_once("SMC", models[1], BUDGET, 6)
+    [same] = [run for run in runs if order(run) == order(alone)]
+    assert plain([alone]) == plain([same])
+    # Every run has draws of its own.
+    assert len({run["log_z"] for run in runs}) == len(runs)
+    # The same model by another name has others.
+    assert run_once("AIS", small(0, "three"), BUDGET, 5)["log_z"] != runs[0]["log_z"]
+
+
+def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
+    model, names = small(), ("AIS", "importance sampling")
+    budgets = {BUDGET: 2}
+    whole = run_study([model], budgets, 0, names, progress=False)
+    real, done = estimator_study.run_once, []
+
+    def interrupted(*arguments):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(estimator_study, "run_once", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_study([model], budgets, 0, names, tmp_path, progress=False)
+    files = [outcome_file(tmp_path, model, BUDGET, seed) for seed in (0, 1)]
+    kept = [json.loads(file.read_text()) for file in files]
+    assert [len(each["outcomes"]) for each in kept] == [2, 1]
+    assert set(kept[0]["made_by"]) >= {"commit", "dirty", "processor", "torch"}
+    monkeypatch.setattr(estimator_study, "run_once", real)
+    resumed = run_study([model], budgets, 0, names, tmp_path, progress=False)
+    assert plain(resumed) == plain(whole)
+    # What is stored is not computed again, and is used as it is, clocks included.
+    monkeypatch.setattr(estimator_study, "run_once", lambda *_: pytest.fail("computed again"))
+    assert run_study([model], budgets, 0, names, tmp_path, progress=False) == resumed
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
+
+
+def test_more_repeats_and_estimators_are_added_to_what_is_stored(tmp_path):
+    model = small()
+    first = run_study([model], {BUDGET: 1}, 0, ("AIS",), tmp_path, progress=False)
+    both = ("importance sampling", "AIS")
+    more = run_study([model], {BUDGET: 2}, 0, both, tmp_path, progress=False)
+    assert [run["estimator"] for run in more] == 2 * list(both)
+    assert more[1] == first[0]
+
+
+def test_another_model_of_the_same_name_has_another_file(tmp_path):
+    one, two = small(0), small(1)
+    assert outcome_file(tmp_path, one, BUDGET, 0) != outcome_file(tmp_path, two, BUDGET, 0)
+    assert outcome_file(tmp_path, one, BUDGET, 0) == outcome_file(tmp_path, small(0), BUDGET, 0)
+
+
+def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
+    assert study_folder().is_relative_to(tmp_path)
+
+
+def test_each_run_has_one_thread_and_leaves_the_number_as_it_was(monkeypatch):
+    seen, before = [], torch.get_num_threads()
+
+    def look(model, budget, generator):
+        seen.append(torch.get_num_threads())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator_study, "ESTIMATORS", {"AIS": look})
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_once("AIS", small(), BUDGET, 0)
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
+
+
+def stand_in(monkeypatch, answer, name="AIS"):
+    estimators = {**ESTIMATORS, name: lambda model, budget, generator: answer}
+    monkeypatch.setattr(estimator_study, "ESTIMATORS", estimators)
+
+
+@pytest.mark.parametrize(
+    ("off", "warnings", "expected"),
+    [
+        (0.9, (), "right, trusted"),
+        (-0.9, ("too few",), "right, suspected"),
+        (0.9, (UNIFORM_START,), "right, trusted"),
+        (-1.1, ("too few", UNIFORM_START), "wrong, suspected"),
+        (1.1, (UNIFORM_START,), "wrong, trusted"),
+        (math.inf, (), "wrong, trusted"),
+    ],
+)
+def test_what_an_outcome_says(monkeypatch, off, warnings, expected):
+    model = small()
+    value = model.log_z + off
+    around = ((value - 1, value + 1), (model.log_z, math.inf), (-math.inf, model.log_z - 1e-7))
+    stand_in(monkeypatch, Answer(value, math.inf, around, warnings, 1_900))
+    found = run_once("AIS", model, BUDGET, 0)
+    assert found["outcome"] == expected
+    assert found["held"] == [abs(off) <= 1, True, False]
+    assert found["error"] == (pytest.approx(off) if math.isfinite(off) else None)
+    assert found["std_error"] is None
+    assert found["warnings"] == list(warnings)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_bound_is_neither_right_nor_wrong(monkeypatch):
+    model = small()
+    bound = Answer(model.log_z - 5, math.inf, ((model.log_z - 5, math.inf),) * 3, (), BUDGET)
+    stand_in(monkeypatch, bound, BOUND)
+    assert run_once(BOUND, model, BUDGET, 0)["outcome"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], {BUDGET: 1}), "models: expected some, no two of one name"),
+        (([small(0), small(1)], {BUDGET: 1}), "models: expected some, no two of one name"),
+        (([small()], {}), "budgets: expected at least one"),
+        (([small()], {BUDGET - 1: 1}), "budgets: expected"),
+        (([small()], {2_500.5: 1}), "budgets: expected"),
+        (([small()], {BUDGET: 0}), "repeats: expected"),
+        (([small()], {BUDGET: 1}, -1), "seed: expected"),
+        (([small()], {BUDGET: 1}, 0, ("guess",)), r"estimators: expected some of .*, got \['guess"),
+        (([small()], {BUDGET: 1}, 0, ()), "estimators: expected some of"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(InputError, match=message):
+        run_study(*arguments, progress=False)
+
+
+# ---- what outcomes say together
+
+
+def made(
+    estimator, error, held=(True, True, True), warned=False, model="m", kind="planted", seed=0
+):
+    right = error is not None and abs(error) <= 1
+    word = f"{'right' if right else 'wrong'}, {'suspected' if warned else 'trusted'}"
+    return {
+        "estimator": estimator,
+        "model": model,
+        "kind": kind,
+        "budget": BUDGET,
+        "seed": seed,
+        "error": error,
+        "std_error": 0.1,
+        "held": list(held),
+        "outcome": None if estimator == BOUND else word,
+        "chain_steps": 1_990,
+        "seconds": 2.0 if estimator == "AIS" else 6.0,
+    }
+
+
+def test_accuracy_is_counted_by_hand():
+    errors = (0.1, -0.3, 0.2)
+    runs = [made("AIS", error, seed=seed) for seed, error in enumerate(errors)]
+    runs += [made("SMC", None), made("SMC", 0.5, seed=1), made("SMC", -0.5, seed=7)]
+    one, two = accuracy_rows(runs)
+    assert (one["estimator"], one["repeats"], one["chain_steps"]) == ("AIS", 3, 1_990)
+    assert one["median_error"] == pytest.approx(0.2)
+    assert one["rms_error"] == pytest.approx(math.sqrt((0.01 + 0.09 + 0.04) / 3))
+    assert one["bias"] == pytest.approx(0)
+    assert one["time"] == 1
+    assert two["median_error"] == 0.5
+    assert two["rms_error"] == two["bias"] == math.inf
+    assert two["time"] == 3
+    assert accuracy_rows([made("SMC", 0.5)])[0]["time"] is None
+
+
+def test_coverage_and_trust_are_counted_by_hand():
+    runs = [
+        made("AIS", 0.1, (True, True, True)),
+        made("AIS", 0.5, (False, True, True), seed=1, warned=True),
+        made("AIS", 1.5, (False, False, True), seed=2),
+        made("AIS", 1.5, (False, False, False), seed=3, warned=True),
+        made("AIS", -2.0, (False, False, False), model="t", kind="hidden mode"),
+        made("AIS", 0.0, model="p", kind="published"),
+        made(BOUND, -0.2),
+    ]
+    first, bound, trap = coverage_rows(runs)
+    assert (first["models"], first["runs"], first["unknown"]) == (OTHERS, 4, 0)
+    assert [first[key] for key in ("held_68", "held_95", "held_99_7")] == [25, 50, 75]
+    low, high = wilson_interval(2, 4)
+    assert first["held_95_interval"] == pytest.approx([100 * low, 100 * high])
+    assert (bound["estimator"], bound["held_68"], bound["unknown"]) == (BOUND, 100, None)
+    assert (trap["models"], trap["held_99_7"]) == (HIDDEN, 0)
+    others, hidden = trust_rows(runs)
+    # Whether a published ln Z is met to a nat can be said.
+    assert others["runs"] == 5
+    counts = [
+        others[f"{one}, {two}"] for one in ("right", "wrong") for two in ("trusted", "suspected")
+    ]
+    assert counts == [2, 1, 1, 1]
+    assert (hidden["models"], hidden["wrong, trusted"]) == (HIDDEN, 1)
+
+
+def test_wilson_interval_is_the_textbooks():
+    low, high = wilson_interval(8, 10)
+    # The ends are where a share differs from 8 of 10 by 1.96 of its own standard deviations.
+    for end in (low, high):
+        assert abs(0.8 - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / 10), abs=1e-6)
+    assert wilson_interval(0, 5)[0] == 0
+    assert wilson_interval(5, 5)[1] == 1
+    with pytest.raises(InputError, match="successes: expected at most 3, got 4"):
+        wilson_interval(4, 3)
+    with pytest.raises(InputError, match="trials: expected"):
+        wilson_interval(0, 0)
+    with pytest.raises(InputError, match="level: expected"):
+        wilson_interval(1, 3, 1.0)
+
+
+def test_what_each_is_good_for():
+    runs = [
+        *(made("AIS", error, (True, held, True), seed=seed) for seed, (error, held) in enumerate([(0.2, True)] * 19 + [(0.2, False)])),
+        *(made("SMC", 0.15, seed=seed, warned=seed == 0) for seed in range(20)),
+        made("AIS", -2.0, model="t", kind="hidden mode"),
+        made("SMC", -0.5, model="t", kind="hidden mode"),
+        made(BOUND, 0.0),
+    ]  # fmt: skip
+    found = {row["purpose"]: row for row in good_for(runs, BUDGET)}
+    assert found["smallest error"] == {
+        "purpose": "smallest error",
+        "estimators": "SMC",
+        "value": "0.15 nats",
+    }
+    # three times the time of AIS
+    assert found["smallest error in the same time"]["estimators"] == "AIS"
+    assert found["smallest error with a hidden mode"]["estimators"] == "SMC"
+    assert found["95 % intervals nearest to 95 %, no hidden mode"]["estimators"] == "AIS"
+    assert found["fewest wrong numbers trusted"]["estimators"] == "SMC"
+    assert found["fewest wrong numbers trusted"]["value"] == "0 of 21 runs"
+    assert found["fewest right numbers suspected"]["estimators"] == "AIS"
+    # Those who share a first place are all named.
+    tied = good_for([made("AIS", 0.2), made("SMC", -0.2)], BUDGET)
+    assert tied[0]["estimators"] == "AIS; SMC"
+    with pytest.raises(InputError, match="budget: expected one of the outcomes', got 7"):
+        good_for(runs, 7)
+
+
+def test_groups_keep_their_order():
+    groups = together([made("SMC", 0.0), made("AIS", 0.0), made("SMC", 1.0)], "estimator")
+    assert [(key, len(own)) for key, own in groups.items()] == [(("SMC",), 2), (("AIS",), 1)]
