@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
 _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
-# In nats: half of what `evaluate` leaves without remark. An interval's half-width, a difference of two estimates, a missed mode.
-_SMALL = 0.5
+#: In nats: half of what `evaluate` leaves without remark. An interval's half-width, a difference of two estimates, a missed mode.
+SMALL = 0.5
 _TOLERANCE = 1.0
 _FEWEST_EFFECTIVE = 10
 
@@ -232,7 +232,7 @@ def _ladder_doubts(
     doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
     checks = finished.ladder_mode_checks
     missed = max((check.missed for check in checks if check.significant), default=0.0)
-    if missed > _SMALL:
+    if missed > SMALL:
         doubts.append(
             (
                 NOT_TRUSTED,
@@ -260,7 +260,7 @@ def _ladder_doubts(
             )
         )
     low, high = ladder.interval(LEVEL)
-    if not (high - low) / 2 <= _SMALL:
+    if not (high - low) / 2 <= SMALL:
         doubts.append(
             (
                 TOO_NOISY,
@@ -275,7 +275,7 @@ def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
     error = math.hypot(best.ais.std_error, ladder.std_error)
     if not math.isfinite(error):
         return []
-    limit = max(_SMALL, 3 * error)
+    limit = max(SMALL, 3 * error)
     known = (check.missed for check in finished.mode_checks if check.significant)
     raised = best.ais.log_z + max(known, default=0.0)
     if any(abs(ladder.log_z - value) <= limit for value in (best.ais.log_z, raised)):
