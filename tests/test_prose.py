@@ -194,9 +194,9 @@ STATEMENTS = [
      lambda s: near((r := s.row("sm2008-table-1", model="CD1(20)"))["effective_sample_size"], 10, 0.5) and r["warnings"] != "none"),
     Statement("05", "its estimate is four nats too low, with a warning",
      lambda s: near((r := s.row("sm2008-figure-3", model="CD1(20)", runs=10))["log_z"], r["exact_log_z"] - 4, 0.1) and r["warned"] == "yes"),
-    Statement("05", "CD1(25) and CD3(25) are met at many lengths from 15 epochs on, and CD1(20) from 70 on",
-     lambda s: all(min((fits := lengths_that_fit(s))[m]) == first and len(fits[m]) >= 4
-                   for m, first in (("CD1(25)", 15), ("CD3(25)", 15), ("CD1(20)", 70)))),
+    Statement("05", "CD1(25) and CD3(25) are met at many lengths from 15 epochs on, and CD1(20) after 30 and from 70 on",
+     lambda s: all(min((fits := lengths_that_fit(s))[m]) == 15 and len(fits[m]) >= 4 for m in ("CD1(25)", "CD3(25)"))
+     and min(fits["CD1(20)"] - {30}) == 70 and 30 in fits["CD1(20)"]),
     # 06: full-size RBMs
     Statement("06", "continued to 300 it becomes better by another 17 nats",
      lambda s: near(s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=300)["test"]
@@ -207,9 +207,9 @@ STATEMENTS = [
     Statement("06", "stand on pages with three and eight pixels on, where training images have some ninety",
      lambda s: near((p := s.column("sm2008-figure-2", "pixels_on"))["CD1(500)"], 3, 0.5)
      and near(p["CD3(500)"], 8, 0.5) and near(p["training images"], 91, 3)),
-    Statement("06", "every seed of CD1(500) has practically all of its probability there, and after 50 epochs every seed of CD3(500) most of it",
+    Statement("06", "every seed of CD1(500) has practically all of its probability there, and after 50 epochs nine of ten seeds of CD3(500) have most of it there",
      lambda s: all(r["blank_share"] > 0.95 for r in s.rows("sm2008-training-paths", model="CD1(500)"))
-     and all(r["blank_share"] > 0.5 for r in s.rows("sm2008-training-paths", model="CD3(500)") if r["epoch"] == 50)),
+     and sum(r["blank_share"] > 0.5 for r in s.rows("sm2008-training-paths", model="CD3(500)", epoch=50)) == 9),
     Statement("06", "they do not look as AIS says they should",
      lambda s: abs((r := s.row("sm2008-ratios-full-size", model="CD25(500)/CD3(500)"))["start_chains"] - r["start_annealed"]) > 3 * r["start_error"]),
     Statement("06", "with ten runs they hold the truth in 29 to 57 % of the experiments, with a hundred in 64 to 81 %",
@@ -359,12 +359,12 @@ STATEMENTS = [
     Statement("15", "CD1(500) and CD3(500) are then some sixty and forty nats worse than the published models, with every seed",
      lambda s: near(-125.53 - mean_at(s, "CD1(500)", 10), 60, 5) and near(-105.5 - mean_at(s, "CD3(500)", 10), 42, 5)
      and spread_at(s, "CD1(500)", 10) < 15),
-    Statement("15", "CD1(500) after 50 epochs, CD3(500) after 50 or 70",
-     lambda s: (fits := lengths_that_fit(s))["CD1(500)"] == {50} and fits["CD3(500)"] == {50, 70}),
-    Statement("15", "after 100 epochs $\\ln Z$ of CD3(25) is 182 for one seed and 315 for another",
-     lambda s: spans([r["log_z"] for r in s.rows("sm2008-training-paths", model="CD3(25)", epoch=100)], 182, 315, 0.5)),
-    Statement("15", "CD1(500) is met after 50 epochs only and CD1(20) from 70 on",
-     lambda s: min((fits := lengths_that_fit(s))["CD1(20)"]) == 70 and fits["CD1(500)"] == {50}),
+    Statement("15", "At other lengths each row can be met: CD1(500) and CD3(500) after 50 epochs",
+     lambda s: (fits := lengths_that_fit(s))["CD1(500)"] == {50} == fits["CD3(500)"] and all(fits.values())),
+    Statement("15", "after 100 epochs $\\ln Z$ of CD3(25) is 182 for one seed and 317 for another",
+     lambda s: spans([r["log_z"] for r in s.rows("sm2008-training-paths", model="CD3(25)", epoch=100)], 182, 317, 0.5)),
+    Statement("15", "after 50 epochs all but CD1(20) are met, and after no other length are both rows of 500 hidden units",
+     lambda s: [row for row, lengths in lengths_that_fit(s).items() if 50 not in lengths] == ["CD1(20)"]),
     Statement("15", "Every training of CD1(500), at every length, puts practically all of its probability on nearly blank pages",
      lambda s: all(0.95 < r["blank_share"] <= 1.01 for r in s.rows("sm2008-training-paths", model="CD1(500)"))),
     # errata and the front page
