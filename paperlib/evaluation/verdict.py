@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
 _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
-#: In nats: half of what `evaluate` leaves without remark. An interval's half-width, a difference of two estimates, a missed mode.
+#: Half of what `evaluate` leaves without remark, in nats. An interval's half-width, a difference of two estimates, a missed mode.
 SMALL = 0.5
 _TOLERANCE = 1.0
 _FEWEST_EFFECTIVE = 10

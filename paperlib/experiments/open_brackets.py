@@ -27,7 +27,7 @@ from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.validation import blocks
 
-#: Of each profile the models of a table: its row and the id of the model, in the chapter's order.
+#: The models of a table, for each profile. A row's name leads to the id of the model, in the chapter's order.
 TABLES = {
     "digits": {
         "raise-table-1": {

@@ -89,7 +89,7 @@ class CategoricalSampler(BipartiteSampler):
 
     @property
     def dividable(self) -> bool:
-        """No: draws of categories come from torch's generator, one chain after the other."""
+        """False, since draws of categories come from torch's generator, one chain after the other."""
         return False
 
     def draw_visible(
