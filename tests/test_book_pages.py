@@ -9,8 +9,10 @@ import inspect
 import itertools
 import json
 import math
+import pkgutil
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -98,6 +100,41 @@ def test_every_link_to_a_page_has_a_target(page):
     linked = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", TEXTS[page])
     targets = {path.stem for path in BOOK.iterdir() if path.suffix in (".md", ".ipynb", ".rst")}
     assert sorted(set(linked) - targets) == []
+
+
+def defined_in_the_library():
+    """Functions and classes without an underscore, under the module that defines them."""
+    for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+        if found.name.endswith("__main__") or (
+            found.name.endswith("gpu") and not find_spec("triton")
+        ):
+            continue
+        for name, thing in vars(importlib.import_module(found.name)).items():
+            defined_here = getattr(thing, "__module__", None) == found.name
+            if defined_here and not name.startswith("_") and hasattr(thing, "__qualname__"):
+                yield found.name, name
+
+
+def test_everything_that_is_defined_has_an_entry():
+    """As tests/browser finds them on the built pages, but in the sources: under its own module, or under a package that exports it."""
+    reference = "\n".join(path.read_text() for path in BOOK.glob("api*.rst"))
+    entries = set(
+        re.findall(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", reference, re.MULTILINE)
+    )
+    whole = set(
+        re.findall(
+            r"^\.\. automodule:: (\S+)\n(?:   :[\w-]+:.*\n)*?   :members:", reference, re.MULTILINE
+        )
+    )
+
+    def listed(module, name):
+        parts = module.split(".")
+        ways = {".".join([*parts[:end], name]) for end in range(1, len(parts) + 1)}
+        return module in whole or bool(ways & entries)
+
+    names = list(defined_in_the_library())
+    assert len(names) > 200
+    assert [f"{module}.{name}" for module, name in names if not listed(module, name)] == []
 
 
 @pytest.mark.parametrize("name", public_names(PACKAGES))
