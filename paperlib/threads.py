@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 import torch
 
 Result = TypeVar("Result")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """With a single thread of torch: the last digits of float32 sums depend on how many threads share them.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def run_in_threads(

@@ -54,6 +54,7 @@ from paperlib.models.files import (
 )
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import device_name, made_by
+from paperlib.threads import one_thread
 from paperlib.validation import ArrayLike, as_binary, as_tensor, require_count, require_device
 
 if TYPE_CHECKING:
@@ -375,12 +376,8 @@ def write_shard(file: Path, shard: Shard) -> None:
 
 
 def _compute_here(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return _compute(task, walk, name, on_step)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _versions() -> str:

@@ -16,13 +16,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
 from paperlib import storage
@@ -42,6 +40,7 @@ from paperlib.experiments.study import OUTCOMES, outcome
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator, student_quantile
 from paperlib.provenance import made_by
+from paperlib.threads import one_thread
 from paperlib.validation import require_count
 
 Outcome = dict[str, Any]
@@ -184,7 +183,8 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
     ([True, True, True], '0.000000')
     """
     generator = seeded_generator(_draws_of(estimator, model.name, budget, seed))
-    with _one_thread():
+    # Sums are then rounded alike on every machine, and seconds are those of one core.
+    with one_thread():
         started = time.perf_counter()
         answer = ESTIMATORS[estimator](model, budget, generator)
         seconds = time.perf_counter() - started
@@ -206,17 +206,6 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "chain_steps": answer.chain_steps,
         "seconds": seconds,
     }
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """With a single thread of torch: sums are then rounded alike on every machine, and seconds are those of one core."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _draws_of(estimator: str, model: str, budget: int, seed: int) -> int:

@@ -21,6 +21,7 @@ from paperlib.kernels import DRAWS
 from paperlib.models import DBM, DBN
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.threads import one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 # A minute or so for layers of a thousand units.
@@ -76,17 +77,11 @@ def log_unnormalized_in_shards(
     """
     num_samples = require_count("num_samples", num_samples)
     blocks = as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)
-    threads = torch.get_num_threads()
-    # The last digits of float32 sums depend on how many threads share them.
-    torch.set_num_threads(1)
-    try:
-        with step_bar(sum(map(len, blocks)), "ln p*(v)", progress) as bar:
-            parts = []
-            for block in blocks:
-                parts.append(_kept(model, block, num_samples, seed, Path(folder)))
-                bar.update(len(block))
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), step_bar(sum(map(len, blocks)), "ln p*(v)", progress) as bar:
+        parts = []
+        for block in blocks:
+            parts.append(_kept(model, block, num_samples, seed, Path(folder)))
+            bar.update(len(block))
     return torch.cat(parts)
 
 
