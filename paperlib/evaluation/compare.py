@@ -7,14 +7,13 @@ smaller than that of either average.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 
 from paperlib.errors import InputError
 from paperlib.evaluation.evaluation import Evaluation, evaluate, log_unnormalized_of
-from paperlib.evaluation.verdict import ImageAverage, average_of
+from paperlib.evaluation.verdict import ImageAverage, average_of, joined_error
 from paperlib.models import RBM
 from paperlib.validation import ArrayLike, as_binary
 
@@ -120,13 +119,9 @@ def compare(
         for model in (first, second)
     )
     log_ratio = log_unnormalized_of(first, images) - log_unnormalized_of(second, images)
-    log_z_a, error_a, free_a = found_a.known_log_z
-    log_z_b, error_b, free_b = found_b.known_log_z
-    error = math.hypot(error_a, error_b)
-    freedom = math.inf
-    if 0 < error < math.inf:
-        parts = ((error_a, free_a), (error_b, free_b))
-        freedom = 1 / sum((one / error) ** 4 / free for one, free in parts if one > 0)
-    difference = average_of(log_ratio, log_z_a - log_z_b, error, freedom)
+    log_z_a, error_a, freedom_a = found_a.known_log_z
+    log_z_b, error_b, freedom_b = found_b.known_log_z
+    error = joined_error((error_a, freedom_a), (error_b, freedom_b))
+    difference = average_of(log_ratio, log_z_a - log_z_b, *error)
     wins = (log_ratio > log_z_a - log_z_b).double().mean().item()
     return Comparison(found_a, found_b, difference, wins)

@@ -128,17 +128,28 @@ def average_of(
     count = len(log_unnormalized)
     mean = log_unnormalized.mean().item() - log_z
     of_images = log_unnormalized.std().item() / math.sqrt(count)
-    joined = math.hypot(std_error, of_images)
-    freedom = math.inf
-    if 0 < joined < math.inf:
-        parts = ((std_error, degrees_of_freedom), (of_images, count - 1))
-        spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
-        freedom = 1 / spread if spread > 0 else math.inf
-    return ImageAverage(
-        mean,
-        _around(mean, std_error, degrees_of_freedom),
-        _around(mean, joined, freedom),
-    )
+    joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
+    return ImageAverage(mean, _around(mean, std_error, degrees_of_freedom), _around(mean, *joined))
+
+
+def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
+    """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
+
+    Parameters
+    ----------
+    parts : tuple of float
+        Of each estimate its standard error and the degrees of freedom of that.
+
+    Examples
+    --------
+    >>> joined_error((3.0, math.inf), (4.0, math.inf))
+    (5.0, inf)
+    """
+    joined = math.hypot(*(error for error, _ in parts))
+    if not 0 < joined < math.inf:
+        return joined, math.inf
+    spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
+    return joined, 1 / spread if spread > 0 else math.inf
 
 
 def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
