@@ -70,6 +70,38 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     assert nbformat.writes(notebook) == before
 
 
+def page_cell(printed, metadata):
+    """The last cell of a page, which has shown this."""
+    notebook = chapter()
+    notebook.cells.append(nbformat.v4.new_code_cell("1", metadata=metadata, outputs=[printed]))
+    return as_page(notebook, "05-exact-partition-functions", "digits").cells[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        ("it holds: yes\n", "Checked: 1 claim"),
+        ("a: yes\nwhat came out: 3\nb: no\nc: no (with your settings)\n", "Checked: 3 claims"),
+    ],
+)
+def test_cell_of_checks_is_folded_to_a_line_that_counts_them(text, prompt):
+    printed = nbformat.v4.new_output("stream", text=text)
+    cell = page_cell(printed, {"tags": ["checks", "nbval-check-output"]})
+    assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
+    assert "hide-cell" in cell.metadata["tags"]
+    assert cell.outputs == [printed]
+
+
+def test_table_with_a_caption_is_numbered_and_keeps_its_source():
+    markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
+    table = nbformat.v4.new_output("execute_result", {"text/markdown": markdown})
+    named = {"paperlib": {"table": {"caption": "Costs.", "name": "tab-05-costs"}}}
+    lines = page_cell(table, named).outputs[0].data["text/markdown"].split("\n")
+    assert lines[:2] == ["```{table} Costs.", ":name: tab-05-costs"]
+    assert lines[3:] == [*markdown.split("\n")[:3], "```", "", "<small>source</small>"]
+    assert page_cell(table, {}).outputs[0].data["text/markdown"] == markdown
+
+
 def theme_options(environment, config=CONFIG):
     return with_repository(config, environment)["sphinx"]["config"]["html_theme_options"]
 

@@ -305,6 +305,36 @@ def test_no_two_figures_share_a_name():
     assert sorted(set(names)) == sorted(names)
 
 
+def named_tables(path):
+    """The captions and names that the cells of a notebook give to their tables."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "table" in cell.metadata.get("paperlib", {}):
+            yield cell, cell.metadata["paperlib"]["table"]
+
+
+@EACH_NOTEBOOK
+def test_every_named_table_is_the_one_table_of_its_cell(path):
+    for cell, table in named_tables(path):
+        shown = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+        assert sum(text.startswith("|") for text in shown) == 1, cell.source[:80]
+        assert table["caption"].strip().endswith(".")
+        assert re.fullmatch(r"tab-[\w-]+", table["name"])
+
+
+def test_no_two_tables_share_a_name():
+    names = [table["name"] for path in NOTEBOOKS for _, table in named_tables(path)]
+    assert sorted(set(names)) == sorted(names)
+
+
+@EACH_NOTEBOOK
+def test_cells_of_checks_print_claims(path):
+    """And what they print stands in the committed notebook, where a reader can compare it."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "checks" in cell.metadata.get("tags", []):
+            assert {output.output_type for output in cell.outputs} == {"stream"}
+            assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
+
+
 def records_and_their_chapters():
     records = (json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json"))
     return {record["name"]: record["provenance"].get("chapter") for record in records}

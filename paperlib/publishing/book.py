@@ -1,7 +1,8 @@
 """Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
 
 A page shows more than its notebook holds: how to run the chapter, and below every figure its record and the command that makes it
-again. What a reader downloads from the page is the notebook without these.
+again. It folds the cells that check claims to one line each, and numbers the tables that have a caption. What a reader downloads
+from the page is the notebook without these.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ _STORED_FIGURE = re.compile(
     r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
     re.MULTILINE | re.DOTALL,
 )
+# How `Chapter.check` ends a claim.
+_CHECKED = re.compile(r": (yes|no)( \(with your settings\))?$", re.MULTILINE)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
@@ -120,11 +123,34 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
             figure["caption"] += " " + source_line(record)
         if cell.cell_type == "markdown":
             cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
+        elif "checks" in cell.metadata.get("tags", []):
+            _fold_checks(cell)
+        elif "table" in cell.metadata.get("paperlib", {}):
+            _number_table(cell, **cell.metadata["paperlib"]["table"])
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
     box = _RUN_BOX.format(name=chapter, number=chapter.split("-")[0])
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page
+
+
+def _fold_checks(cell: nbformat.NotebookNode) -> None:
+    """Fold a cell tagged `checks` to one line that says how many claims it has checked."""
+    printed = "".join(output.get("text", "") for output in cell.outputs)
+    count = len(_CHECKED.findall(printed))
+    prompt = f"Checked: {count} claim{'' if count == 1 else 's'}"
+    cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=prompt, code_prompt_hide=prompt)
+    cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
+
+
+def _number_table(cell: nbformat.NotebookNode, caption: str, name: str) -> None:
+    """Give the one table of a cell its caption, by which the page numbers it, and a name for references."""
+    for output in cell.outputs:
+        markdown = output.get("data", {}).get("text/markdown", "")
+        if markdown.startswith("|"):
+            table, blank, source = markdown.partition("\n\n")
+            numbered = f"```{{table}} {caption}\n:name: {name}\n\n{table}\n```"
+            output.data["text/markdown"] = numbered + blank + source
 
 
 def _with_source(figure: re.Match[str]) -> str:
