@@ -180,7 +180,7 @@ class Chapter:
             return table
         rows = _rows_with(stored, values)
         below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns)
-        return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n{below.source}")
+        return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n\n{below.source}")
 
 
 def _rows_with(record: Mapping[str, Any], values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
