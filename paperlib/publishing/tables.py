@@ -51,12 +51,12 @@ class Table:
 
 
 def format_value(value: Any) -> str:
-    """A value as a table's cell: two decimals, a proper minus sign but none before a zero, a dash for what is missing.
+    """A value as a table's cell: two decimals, a proper minus sign, a dash for what is missing.
 
     Examples
     --------
-    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"), -0.001)]
-    ['–', '−1,234.50', '10,000', '∞', '0.00']
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"))]
+    ['–', '−1,234.50', '10,000', '∞']
     """
     if value is None:
         return "–"
@@ -66,7 +66,7 @@ def format_value(value: Any) -> str:
         return f"{value:,}" if isinstance(value, int) else value
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:z,.2f}".replace("-", "−")
+    return f"{value:,.2f}".replace("-", "−")
 
 
 def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
