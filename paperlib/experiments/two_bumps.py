@@ -67,8 +67,8 @@ class TwoBumpPath(AnnealingPath[Tensor]):
         # The floor keeps every place possible.
         floor = torch.full_like(line, -12.0)
         self._target = torch.logsumexp(torch.stack([*bumps, floor]), 0)
-        self.log_z_start = self._start.logsumexp(0).item()
-        self.log_z = self._target.logsumexp(0).item()
+        self.log_z_start = self.log_z_at(0.0)
+        self.log_z = self.log_z_at(1.0)
 
     @property
     def num_visible(self) -> int:
@@ -78,6 +78,10 @@ class TwoBumpPath(AnnealingPath[Tensor]):
     def log_density(self, beta: float) -> Tensor:
         """ln p_beta of every place, float64 [G]."""
         return torch.lerp(self._start, self._target, beta).log_softmax(0)
+
+    def log_z_at(self, beta: float) -> float:
+        """ln Z_beta, in nats."""
+        return torch.lerp(self._start, self._target, beta).logsumexp(0).item()
 
     def state_at(self, v: ArrayLike) -> Tensor:
         """Chains at given places `v` [chains, 1].
