@@ -55,8 +55,8 @@ def format_value(value: Any) -> str:
 
     Examples
     --------
-    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"))]
-    ['–', '−1,234.50', '10,000', '∞']
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, -0.001, float("inf"))]
+    ['–', '−1,234.50', '10,000', '0.00', '∞']
     """
     if value is None:
         return "–"
@@ -66,7 +66,8 @@ def format_value(value: Any) -> str:
         return f"{value:,}" if isinstance(value, int) else value
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.2f}".replace("-", "−")
+    text = f"{value:,.2f}"
+    return ("0.00" if text == "-0.00" else text).replace("-", "−")
 
 
 def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
