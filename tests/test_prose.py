@@ -506,6 +506,13 @@ STATEMENTS = [
      lambda s: max(r["gap"] for r in fresh(s)) < s.row("exact-binarization", model="as in training")["gap"] / 2),
     Statement("13", "can be met at some length of training, but no length fits all of them",
      lambda s: all(fitting.values()) and not set.intersection(*fitting.values()) if (fitting := lengths_that_fit(s)) else False),
+    Statement("14", "Among the trusted ones the largest error of AIS is 0.16 nats",
+     lambda s: near(max(abs(r["ais_error"]) for r in s.rows("evaluate-study") if r["outcome"].endswith(", trusted")), 0.16, 0.005)),
+    Statement("14", "*Right, suspected* are the 50 false alarms",
+     lambda s: len(alarms := s.rows("evaluate-study", outcome="right, suspected")) == 50 and sum(abs(r["gap"]) > 1 for r in alarms) == 44),
+    Statement("14", "the stored study of all 46 models, 276 evaluations",
+     lambda s: len(rows := s.rows("evaluate-study")) == 276 and len({(r["data"], r["model"]) for r in rows}) == 46
+     and min(r["steps"] for r in rows) == 128),
     # 15: own images, weights and seeds
     Statement("15", "451.28, lies a hundredth of a nat above that interval: with it, the averages would be printed as −83.11 and −86.35",
      lambda s: near(451.28 - both_averages(s)[1], 0.01, 0.003) and both_averages(s)[0] <= both_averages(s)[1]
