@@ -560,6 +560,11 @@ STATEMENTS = [
      lambda s: len(rows := s.rows("evaluate-study")) == 276 and len(trusted := [r for r in rows if r["outcome"].endswith(", trusted")]) == 154
      and all(abs(r["ais_error"]) < 1 for r in trusted) and sum(r["held"] == "no" for r in trusted) == 20
      and sum(r["outcome"] == "right, suspected" for r in rows) == 50),
+    # 13: the report
+    Statement("13", "are worth 319 nats",
+     lambda s: near(s.row("likelihood-scale", model="base rates")["test"] - s.row("likelihood-scale", model="uniform pixels")["test"], 319, 0.5)),
+    Statement("13", "All that hidden units add is 138 nats more",
+     lambda s: near(max(r["test"] for r in s.rows("likelihood-scale")) - s.row("likelihood-scale", model="base rates")["test"], 138, 0.5)),
 ]
 # fmt: on
 
