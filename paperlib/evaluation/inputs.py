@@ -40,6 +40,8 @@ _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
 _MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
+#: Of files that `read_model` takes.
+MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 
 
 def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
