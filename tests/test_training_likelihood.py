@@ -194,7 +194,7 @@ def test_checkpoints_of_an_archive(tmp_path):
     assert list(read_checkpoints([path])) == NAMES
     assert list(read_checkpoints([path], updates=[200, 5, 5])) == ["update_5", "update_200"]
     assert list(read_checkpoints([path], most=2)) == ["update_1", "update_200"]
-    with pytest.raises(InputError, match="update: expected one of 1, 5, 10, 200 in .*, got 6"):
+    with pytest.raises(InputError, match=r"update: expected one of 1, 5, 10, 200 in .*, got 6"):
         read_checkpoints([path], updates=[6])
 
 
@@ -209,7 +209,7 @@ def test_checkpoints_of_a_folder_and_of_files(tmp_path):
     assert found["epoch3.npz"].rbm.checksum() == MODELS[2].checksum()
     (tmp_path / "b").mkdir()
     FINAL.save(tmp_path / "b" / "epoch3.npz")
-    assert list(read_checkpoints([files[1], tmp_path / "b" / "epoch3.npz"]))[0] == str(files[1])
+    assert str(files[1]) in read_checkpoints([files[1], tmp_path / "b" / "epoch3.npz"])
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 9), (100, 7), (21, 20)])
