@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -268,7 +269,7 @@ def training(
     require_device("device", device)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     found = read_checkpoints(models, chosen, at_most)
-    rbms = {name: checkpoint.rbm.to(device) for name, checkpoint in found.items()}
+    rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
     first = next(iter(found.values()))
     width, spins = first.rbm.num_visible, first.spin_visible
     test_images = read_images("data", data, width, binarize, spins)
@@ -510,6 +511,10 @@ def main() -> None:
     failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
     it is a bug.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # The name of a file may be one that cannot be printed.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The likelihood along training: which checkpoint gives the test images the highest probability, and could that be chance?
+"""The likelihood along training: which checkpoint gives the test images the highest probability, and whether that could be chance.
 
 ln Z of the checkpoints is enumerated where a layer is small. Otherwise it comes from one walk through all of them
 (`paperlib.estimators.log_z_along_training`), which is done twice: with an eighth of the work first, so that an interruption later leaves

@@ -21,7 +21,7 @@ _BY = {
     "trajectory": "by chains that walk through all checkpoints",
     "ladder": "by a ladder of temperatures for each checkpoint",
 }
-_COLUMNS = (
+_COLUMNS: tuple[str, ...] = (
     "checkpoint",
     "log_z",
     "log_z_low",
