@@ -1,6 +1,6 @@
 """What the pages for users of other programs tell them to type works, and does what the pages say."""
 
-import json
+import html
 import re
 import shlex
 from types import SimpleNamespace
@@ -101,7 +101,7 @@ def test_julia(images):
         file["visible_par"] = rbm.visible_bias.numpy()[:, None]
         file["hidden_par"] = rbm.hidden_bias.numpy()[:, None]
     np.savetxt("test.csv", images, fmt="%d", delimiter=",")
-    [printed] = type_in("RestrictedBoltzmannMachines.jl")
+    [printed] = type_in("Julia")
     assert f"ln Z = {exact_log_z(rbm):.4f}, exact" in printed
 
 
@@ -120,7 +120,8 @@ def test_matlab(images, rows):
 
 
 def test_every_program_that_is_promised_has_a_section():
-    named = ["rbms", "scikit-learn", "PyDeep", "RestrictedBoltzmannMachines.jl", "MATLAB"]
+    named = ["rbms", "scikit-learn", "PyDeep", "Julia", "MATLAB"]
+    assert "RestrictedBoltzmannMachines.jl" in section("Julia")
     assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == named
 
 
@@ -136,7 +137,7 @@ def test_the_chart_says_what_the_list_says():
         assert word in words.lower() or word in words, word
     # no line is wider than its box: at 14 px a letter has 6.8 px on average
     boxes = re.findall(r'<text x="(\d+)"[^>]*>([^<]*)</text>', chart)
-    assert all(int(x) + 6.8 * len(text) < 392 for x, text in boxes)
+    assert all(int(x) + 6.8 * len(html.unescape(text)) < 392 for x, text in boxes)
 
 
 def test_commands_of_the_page_exist():
@@ -147,8 +148,8 @@ def test_commands_of_the_page_exist():
 
 
 def test_placeholders_of_the_paragraph_stand_in_brackets():
-    [paragraph] = blocks(REPORT, "text")
+    paragraph = "".join(re.findall(r"^> (.*)$", REPORT, re.MULTILINE))
     outside = re.sub(r"\[[^\]]*\]", "", paragraph)
     # 95 % is the library's own level
     assert re.findall(r"\d+", outside) == ["95"]
-    assert json.dumps(paragraph).count("\\n") > 5
+    assert len(paragraph) > 500

@@ -4,7 +4,10 @@ The models are those of `paperlib.experiments.study`, and one or more of every p
 `evaluate` takes for models that are too large for enumeration. Three claims are held against the evaluation: the truth, and the truth
 with five nats more and less. A true claim has to be *consistent*, and a false one *impossible* or *not supported*.
 
-The work is counted in steps and not in minutes, so that a run on another machine does the same.
+The work is counted in steps and not in minutes, so that a run on another machine does the same. Where it is too little, RAISE allows much
+more than the truth, and a claim that is too high is *consistent*. All of it, and again after an interruption:
+
+    python -c "from pathlib import Path; from paperlib.experiments.audit_study import audit_study; audit_study(folder=Path('audit-study'))"
 """
 
 from __future__ import annotations
