@@ -455,7 +455,10 @@ STATE_DICTS = {
         "expected one tensor called weights",
     ),
     "unfitting": (TENSORS | {"W": torch.zeros(3, 3)}, "expected an RBM in"),
-    "whole numbers": (TENSORS | {"W": torch.zeros(6, 4, dtype=torch.cfloat)}, "dense tensor of real numbers as weights"),
+    "whole numbers": (
+        TENSORS | {"W": torch.zeros(6, 4, dtype=torch.cfloat)},
+        "dense tensor of real numbers as weights",
+    ),
 }
 
 
