@@ -4,7 +4,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 (`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. That is the interval of
 99.7 % of a trusted evaluation, and half a nat more to either side, which the rule of trust leaves without remark. Where the estimates are not
-to be trusted, the interval reaches from the best proven bound below to what RAISE allows above.
+to be trusted, the interval reaches from the best proven bound below to what RAISE allows above, or, if that is more, to a nat above the
+largest estimate with all that AIS from the model's own modes has found: RAISE starts at the images, and knows nothing of a mode far from them.
 """
 
 from __future__ import annotations
@@ -147,11 +148,38 @@ def audit(
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
     images = as_binary("test", test, rbm.num_visible)
     found = evaluate(rbm, images, train, minutes, generator, progress)
-    log_p = log_unnormalized_of(rbm, images)
-    mean = log_p.mean().item()
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = mean - claimed_log_prob
+        claimed_log_z = log_unnormalized_of(rbm, images).mean().item() - claimed_log_prob
+    return audit_evaluation(rbm, images, found, claimed_log_z, tolerance)
+
+
+def audit_evaluation(
+    rbm: RBM, images: Tensor, found: Evaluation, claimed_log_z: float, tolerance: float = 0.1
+) -> Audit:
+    """Hold a claimed ln Z against an evaluation that there is already; `audit` for several claims at the price of one.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    images : Tensor, shape [N, D]
+        The binary test images of the evaluation.
+    found : Evaluation
+        What `evaluate` says of both.
+    claimed_log_z, tolerance : float
+        As for `audit`, in nats.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> images = torch.eye(3)
+    >>> found = evaluate(rbm, images)
+    >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
+    ['consistent', 'impossible']
+    """
+    log_p = log_unnormalized_of(rbm, images)
+    mean = log_p.mean().item()
     bounds = _bounds(images, log_p, found)
     interval = _interval(found, bounds, mean)
     verdict, reason = _judge(claimed_log_z, bounds, interval, found, tolerance)
@@ -194,7 +222,8 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...], mean: float) -> tupl
         return low - SMALL, high + SMALL
     lower = found.runs[-1].bracket.lower
     allowed = mean - (lower.mean - 3 * lower.test_set_std_error)
-    return max(bound.low for bound in bounds), allowed
+    low = max(bound.low for bound in bounds)
+    return low, max(allowed, found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
 
 
 def _judge(

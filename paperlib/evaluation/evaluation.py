@@ -44,6 +44,7 @@ from paperlib.evaluation.verdict import (
     average_of,
     judge,
     known_log_z,
+    log_z_with_modes,
 )
 from paperlib.kernels import can_replay
 from paperlib.models import RBM
@@ -152,6 +153,9 @@ class Evaluation:
         The average test log-probability with its intervals, exact or of the judgement's source.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
+    log_z_with_modes : float
+        The largest estimate of ln Z, with what AIS from the model's own modes found in addition, in nats; minus infinity where the exact
+        value is known.
 
     Examples
     --------
@@ -172,6 +176,7 @@ class Evaluation:
     ladder: TemperingEstimate | None = None
     average: ImageAverage | None = None
     judgement: Judgement | None = None
+    log_z_with_modes: float = -math.inf
 
     @property
     def trustworthy(self) -> bool:
@@ -283,6 +288,7 @@ def evaluate(
         finished.ladder,
         series.average(finished, judgement),
         judgement,
+        log_z_with_modes=log_z_with_modes(finished),
     )
 
 

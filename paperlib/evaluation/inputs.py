@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,6 +40,8 @@ _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
 _MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
+#: Of files that `read_model` takes.
+MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 
 
 def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
@@ -122,19 +127,23 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
         raise InputError(
             f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
         )
-    components, visible_bias, hidden_bias = (
-        as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
-    )
-    require_shape("components_", components, [None, None])
     try:
+        components, visible_bias, hidden_bias = (
+            as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
+        )
+        require_shape("components_", components, [None, None])
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
         raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
 
 
 def _skops_arrays(path: Path) -> Mapping[str, object]:
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        storage.require_modest_zip(path)
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
     try:
         import skops.io
     except ImportError as error:
@@ -206,7 +215,7 @@ def read_images(
             [0, 0, 1]], dtype=torch.uint8)
     """
     path = Path(path)
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"{name}: expected a file, found none at {path}")
     try:
         array = _read_array(path)
@@ -220,6 +229,8 @@ def read_images(
         array = array.reshape(len(array), int(np.prod(array.shape[1:])))
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
+    if len(images) == 0:
+        raise InputError(f"{name}: expected images in {path}, got none")
     if images.shape[1] != width:
         turned = " (is the array transposed?)" if len(images) == width else ""
         raise InputError(
@@ -266,8 +277,9 @@ def _read_array(path: Path) -> np.ndarray:
     if plain.suffix == ".npy":
         try:
             # private pages: torch wants arrays that it may write to
-            return np.load(path, mmap_mode="c", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+            with np.errstate(over="ignore"):
+                return np.load(path, mmap_mode="c", allow_pickle=False)
+        except (ValueError, EOFError, OverflowError) as error:
             raise InputError(
                 f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"
             ) from error
@@ -285,7 +297,13 @@ def _read_array(path: Path) -> np.ndarray:
 
 def _read_csv(path: Path) -> np.ndarray:
     try:
-        return np.loadtxt(path, delimiter=",", ndmin=2)
+        with warnings.catch_warnings():
+            # An empty file is refused later, by its shape.
+            warnings.simplefilter("ignore", UserWarning)
+            text = io.BytesIO(storage.read_bytes(path)) if path.suffix == ".gz" else path
+            return np.loadtxt(text, delimiter=",", ndmin=2)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(
             f"expected rows of numbers with commas between them in {path}: {error}"
@@ -303,6 +321,6 @@ def _read_idx(path: Path) -> np.ndarray:
     start = 4 + 4 * dimensions
     shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
     kind = np.dtype(_IDX_TYPES[data[2]])
-    if shape is None or len(data) - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
+    if shape is None or len(data) - start != math.prod(shape.tolist()) * kind.itemsize:
         raise InputError(f"expected a whole IDX file at {path}, its length does not fit its header")
     return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))
