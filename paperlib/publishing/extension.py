@@ -31,7 +31,7 @@ class ProseFirstBuilder(StandaloneHTMLBuilder):
 
 
 def prose_of(doctree: nodes.document) -> nodes.document:
-    """A copy of a page without code, printed output and formulas.
+    r"""A copy of a page without code, printed output and formulas.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def prose_of(doctree: nodes.document) -> nodes.document:
     Examples
     --------
     >>> from docutils.core import publish_doctree
-    >>> prose_of(publish_doctree("Words first::\\n\\n  code()")).astext()
+    >>> prose_of(publish_doctree("Words first::\n\n  code()")).astext()
     'Words first:'
     """
     prose = doctree.deepcopy()

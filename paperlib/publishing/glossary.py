@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|~{3,}|\$\$)")
 
 
 def defining_chapters(glossary: str) -> dict[str, str]:
-    """Which page defines each term.
+    r"""Which page defines each term.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def defining_chapters(glossary: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> text = "```{glossary}\\nnat\\n  A unit. See {doc}`01-models`.\\n```\\n"
+    >>> text = "```{glossary}\nnat\n  A unit. See {doc}`01-models`.\n```\n"
     >>> defining_chapters(text)
     {'nat': '01-models'}
     """

@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 # Milliseconds for a page to be typeset and printed: only a defect takes so long.
 _PATIENCE = 600_000
+# Without most of these Chromium tries to reach its maker's hosts at every start.
+_QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def build_pdf() -> Path:
@@ -97,9 +107,7 @@ def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, st
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable,
-            # without these Chromium tries to reach its maker's hosts at every start
-            args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-            + ["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+            args=_QUIET,
             timeout=_PATIENCE,
         )
         for number, name in enumerate(pages):
