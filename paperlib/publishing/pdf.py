@@ -87,8 +87,8 @@ def print_book(html: Path, parts: Mapping[str, Sequence[str]], target: Path) -> 
                 number = first[name] = len(book.pages)
                 book.append(Path(folder) / f"{pages.index(name)}.pdf", import_outline=False)
                 if part and above is None:
-                    above = book.add_outline_item(part, number)
-                book.add_outline_item(titles[name], number, parent=above)
+                    above = book.add_outline_item(title=part, page_number=number)
+                book.add_outline_item(title=titles[name], page_number=number, parent=above)
         _lead_within(book, html, first)
         book.add_metadata({"/Title": titles[pages[0]]})
         book.compress_identical_objects()
