@@ -20,9 +20,9 @@ const excerptSource = (html, anchor) => {
   const all = (selector, act) => page.querySelectorAll(selector).forEach(act);
   all(".cell_input, .highlight, pre, .headerlink, script, style, details > summary, .prev-next-footer", (part) => part.remove());
   all(".math", (formula) => { formula.textContent = readable(formula.textContent); });
-  let place = anchor && page.querySelector(`[role="main"] ${anchor}, article ${anchor}`);
-  // an entry of the index points to an empty place before its paragraph
-  while (place && !place.textContent.trim()) place = place.nextElementSibling;
+  let place = anchor ? page.querySelector(`[role="main"] ${anchor}, article ${anchor}`) : null;
+  // an entry of the index points to an empty place before its paragraph, a term or a function to its name
+  while (place && (!place.textContent.trim() || place.matches("dt"))) place = place.nextElementSibling;
   return (place ?? page.querySelector('[role="main"], article') ?? page.body).textContent;
 };
 
@@ -65,6 +65,8 @@ const makeEnlargeable = () => {
     button.type = "button";
     button.className = "enlarge";
     button.title = "Enlarge";
+    // a width in per cent is one of the page, not of the button
+    if (image.style.width.endsWith("%")) [button.style.width, image.style.width] = [image.style.width, "100%"];
     // a picture with a width of its own comes as a link to itself
     (link ?? image).replaceWith(button);
     button.append(image);
@@ -77,6 +79,9 @@ document.addEventListener("DOMContentLoaded", () => {
   if (typeof Search !== "undefined") Search.htmlToText = excerptSource;
   // The bibliography comes with roles that its markup does not keep: a list whose children are no items.
   for (const element of document.querySelectorAll(".citation-list, .citation")) element.removeAttribute("role");
+  // The arrows that unfold pages below a page have no name.
+  for (const arrow of document.querySelectorAll("nav details > summary"))
+    if (!arrow.textContent.trim()) arrow.ariaLabel = "Pages below " + arrow.closest("li").querySelector("a").textContent.trim();
   makeEnlargeable();
   watchEnds();
   // formulas stand only when they have been typeset
