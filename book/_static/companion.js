@@ -6,11 +6,11 @@ if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = f
 const GREEK = {
   alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ε", eta: "η", theta: "θ", lambda: "λ", mu: "μ", pi: "π", rho: "ρ",
   sigma: "σ", tau: "τ", phi: "φ", psi: "ψ", omega: "ω", Delta: "Δ", Lambda: "Λ", Sigma: "Σ", sum: "∑", prod: "∏", infty: "∞",
-  approx: "≈", le: "≤", ge: "≥", times: "×", cdot: "·", pm: "±", mid: "|", to: "→", in: "∈", ldots: "…",
+  approx: "≈", le: "≤", ge: "≥", times: "×", cdot: "·", pm: "±", mid: "|", to: "→", in: "∈", ldots: "…", dots: "…", cdots: "…", sim: "~", leftarrow: "←", top: "ᵀ",
 };
 const readable = (tex) => {
   const text = tex.replace(/^\s*\\[([]|\\[)\]]\s*$/g, "")
-    .replace(/\\(?:text|mathrm|mathbf|boldsymbol|hat|tilde|bar|operatorname)\s*/g, "")
+    .replace(/\\(?:text|mathrm|mathbf|mathbb|mathcal|boldsymbol|left|right|hat|tilde|bar|operatorname)\s*/g, "")
     .replace(/\\([A-Za-z]+)/g, (_, name) => GREEK[name] ?? name)
     .replace(/[{}\\]|_(?=\w)|\^(?=\w)/g, "");
   return text.length > 40 ? "…" : text;
@@ -18,9 +18,9 @@ const readable = (tex) => {
 const excerptSource = (html, anchor) => {
   const page = new DOMParser().parseFromString(html, "text/html");
   const all = (selector, act) => page.querySelectorAll(selector).forEach(act);
-  all(".cell_input, .highlight, pre, .headerlink, script, style, details > summary, .prev-next-footer", (part) => part.remove());
+  all(".cell_input, .highlight, pre, .headerlink, .onlyprint, script, style, details > summary, .prev-next-footer", (part) => part.remove());
   all(".math", (formula) => { formula.textContent = readable(formula.textContent); });
-  let place = anchor ? page.querySelector(`[role="main"] ${anchor}, article ${anchor}`) : null;
+  let place = anchor ? page.getElementById(anchor.slice(1)) : null;
   // an entry of the index points to an empty place before its paragraph, a term or a function to its name
   while (place && (!place.textContent.trim() || place.matches("dt"))) place = place.nextElementSibling;
   return (place ?? page.querySelector('[role="main"], article') ?? page.body).textContent;
