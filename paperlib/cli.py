@@ -458,12 +458,21 @@ def refresh(only: OnlyOption = None) -> None:
 
 
 @app.command()
-def book(profile: ProfileOption = "digits") -> None:
+def book(
+    profile: ProfileOption = "digits",
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Join the pages of the built book to one PDF instead.")
+    ] = False,
+) -> None:
     """Build the HTML book from executed chapters and check its pages."""
     from paperlib.experiments.profiles import get_profile
     from paperlib.publishing.book import build_book
+    from paperlib.publishing.pdf import build_pdf
 
     get_profile(profile)
+    if pdf:
+        typer.echo(f"The book is at {build_pdf().relative_to(storage.repository_root())}")
+        return
     typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
 
 
