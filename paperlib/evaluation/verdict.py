@@ -35,10 +35,11 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate
+from paperlib.evaluation.weighting import total_weight, weighted_mean, weighted_std_error
 from paperlib.numerics import student_quantile
 
 if TYPE_CHECKING:
-    from paperlib.evaluation.evaluation import AnnealingRun, FinishedRuns
+    from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
 
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
@@ -88,6 +89,8 @@ class ImageAverage:
         (low, high) for these images: the error of ln Z alone.
     sample_interval : tuple of float
         (low, high) for all images of the kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+    image_std_error : float
+        Standard error over the images alone, of their average as an estimate for all images of the kind.
 
     Examples
     --------
@@ -96,15 +99,22 @@ class ImageAverage:
     (-2.0, (-2.0, -2.0))
     >>> average.sample_interval[1] > -1  # three images say little
     True
+    >>> print(f"{average.image_std_error:.3f}")
+    0.577
     """
 
     mean: float
     interval: tuple[float, float]
     sample_interval: tuple[float, float]
+    image_std_error: float = math.nan
 
 
 def average_of(
-    log_unnormalized: Tensor, log_z: float, std_error: float, degrees_of_freedom: float
+    log_unnormalized: Tensor,
+    log_z: float,
+    std_error: float,
+    degrees_of_freedom: float,
+    weights: Tensor | None = None,
 ) -> ImageAverage:
     """Average ln p*(v) less ln Z, and how well it is known.
 
@@ -114,6 +124,8 @@ def average_of(
         ln p*(v) of the test images, float64, at least two.
     log_z, std_error, degrees_of_freedom : float
         An estimate of ln Z.
+    weights : Tensor, shape [N], optional
+        Of the images (`paperlib.evaluation.weighting`); by default all count alike.
 
     Notes
     -----
@@ -125,11 +137,12 @@ def average_of(
     >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
     -1.00: -1.23 to -0.77
     """
-    count = len(log_unnormalized)
-    mean = log_unnormalized.mean().item() - log_z
-    of_images = log_unnormalized.std().item() / math.sqrt(count)
+    count = total_weight(len(log_unnormalized), weights)
+    mean = weighted_mean(log_unnormalized, weights).item() - log_z
+    of_images = weighted_std_error(log_unnormalized, weights)
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    return ImageAverage(mean, _around(mean, std_error, degrees_of_freedom), _around(mean, *joined))
+    of_these = _around(mean, std_error, degrees_of_freedom)
+    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
 
 
 def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
