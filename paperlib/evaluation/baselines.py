@@ -28,7 +28,7 @@ class Baselines:
     uniform : float
         All images equally probable, in nats.
     base_rates : float
-        Independent pixels with base rates, smoothed by one imagined image of each kind, in nats.
+        Independent pixels, or sites of categorical units, with base rates, smoothed by one imagined image of each kind, in nats.
     source : str
         Whose base rates: `training images`, or `test images`, which then know the answer.
 
@@ -81,27 +81,32 @@ def baselines_of(
 
 
 def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """Sentences if the model falls behind a baseline, whatever the error of ln Z.
+    """A sentence if the model falls behind a baseline, whatever the error of ln Z.
 
     Examples
     --------
     >>> average = ImageAverage(-9.0, (-9.1, -8.9), (-9.5, -8.5), 0.2)
-    >>> remarks_on(average, Baselines(-8.0, -10.0, "training images"))[0].split(":")[0]
-    'The model is worse than the uniform model by 1.00 nats'
+    >>> remarks_on(average, Baselines(-8.0, -10.0, "training images"))[0].split(".")[0]
+    'The model is worse than the uniform model by 1'
+    >>> remarks_on(average, Baselines(-10.0, -10.0, "training images"))
+    ()
     """
     high = average.interval[1]
     reached = high if math.isfinite(high) else average.mean
-    found = []
-    for name, value in (
-        ("the uniform model", baselines.uniform),
-        (f"independent pixels with the base rates of the {baselines.source}", baselines.base_rates),
-    ):
-        if reached < value:
-            found.append(
-                f"The model is worse than {name} by {value - average.mean:.2f} nats: {average.mean:.2f} against {value:.2f}. Are these images "
-                "of the kind that it was trained on, with 0 and 1 not exchanged and pixels in the same order?"
-            )
-    return tuple(found)
+    behind = [
+        f"{name} by {value - average.mean:.2f} nats"
+        for name, value in (
+            ("the uniform model", baselines.uniform),
+            (f"independent pixels with the base rates of the {baselines.source}", baselines.base_rates),
+        )
+        if reached < value
+    ]  # fmt: skip
+    if not behind:
+        return ()
+    return (
+        f"The model is worse than {' and than '.join(behind)}. Are these images of the kind that it was trained on, with 0 and 1 "
+        "not exchanged and pixels in the same order?",
+    )
 
 
 def divergence(own: Tensor, given: Tensor, states: int | None = None) -> float:

@@ -20,6 +20,7 @@ from paperlib.validation import blocks
 _MOST_TERMS = 2**30
 _WIDEST = 20
 _BLOCK_TERMS = 2**22
+_SMALLEST = 1e-250
 
 
 def can_enumerate(model: DBM | DBN, num_images: int) -> bool:
@@ -75,14 +76,38 @@ def _below(layer: RBM, log_p: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
 def _over_states(
     v: Tensor, states: Tensor, masses: Tensor, weights: Tensor, bias: Tensor
 ) -> Tensor:
-    """b'v + ln sum over h of e^{v' W h + mass(h)}."""
+    """b'v + ln sum over h of e^{v' W h + mass(h)}; `states` are all those of h, counting upwards.
+
+    With h cut into two halves, e^{v' W h} is a product of two tables, and the sum over one half a product of matrices.
+    """
+    width = states.shape[1]
+    first, second = _halves(width)
+    table = masses.view(len(first), len(second))
+    largest = masses.max()
+    table = (table - largest).exp()
     size = max(1, _BLOCK_TERMS // len(states))
     result = torch.empty(len(v), dtype=torch.float64)
     for start in range(0, len(v), size):
         rows = v[start : start + size].double()
-        table = (rows @ weights) @ states.T + masses
-        result[start : start + size] = rows @ bias + table.logsumexp(1)
+        inputs = rows @ weights
+        left, right = inputs[:, : first.shape[1]] @ first.T, inputs[:, first.shape[1] :] @ second.T
+        shifts = [part.amax(1, keepdim=True) for part in (left, right)]
+        sums = (((left - shifts[0]).exp() @ table) * (right - shifts[1]).exp()).sum(1)
+        log_sums = sums.log() + largest + (shifts[0] + shifts[1]).squeeze(1)
+        # The largest of each table need not belong together: where the sum nearly vanishes, it is taken in logarithms.
+        small = sums < _SMALLEST
+        if bool(small.any()):
+            log_sums[small] = (inputs[small] @ states.T + masses).logsumexp(1)
+        result[start : start + size] = rows @ bias + log_sums
     return result
+
+
+def _halves(width: int) -> tuple[Tensor, Tensor]:
+    """All states of the first and of the last half of so many units."""
+    cut = width // 2
+    if cut == 0:
+        return torch.zeros(1, 0, dtype=torch.float64), all_states(width)
+    return all_states(cut), all_states(width - cut)
 
 
 def _in_blocks(v: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:

@@ -24,6 +24,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.estimators import dbn_lower_bound
 from paperlib.evaluation.annealing_runs import (
+    CHAINS_PER_VECTOR,
     FEWEST_STEPS,
     LADDER_STEPS,
     AnnealingRun,
@@ -254,7 +255,8 @@ class Preparation:
         if self._train is not None:
             states = self._model.num_states if isinstance(self._model, PottsRBM) else None
             others = far_off(self._train, self._test, self._weights, states)
-        judgement = judge(finished, find_reasons(finished, self._estimated), others)
+        reasons = find_reasons(finished, self._estimated)
+        judgement = judge(finished, reasons, others, self._lost_by_few_draws())
         kind = "test" if self._train is None else "training"
         average = series.average(finished, judgement)
         log_z = known_log_z(finished.runs[-1].ais, finished.ladder, judgement.source)[0]
@@ -283,6 +285,14 @@ class Preparation:
             known = self._log_p if isinstance(model, DBM | DBN) else None
             self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, known)
         return self._series
+
+    def _lost_by_few_draws(self) -> float:
+        """By how much the average ln p*(v) of a DBN falls with as few draws as RAISE has for each image."""
+        model = self._model
+        if not isinstance(model, DBN) or self._log_p is None:
+            return 0.0
+        few = model.log_unnormalized(self._test, CHAINS_PER_VECTOR, self._generator)
+        return max(0.0, weighted_mean(self._log_p - few.cpu(), self._weights).item())
 
     def _variational_bound(self, log_z: float) -> float | None:
         """The average lower bound of a deep model's posterior, where ln p*(v) is not enumerated."""

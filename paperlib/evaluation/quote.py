@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paperlib import __version__
-from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR
+from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.verdict import NOT_TRUSTED
 
@@ -63,7 +63,8 @@ def _methods(evaluation: Evaluation) -> list[str]:
     """What gave the number, and what stands beside it."""
     best, ladder, judgement = evaluation.runs[-1], evaluation.ladder, evaluation.judgement
     below = f"RAISE {best.bracket.lower.mean:.2f}"
-    annealing = f"K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, {CHAINS_PER_VECTOR} of RAISE for each image"
+    vectors = min(RAISE_VECTORS, evaluation.num_images)
+    annealing = f"K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, {CHAINS_PER_VECTOR} of RAISE for each of {vectors} images"
     found = [f"AIS; {below}; {annealing}"]
     if ladder is not None and judgement is not None and judgement.source == "ladder":
         found = [

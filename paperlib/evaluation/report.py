@@ -105,7 +105,7 @@ def _average(evaluation: Evaluation) -> list[str]:
             f"  Reported, by {by}".ljust(30)
             + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}",
             "  Standard error over images:".ljust(30)
-            + f"{average.image_std_error:9.2f}   for other images of the kind; no Monte Carlo error",
+            + f"{average.image_std_error:9.2f}   of the images as a sample; the other errors are those of Monte Carlo",
         ]
     return [
         *lines,
@@ -120,8 +120,8 @@ def _crossing(gap: float) -> list[str]:
     if not -1 <= gap <= -0.005:
         return []
     return [
-        f"  (AIS lies {rounded_up(gap)} below RAISE: the two err to their own sides on average only, and a crossing of less than a nat "
-        "is chance.)"
+        f"  (AIS lies {rounded_up(gap)} below RAISE. They err to these sides on average only, and a crossing of less than a nat is "
+        "no contradiction.)"
     ]
 
 

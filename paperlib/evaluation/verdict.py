@@ -10,7 +10,8 @@ Two lines of evidence can each vouch for a number.
 3. AIS that started at the model's own modes finds nothing that the ladder missed, and had at least ten effective chains, so that it
    could have found it;
 4. RAISE is not far below it. Some shortfall is explained: annealing loses ln Z less the mean ln w of AIS's chains on its way up, and
-   near equilibrium it loses as much on its way down. More than that and a nat is not explained.
+   near equilibrium it loses as much on its way down. A DBN's RAISE has few draws of the hidden units for each image, and loses what
+   importance sampling with as few loses. More than that and a nat is not explained.
 
 *The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. That is the rule that held before there was a
 ladder.
@@ -208,7 +209,10 @@ def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
 
 
 def judge(
-    finished: FinishedRuns, bracket_reasons: tuple[str, ...], others: tuple[str, ...] = ()
+    finished: FinishedRuns,
+    bracket_reasons: tuple[str, ...],
+    others: tuple[str, ...] = (),
+    explained: float = 0.0,
 ) -> Judgement:
     """Apply the rule of this module.
 
@@ -220,6 +224,8 @@ def judge(
         Those of `find_reasons`.
     others : tuple of str
         What speaks against any estimate, such as the sentence of `far_off`.
+    explained : float
+        By how much RAISE falls short for a reason that is known, beside what annealing loses, in nats.
 
     Returns
     -------
@@ -234,7 +240,7 @@ def judge(
     if finished.interrupted:
         against.append("Interrupted: not everything was looked at.")
     against += _apart(best, ladder, finished)
-    doubts = _ladder_doubts(best, ladder, finished)
+    doubts = _ladder_doubts(best, ladder, finished, explained)
     of_ladder = [text for _, text in doubts]
     source = "AIS" if doubts and not bracket_reasons else "ladder"
     if against or (doubts and bracket_reasons):
@@ -250,7 +256,7 @@ def _unique(*texts: str) -> tuple[str, ...]:
 
 
 def _ladder_doubts(
-    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
+    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns, explained: float
 ) -> list[tuple[str, str]]:
     """Why the ladder does not vouch for itself, each with the word that it deserves."""
     doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
@@ -273,7 +279,7 @@ def _ladder_doubts(
                 "Give it more time.",
             )
         )
-    lost = max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+    lost = explained + max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
     short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
     if short > lost + _TOLERANCE:
         doubts.append(
