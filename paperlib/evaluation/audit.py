@@ -304,6 +304,8 @@ def _judge(
             return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
         if claim > bound.high + tolerance:
             return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+    if found.exact is not None:
+        return CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f}"
     how = "" if found.trustworthy else ", wide because the estimates are not to be trusted"

@@ -8,7 +8,7 @@ smaller than that of either average.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -134,10 +134,18 @@ def compare(
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
+    for part in prepared:
+        # In the same order whether or not the clock is asked.
+        if not part.exact:
+            part.prepare()
     if effort is None:
         effort = _common_effort(prepared, minutes)
+    # Neither can be repeated alone, since both draw from one generator.
     found_a, found_b = (
-        part.enumerate() if part.exact or effort is None else part.run(effort, progress)
+        replace(
+            part.enumerate() if part.exact or effort is None else part.run(effort, progress),
+            seed=None,
+        )
         for part in prepared
     )
     assert found_a.log_unnormalized is not None

@@ -240,7 +240,7 @@ class Preparation:
     def affordable(self, minutes: float) -> Effort:
         """As much as fits the time, by pilot runs."""
         began = time.perf_counter()
-        series = self._prepared_series()
+        series = self.prepare()
         # What ln p*(v) of a deep model has cost already.
         seconds = max(6 * minutes, 60 * minutes - (time.perf_counter() - began))
         ladder_steps = series.affordable_ladder_steps(_LADDER_SHARE * seconds)
@@ -248,7 +248,7 @@ class Preparation:
 
     def run(self, effort: Effort, progress: bool | None = None) -> Evaluation:
         """Estimate with this effort; 0 of the ladder's steps are as many as usual."""
-        series = self._prepared_series()
+        series = self.prepare()
         ladder_steps = effort.ladder_steps or series.usual_ladder_steps(effort.num_steps)
         finished = series.run_up_to(effort.num_steps, progress, ladder_steps)
         others: tuple[str, ...] = ()
@@ -273,7 +273,8 @@ class Preparation:
             log_unnormalized=self._log_p,
         )
 
-    def _prepared_series(self) -> AnnealingRuns:
+    def prepare(self) -> AnnealingRuns:
+        """Find the start and ln p*(v), for which some models draw random numbers; once, whoever asks."""
         if self._series is None:
             model, generator = self._model, self._generator
             self._seed = seed_of(generator)

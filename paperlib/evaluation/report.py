@@ -306,7 +306,8 @@ def describe_stored(found: Audit) -> str:
         beside = f"the exact one is {log_z:.2f}"
     else:
         beside = f"the one estimated here {log_z:.2f}, {where} the interval {low:.2f} to {high:.2f}"
-    off = found.claimed_log_z - log_z
+    # no negative zero
+    off = round(found.claimed_log_z - log_z, 2) + 0.0
     return (
         f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. It is off by {off:+.2f}. Verdict on it: {found.verdict}. "
         f"{found.reason}"
