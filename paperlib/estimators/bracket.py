@@ -20,10 +20,10 @@ from paperlib.errors import InputError
 from paperlib.estimators.control_variates import (
     ControlVariateEstimate,
     control_variate_mean,
-    mean_by,
 )
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
+from paperlib.numerics import weighted_mean
 from paperlib.validation import (
     ArrayLike,
     as_float_tensor,
@@ -169,7 +169,7 @@ def bracket(
     if weights is not None:
         shares = as_float_tensor("weights", weights, torch.float64).cpu()
         require_shape("weights", shares, [len(everything)])
-    average = (everything.mean() if shares is None else mean_by(shares, everything)).item()
+    average = weighted_mean(everything, shares).item()
     low, high = above.interval(3)
     of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()
     return Bracket(

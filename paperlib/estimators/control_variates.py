@@ -21,6 +21,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
+from paperlib.numerics import weighted_mean
 from paperlib.validation import as_float_tensor, require_finite, require_shape
 
 
@@ -163,17 +164,6 @@ def control_variate_mean(
     )
 
 
-def mean_by(weights: Tensor, values: Tensor) -> Tensor:
-    """Weighted mean of values [N].
-
-    Examples
-    --------
-    >>> mean_by(torch.tensor([3.0, 1.0]), torch.tensor([1.0, 5.0]))
-    tensor(2.)
-    """
-    return weights @ values / weights.sum()
-
-
 def _both(given: tuple[object, object], counts: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """The weights of the batch and of all cases, checked."""
     if any(weights is None for weights in given):
@@ -198,15 +188,15 @@ def _weighted(
 
     def spread(values: Tensor) -> float:
         """Variance of the ratio of two means, to first order."""
-        off = shares * (values - mean_by(of_batch, values))
+        off = shares * (values - weighted_mean(values, of_batch))
         return (off.square().sum() * count / (count - 1)).item()
 
-    of_rest, of_x = rest - mean_by(of_batch, rest), x_batch - mean_by(of_batch, x_batch)
+    of_rest, of_x = rest - weighted_mean(rest, of_batch), x_batch - weighted_mean(x_batch, of_batch)
     covariance = (shares @ (of_rest * of_x)).item()
-    variance = mean_by(of_all, (x_all - mean_by(of_all, x_all)).square()).item()
+    variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
     added = (alpha**2 * variance + 2 * alpha * covariance) / independent.item()
     return ControlVariateEstimate(
-        mean=(mean_by(of_batch, rest) + alpha * mean_by(of_all, x_all)).item(),
+        mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
         std_error=math.sqrt(max(spread(rest) + added, 0.0)),
         test_set_std_error=math.sqrt(spread(rest) * (1 - count / total)),
         plain_std_error=math.sqrt(spread(y)),

@@ -21,8 +21,9 @@ from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.targets import Model, as_rows, is_estimated, log_unnormalized_of
 from paperlib.evaluation.verdict import SMALL
-from paperlib.evaluation.weighting import as_weights, weighted_mean
+from paperlib.evaluation.weighting import as_weights
 from paperlib.models import DBM, DBN
+from paperlib.numerics import weighted_mean
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"

@@ -17,8 +17,7 @@ from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.evaluation.targets import Model
 from paperlib.evaluation.verdict import ImageAverage, average_of, joined_error
-from paperlib.evaluation.weighting import weighted_mean
-from paperlib.numerics import resolve_generator
+from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.validation import ArrayLike
 
 

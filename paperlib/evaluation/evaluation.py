@@ -49,9 +49,9 @@ from paperlib.evaluation.targets import (
     start_bias,
 )
 from paperlib.evaluation.verdict import ImageAverage, average_of, judge, known_log_z
-from paperlib.evaluation.weighting import as_weights, weighted_mean, weighted_std_error
+from paperlib.evaluation.weighting import as_weights, weighted_std_error
 from paperlib.models import DBM, DBN, PottsRBM
-from paperlib.numerics import resolve_generator, seeded_generator
+from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.validation import ArrayLike, require_count
 
 __all__ = [

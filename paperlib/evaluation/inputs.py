@@ -113,6 +113,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> arrays = {"components_": np.ones((2, 3)), "intercept_visible_": np.zeros(3)}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/model.npz", **arrays, intercept_hidden_=np.zeros(2))
@@ -207,6 +208,7 @@ def read_images(
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/test.npy", np.eye(3))
     ...     read_images("data", f"{folder}/test.npy", width=3)
@@ -270,6 +272,7 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> model = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/test.npy", np.array([[0, 2]]))
@@ -309,6 +312,7 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/weights.npy", np.array([1.0, 0.5, 2.0]))
     ...     read_weights(f"{folder}/weights.npy", 3)

@@ -36,8 +36,8 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate
-from paperlib.evaluation.weighting import total_weight, weighted_mean, weighted_std_error
-from paperlib.numerics import student_quantile
+from paperlib.evaluation.weighting import total_weight, weighted_std_error
+from paperlib.numerics import student_quantile, weighted_mean
 
 if TYPE_CHECKING:
     from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
+from paperlib.numerics import weighted_mean
 from paperlib.validation import as_float_tensor, require_finite
 
 
@@ -47,19 +48,6 @@ def as_weights(name: str, weights: object, count: int) -> Tensor:
 def total_weight(count: int, weights: Tensor | None) -> float:
     """How many independent rows there are, for standard errors."""
     return float(count) if weights is None else weights.sum().item()
-
-
-def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Mean over the first dimension; without weights the plain one.
-
-    Examples
-    --------
-    >>> weighted_mean(torch.tensor([1.0, 4.0]).double(), torch.tensor([2.0, 1.0]).double())
-    tensor(2., dtype=torch.float64)
-    """
-    if weights is None:
-        return values.mean(0)
-    return weights.to(values) @ values / weights.sum().to(values)
 
 
 def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
