@@ -48,7 +48,7 @@ def enumerated_log_unnormalized(model: DBM | DBN, images: Tensor) -> Tensor:
     --------
     >>> dbm = DBM([[1.0], [0.5]], [[2.0]], [0.0, 0.0], [-1.0], [0.0])
     >>> enumerated_log_unnormalized(dbm, torch.tensor([[1, 0]]))  # ln(2 + 1 + e^2)
-    tensor([2.3407], dtype=torch.float64)
+    tensor([2.3408], dtype=torch.float64)
     """
     model = model.to("cpu", torch.float64)
     if isinstance(model, DBM):

@@ -133,7 +133,7 @@ def evaluate(
 
     Notes
     -----
-    Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, 8 bytes for each image, and 16 for
+    Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, 16 bytes for each image, and 16 for
     each of the ladder's chain-steps, of which there are at most ten million: a
     million images of 784 bytes, memory-mapped, take less than 2 GiB with everything.
 
