@@ -24,6 +24,19 @@ def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
     return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
 
 
+def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    """Mean over the first dimension; without weights the plain one; [N, ...] gives [...].
+
+    Examples
+    --------
+    >>> weighted_mean(torch.tensor([1.0, 4.0]).double(), torch.tensor([2.0, 1.0]).double())
+    tensor(2., dtype=torch.float64)
+    """
+    if weights is None:
+        return values.mean(0)
+    return weights.to(values) @ values / weights.sum().to(values)
+
+
 def softplus(x: Tensor) -> Tensor:
     """Elementwise `ln(1 + e^x)`, to full precision for every `x`.
 

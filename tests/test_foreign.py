@@ -250,7 +250,7 @@ def test_categorical_units_of_rbms(tmp_path):
         rtol=0,
         atol=1e-3,
     )
-    with pytest.raises(InputError, match="expected a model of binary units"):
+    with pytest.raises(InputError, match="expected an RBM of binary units"):
         read_rbm(path)
 
 
