@@ -136,6 +136,11 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
         as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
     )
     require_shape("components_", components, [None, None])
+    sizes = [hidden_bias.numel(), visible_bias.numel()]
+    if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
+        raise InputError(
+            f"path: expected components_ of shape [hidden, visible] = {sizes} in {path}, got {sizes[::-1]}; are the weights transposed?"
+        )
     try:
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
