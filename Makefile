@@ -11,7 +11,7 @@ PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help install book test try paper shards refresh lint serve bench clean
+.PHONY: help install book pdf test try paper shards refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,9 @@ $(STAMP): pyproject.toml constraints.txt
 book: $(STAMP) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)
 	$(BIN)/paperlib book --profile $(PROFILE)
+
+pdf: $(STAMP) ## join the pages of the built book to _build/companion.pdf (needs Chromium)
+	$(BIN)/paperlib book --pdf
 
 test: $(STAMP) ## unit, statistical and notebook tests
 	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression --ignore=tests/suggestions tests

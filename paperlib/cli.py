@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from paperlib.evaluation.job import Job
     from paperlib.evaluation.targets import Model
+    from paperlib.models import RBM
     from paperlib.models.foreign import ForeignRBM
 
 app = typer.Typer(
@@ -219,6 +221,107 @@ def compare(
     _write_json(json_file, record)
 
 
+@app.command()
+def training(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training."
+        ),
+    ],
+    data: DataOption,
+    train: TrainOption = None,
+    updates: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
+    ] = None,
+    at_most: Annotated[
+        int, typer.Option(min=1, help="Take at most so many checkpoints, evenly spaced.")
+    ] = 20,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (one for each). "
+            "By default enumeration up to 25 units, otherwise a trajectory."
+        ),
+    ] = None,
+    binarize: BinarizeOption = None,
+    minutes: Annotated[float, typer.Option(help="Time to spend on ln Z, about.")] = 2.0,
+    chain_steps: Annotated[
+        int | None,
+        typer.Option(help="Transitions of chains in place of minutes: the same numbers again."),
+    ] = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json_file: JsonOption = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table as CSV.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the curve, as .svg, .png or .pdf."),
+    ] = None,
+) -> None:
+    """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
+
+    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with what there is so far.
+    """
+    from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
+    from paperlib.evaluation.training_report import (
+        describe_training,
+        plot_training,
+        training_as_csv,
+        training_as_dict,
+    )
+    from paperlib.numerics import seeded_generator
+    from paperlib.validation import require_device
+
+    for name, file in (("json", json_file), ("csv", csv_file), ("plot", plot)):
+        _require_folder(name, file)
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    require_device("device", device)
+    chosen = None if updates is None else _whole_numbers("updates", updates)
+    found = read_checkpoints(models, chosen, at_most)
+    rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
+    first = next(iter(found.values()))
+    width, spins = first.rbm.num_visible, first.spin_visible
+    test_images = read_images("data", data, width, binarize, spins)
+    train_images = None if train is None else read_images("train", train, width, binarize, spins)
+    for line in first.notes:
+        typer.echo(line)
+    result = evaluate_training(
+        list(rbms.values()),
+        test_images,
+        train_images,
+        names=list(rbms),
+        by=by,
+        minutes=minutes,
+        chain_steps=chain_steps,
+        generator=seeded_generator(seed, device),
+    )
+    claims = {
+        name: checkpoint.stored_log_z - checkpoint.log_z_offset
+        for name, checkpoint in found.items()
+        if checkpoint.stored_log_z is not None
+    }
+    typer.echo(describe_training(result, claims))
+    _write_json(json_file, training_as_dict(result, claims) | {"seed": seed})
+    if csv_file is not None:
+        with _output("csv", csv_file) as temporary:
+            temporary.write_text(training_as_csv(result, claims))
+    if plot is not None:
+        with _output("plot", plot) as temporary:
+            plot_training(result).savefig(temporary, format=plot.suffix[1:])
+
+
+def _whole_numbers(name: str, text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"{name}: expected whole numbers with commas between them, got {text!r}")
+    return [int(part) for part in parts]
+
+
 def _inputs(
     job: Job, minutes: float, steps: int | None, ladder_steps: int | None
 ) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
@@ -366,12 +469,21 @@ def refresh(only: OnlyOption = None) -> None:
 
 
 @app.command()
-def book(profile: ProfileOption = "digits") -> None:
+def book(
+    profile: ProfileOption = "digits",
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Join the pages of the built book to one PDF instead.")
+    ] = False,
+) -> None:
     """Build the HTML book from executed chapters and check its pages."""
     from paperlib.experiments.profiles import get_profile
     from paperlib.publishing.book import build_book
+    from paperlib.publishing.pdf import build_pdf
 
     get_profile(profile)
+    if pdf:
+        typer.echo(f"The book is at {build_pdf().relative_to(storage.repository_root())}")
+        return
     typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
 
 
@@ -419,6 +531,10 @@ def main() -> None:
     failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
     it is a bug.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # The name of a file may be one that cannot be printed.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except InputError as error:

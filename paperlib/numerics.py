@@ -137,5 +137,14 @@ def _place(device: torch.device) -> tuple[str, int]:
 
 
 def seeded_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A new generator with the given seed."""
-    return torch.Generator(device).manual_seed(seed)
+    """A new generator with the given seed.
+
+    Raises
+    ------
+    InputError
+        If the seed has more than 64 bits.
+    """
+    try:
+        return torch.Generator(device).manual_seed(seed)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"seed: expected a number of at most 64 bits, got {seed}") from error

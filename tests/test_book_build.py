@@ -5,8 +5,12 @@ from pathlib import Path
 import nbformat
 import pytest
 import yaml
+from docutils import nodes
+from docutils.core import publish_doctree
 
-from paperlib.publishing.book import as_page, toc_pages, with_repository
+from paperlib.publishing.book import as_page, toc_pages, toc_parts, with_repository
+from paperlib.publishing.extension import mark_columns_of_words, prose_of
+from paperlib.publishing.glossary import add_index_entries, defining_chapters
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
@@ -70,12 +74,44 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     assert nbformat.writes(notebook) == before
 
 
+def page_cell(printed, metadata):
+    """The last cell of a page, which has shown this."""
+    notebook = chapter()
+    notebook.cells.append(nbformat.v4.new_code_cell("1", metadata=metadata, outputs=[printed]))
+    return as_page(notebook, "05-exact-partition-functions", "digits").cells[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt"),
+    [
+        ("it holds: yes\n", "Checked: 1 claim"),
+        ("a: yes\nwhat came out: 3\nb: no\nc: no (with your settings)\n", "Checked: 3 claims"),
+    ],
+)
+def test_cell_of_checks_is_folded_to_a_line_that_counts_them(text, prompt):
+    printed = nbformat.v4.new_output("stream", text=text)
+    cell = page_cell(printed, {"tags": ["checks", "nbval-check-output"]})
+    assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
+    assert "hide-cell" in cell.metadata["tags"]
+    assert cell.outputs == [printed]
+
+
+def test_table_with_a_caption_is_numbered_and_keeps_its_source():
+    markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
+    table = nbformat.v4.new_output("execute_result", {"text/markdown": markdown})
+    named = {"paperlib": {"table": {"caption": "Costs.", "name": "tab-05-costs"}}}
+    lines = page_cell(table, named).outputs[0].data["text/markdown"].split("\n")
+    assert lines[:2] == [":::{table} Costs.", ":name: tab-05-costs"]
+    assert lines[3:] == [*markdown.split("\n")[:3], ":::", "", "<small>source</small>"]
+    assert page_cell(table, {}).outputs[0].data["text/markdown"] == markdown
+
+
 def theme_options(environment, config=CONFIG):
     return with_repository(config, environment)["sphinx"]["config"]["html_theme_options"]
 
 
 def test_without_an_address_there_are_no_links_to_it():
-    assert theme_options({}) == {"show_toc_level": 2}
+    assert set(theme_options({})) == {"show_toc_level", "logo"}
 
 
 def test_workflow_gives_its_own_address_and_commit():
@@ -99,4 +135,95 @@ def test_table_of_contents_is_read_whole():
     pages = toc_pages(ROOT / "_toc.yml")
     assert pages[0] == "book/intro"
     assert "book/running" in pages
+    assert "book/api/annealing" in pages
     assert len(pages) == len(set(pages)) > 18
+    parts = toc_parts(ROOT / "_toc.yml")
+    assert parts[""] == ["book/intro"]
+    assert [page for part in parts.values() for page in part] == pages
+
+
+# ---- what search finds
+
+
+def test_search_is_fed_prose_and_no_code_output_or_formulas():
+    page = publish_doctree(
+        "Title\n=====\n\nWords :math:`\\beta_k` first::\n\n  call()\n\nThen more."
+    )
+    source = nodes.container(nb_element="cell_code_source")
+    source += nodes.paragraph("", "loop()")
+    output = nodes.container(nb_element="cell_code_output")
+    output += [nodes.literal_block("", "printed"), nodes.paragraph("", "a table of words")]
+    page += [source, output, nodes.math_block("", "\\sum")]
+    before = page.pformat()
+    text = prose_of(page).astext()
+    for word in ("Title", "Words", "first:", "Then more.", "a table of words"):
+        assert word in text
+    for other in ("beta", "call", "loop", "printed", "sum"):
+        assert other not in text
+    assert page.pformat() == before
+
+
+TABLE = """
+===== ===================================== ===
+model reason                                K
+===== ===================================== ===
+A     the start is too far off for this K   100
+B     none                                  100
+===== ===================================== ===
+"""
+
+
+def test_only_columns_of_sentences_are_marked():
+    page = publish_doctree(TABLE)
+    mark_columns_of_words(None, page, "page")
+    classes = [cell["classes"] for cell in page.findall(nodes.entry)]
+    assert classes == [[], [], [], [], ["words"], [], [], ["words"], []]
+
+
+# ---- the glossary's terms
+
+
+GLOSSARY = """# Glossary
+
+```{glossary}
+AIS
+annealed importance sampling
+  An estimate, see {doc}`08-other`. See {doc}`04-chapter`.
+
+gap
+  A difference. See {doc}`08-other`.
+
+mode
+  A region. See {doc}`04-chapter`.
+
+nothing of it
+  Is there. See {doc}`04-chapter`.
+```
+"""
+
+
+def test_terms_are_entered_where_the_chapter_defines_them():
+    terms = defining_chapters(GLOSSARY)
+    assert terms == {
+        "AIS": "04-chapter",
+        "annealed importance sampling": "04-chapter",
+        "gap": "08-other",
+        "mode": "04-chapter",
+        "nothing of it": "04-chapter",
+    }
+    cells = [
+        "# Title\n\nA model, and ais.",
+        "```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\nMany modes, gap.",
+        "AIS first.\n\nThat is *annealed importance sampling*.",
+    ]
+    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(c) for c in cells])
+    add_index_entries(page, "04-chapter", terms)
+
+    def entry(term):
+        return f"```{{index}} ! single: {term}\n```\n\n"
+
+    assert [cell.source for cell in page.cells] == [
+        f"# Title\n\n{entry('nothing of it')}A model, and ais.",
+        f"```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\n{entry('mode')}Many modes, gap.",
+        f"{entry('AIS')}AIS first.\n\n{entry('annealed importance sampling')}That is *annealed importance sampling*.",
+    ]

@@ -32,6 +32,8 @@ import paperlib.models.planted
 import paperlib.variational
 from paperlib.experiments.published import load_published
 from paperlib.models import RBM
+from paperlib.publishing.book import toc_pages
+from paperlib.publishing.glossary import defining_chapters
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -60,6 +62,16 @@ def prose(path):
     return path.read_text(encoding="utf-8")
 
 
+def reference_pages():
+    """The landing page of the library reference and those of its rooms."""
+    return [BOOK / "api.rst", *sorted((BOOK / "api").glob("*.rst"))]
+
+
+def reference():
+    """All of the library reference."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in reference_pages())
+
+
 PAGES = [*sorted(BOOK.glob("*.md")), *NOTEBOOKS]
 TEXTS = {path.stem: prose(path) for path in PAGES}
 
@@ -68,13 +80,13 @@ TEXTS = {path.stem: prose(path) for path in PAGES}
 
 
 def test_every_page_of_the_table_of_contents_exists():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    pages = [toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])]
+    pages = toc_pages(ROOT / "_toc.yml")
     suffixes = (".md", ".ipynb", ".rst")
     missing = [p for p in pages if not any((ROOT / f"{p}{s}").is_file() for s in suffixes)]
-    assert missing == []
-    listed = {Path(page).name for page in pages}
-    assert sorted(path.stem for path in PAGES if path.stem not in listed) == []
+    assert missing == ["genindex"]  # the build makes it
+    files = [*PAGES, *reference_pages()]
+    names = [str(path.relative_to(ROOT).with_suffix("")) for path in files]
+    assert sorted(set(names) - set(pages)) == []
 
 
 def bibliography_keys():
@@ -98,7 +110,8 @@ def test_every_citation_has_a_reference(page):
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_link_to_a_page_has_a_target(page):
     linked = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", TEXTS[page])
-    targets = {path.stem for path in BOOK.iterdir() if path.suffix in (".md", ".ipynb", ".rst")}
+    files = (path for path in BOOK.rglob("*.*") if path.suffix in (".md", ".ipynb", ".rst"))
+    targets = {str(path.relative_to(BOOK).with_suffix("")) for path in files}
     assert sorted(set(linked) - targets) == []
 
 
@@ -117,13 +130,13 @@ def defined_in_the_library():
 
 def test_everything_that_is_defined_has_an_entry():
     """As tests/browser finds them on the built pages, but in the sources: under its own module, or under a package that exports it."""
-    reference = "\n".join(path.read_text() for path in BOOK.glob("api*.rst"))
+    text = reference()
     entries = set(
-        re.findall(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", reference, re.MULTILINE)
+        re.findall(r"^\.\. auto(?:class|exception|function|data):: (\S+)$", text, re.MULTILINE)
     )
     whole = set(
         re.findall(
-            r"^\.\. automodule:: (\S+)\n(?:   :[\w-]+:.*\n)*?   :members:", reference, re.MULTILINE
+            r"^\.\. automodule:: (\S+)\n(?:   :[\w-]+:.*\n)*?   :members:", text, re.MULTILINE
         )
     )
 
@@ -139,8 +152,50 @@ def test_everything_that_is_defined_has_an_entry():
 
 @pytest.mark.parametrize("name", public_names(PACKAGES))
 def test_every_public_name_is_in_the_library_reference(name):
-    reference = "\n".join(path.read_text() for path in BOOK.glob("api*.rst"))
-    assert re.search(rf"^\.\. auto(class|function):: {re.escape(name)}$", reference, re.MULTILINE)
+    assert re.search(rf"^\.\. auto(class|function):: {re.escape(name)}$", reference(), re.MULTILINE)
+
+
+def test_every_page_of_the_reference_has_the_name_of_its_room():
+    """Nobody has to look for the page that a change belongs on."""
+    for page in reference_pages()[1:]:
+        modules = re.findall(r"^\.\. auto\w+:: paperlib\.(\w+)", page.read_text(), re.MULTILINE)
+        assert page.stem in modules
+
+
+# ---- the glossary
+
+
+def test_every_term_is_in_alphabetical_order_and_has_a_chapter():
+    terms = defining_chapters(TEXTS["glossary"])
+    assert len(terms) > 50
+    body = TEXTS["glossary"].partition("```{glossary}\n")[2].partition("\n```")[0]
+    entries = [entry.split("\n") for entry in body.split("\n\n")]
+    words = [next(line for line in reversed(e) if not line.startswith(" ")) for e in entries]
+    assert words == sorted(words, key=str.lower)
+    assert {line for entry in entries for line in entry if not line.startswith(" ")} == set(terms)
+    for page in set(terms.values()):
+        assert page in TEXTS
+
+
+def test_the_front_page_counts_as_the_table_of_contents_does():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    numbered = [
+        Path(chapter["file"]).name
+        for part in toc["parts"]
+        if part.get("numbered")
+        for chapter in part["chapters"]
+    ]
+    listed = re.findall(r"^(\d+)\. \{doc\}`([\w-]+)`", TEXTS["intro"], re.MULTILINE)
+    assert listed == [(str(n), name) for n, name in enumerate(numbered, 1)]
+    for part in toc["parts"]:
+        assert f"**{part['caption']}**" in TEXTS["intro"]
+    assert not re.search(r"\bnow\b", TEXTS["intro"])
+
+
+def test_authors_are_those_of_the_citation():
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert config["author"] == ", ".join(author["name"] for author in citation["authors"])
 
 
 # ---- symbols
@@ -303,6 +358,36 @@ def test_no_two_figures_share_a_name():
     settings = [cell.metadata.get("mystnb", {}).get("figure") for cell in cells]
     names = [figure["name"] for figure in settings if figure]
     assert sorted(set(names)) == sorted(names)
+
+
+def named_tables(path):
+    """The captions and names that the cells of a notebook give to their tables."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "table" in cell.metadata.get("paperlib", {}):
+            yield cell, cell.metadata["paperlib"]["table"]
+
+
+@EACH_NOTEBOOK
+def test_every_named_table_is_the_one_table_of_its_cell(path):
+    for cell, table in named_tables(path):
+        shown = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+        assert sum(text.startswith("|") for text in shown) == 1, cell.source[:80]
+        assert table["caption"].strip().endswith(".")
+        assert re.fullmatch(r"tab-[\w-]+", table["name"])
+
+
+def test_no_two_tables_share_a_name():
+    names = [table["name"] for path in NOTEBOOKS for _, table in named_tables(path)]
+    assert sorted(set(names)) == sorted(names)
+
+
+@EACH_NOTEBOOK
+def test_cells_of_checks_print_claims(path):
+    """And what they print stands in the committed notebook, where a reader can compare it."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if "checks" in cell.metadata.get("tags", []):
+            assert {output.output_type for output in cell.outputs} == {"stream"}
+            assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
 
 
 def records_and_their_chapters():

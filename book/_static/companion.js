@@ -1,7 +1,89 @@
 // From disk a browser may not fetch the pages found, and needs no summaries of them to list them.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
+// ---- excerpts of pages that a search has found: prose, without code, and formulas in readable characters
+
+const GREEK = {
+  alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ε", eta: "η", theta: "θ", lambda: "λ", mu: "μ", pi: "π", rho: "ρ",
+  sigma: "σ", tau: "τ", phi: "φ", psi: "ψ", omega: "ω", Delta: "Δ", Lambda: "Λ", Sigma: "Σ", sum: "∑", prod: "∏", infty: "∞",
+  approx: "≈", le: "≤", ge: "≥", times: "×", cdot: "·", pm: "±", mid: "|", to: "→", in: "∈", ldots: "…", dots: "…", cdots: "…", sim: "~", leftarrow: "←", top: "ᵀ",
+};
+const readable = (tex) => {
+  const text = tex.replace(/^\s*\\[([]|\\[)\]]\s*$/g, "")
+    .replace(/\\(?:text|mathrm|mathbf|mathbb|mathcal|boldsymbol|left|right|hat|tilde|bar|operatorname)\s*/g, "")
+    .replace(/\\([A-Za-z]+)/g, (_, name) => GREEK[name] ?? name)
+    .replace(/[{}\\]|_(?=\w)|\^(?=\w)/g, "");
+  return text.length > 40 ? "…" : text;
+};
+const excerptSource = (html, anchor) => {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const all = (selector, act) => page.querySelectorAll(selector).forEach(act);
+  all(".cell_input, .highlight, pre, .headerlink, .onlyprint, script, style, details > summary, .prev-next-footer", (part) => part.remove());
+  all(".math", (formula) => { formula.textContent = readable(formula.textContent); });
+  let place = anchor ? page.getElementById(anchor.slice(1)) : null;
+  // an entry of the index points to an empty place before its paragraph, a term or a function to its name
+  while (place && (!place.textContent.trim() || place.matches("dt"))) place = place.nextElementSibling;
+  return (place ?? page.querySelector('[role="main"], article') ?? page.body).textContent;
+};
+
+// ---- what scrolls sideways says so
+
+const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output";
+const showEnds = (box) => {
+  const hidden = box.scrollWidth - box.clientWidth;
+  box.classList.toggle("more-left", box.scrollLeft > 2);
+  box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
+  if (hidden > 2 && box.matches("span.math, .output")) box.tabIndex = 0;
+};
+const watchEnds = () => {
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => showEnds(target)));
+  for (const box of document.querySelectorAll(SCROLLERS)) {
+    box.addEventListener("scroll", () => showEnds(box), { passive: true });
+    sizes.observe(box);
+  }
+};
+
+// ---- pictures can be enlarged
+
+const enlarge = (image) => {
+  const dialog = document.createElement("dialog");
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", "Enlarged picture");
+  dialog.innerHTML = '<form method="dialog"><button>Close</button></form><div class="picture" tabindex="0" role="group" aria-label="Picture"></div>';
+  const copy = dialog.querySelector(".picture").appendChild(document.createElement("img"));
+  copy.src = image.src;
+  copy.alt = image.alt;
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+};
+const makeEnlargeable = () => {
+  for (const image of document.querySelectorAll("article figure img, article .cell_output img")) {
+    if (image.closest(".paperlib-player, button")) continue;
+    const link = image.closest("a"), button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarge";
+    button.title = "Enlarge";
+    // a width in per cent is one of the page, not of the button
+    if (image.style.width.endsWith("%")) [button.style.width, image.style.width] = [image.style.width, "100%"];
+    // a picture with a width of its own comes as a link to itself
+    (link ?? image).replaceWith(button);
+    button.append(image);
+    button.addEventListener("click", () => enlarge(image));
+  }
+};
+
 document.addEventListener("DOMContentLoaded", () => {
+  // Sphinx has no hook for what it quotes from a page.
+  if (typeof Search !== "undefined") Search.htmlToText = excerptSource;
   // The bibliography comes with roles that its markup does not keep: a list whose children are no items.
   for (const element of document.querySelectorAll(".citation-list, .citation")) element.removeAttribute("role");
+  // The arrows that unfold pages below a page have no name.
+  for (const arrow of document.querySelectorAll("nav details > summary"))
+    if (!arrow.textContent.trim()) arrow.ariaLabel = "Pages below " + arrow.closest("li").querySelector("a").textContent.trim();
+  makeEnlargeable();
+  watchEnds();
+  // formulas stand only when they have been typeset
+  window.addEventListener("load", () => window.MathJax?.startup?.promise?.then(() => document.querySelectorAll(SCROLLERS).forEach(showEnds)));
 });

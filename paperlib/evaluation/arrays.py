@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +43,7 @@ def read_rows(name: str, path: str | os.PathLike[str]) -> np.ndarray:
     (2, 20)
     """
     path = Path(path)
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"{name}: expected a file, found none at {path}")
     try:
         array = _read_array(path)
@@ -61,8 +64,9 @@ def _read_array(path: Path) -> np.ndarray:
     if plain.suffix == ".npy":
         try:
             # private pages: torch wants arrays that it may write to
-            return np.load(path, mmap_mode="c", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+            with np.errstate(over="ignore"):
+                return np.load(path, mmap_mode="c", allow_pickle=False)
+        except (ValueError, EOFError, OverflowError) as error:
             raise InputError(
                 f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"
             ) from error
@@ -80,7 +84,13 @@ def _read_array(path: Path) -> np.ndarray:
 
 def _read_csv(path: Path) -> np.ndarray:
     try:
-        return np.loadtxt(path, delimiter=",", ndmin=2)
+        with warnings.catch_warnings():
+            # An empty file is refused later, by its shape.
+            warnings.simplefilter("ignore", UserWarning)
+            text = io.BytesIO(storage.read_bytes(path)) if path.suffix == ".gz" else path
+            return np.loadtxt(text, delimiter=",", ndmin=2)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(
             f"expected rows of numbers with commas between them in {path}: {error}"
@@ -98,6 +108,6 @@ def _read_idx(path: Path) -> np.ndarray:
     start = 4 + 4 * dimensions
     shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
     kind = np.dtype(_IDX_TYPES[data[2]])
-    if shape is None or len(data) - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
+    if shape is None or len(data) - start != math.prod(shape.tolist()) * kind.itemsize:
         raise InputError(f"expected a whole IDX file at {path}, its length does not fit its header")
     return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))

@@ -4,7 +4,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 (`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. That is the interval of
 99.7 % of a trusted evaluation, and half a nat more to either side, which the rule of trust leaves without remark. Where the estimates are not
-to be trusted, the interval reaches from the best proven bound below to what RAISE allows above.
+to be trusted, the interval reaches from the best proven bound below to what RAISE allows above, or, if that is more, to a nat above the
+largest estimate with all that AIS from the model's own modes has found: RAISE starts at the images, and knows nothing of a mode far from them.
 """
 
 from __future__ import annotations
@@ -289,7 +290,8 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...], mean: float) -> tupl
         return low - SMALL, high + SMALL
     lower = found.runs[-1].bracket.lower
     allowed = mean - (lower.mean - 3 * lower.test_set_std_error)
-    return max(bound.low for bound in bounds), allowed
+    low = max(bound.low for bound in bounds)
+    return low, max(allowed, found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
 
 
 def _judge(

@@ -48,7 +48,13 @@ from paperlib.evaluation.targets import (
     smaller_layer,
     start_bias,
 )
-from paperlib.evaluation.verdict import ImageAverage, average_of, judge, known_log_z
+from paperlib.evaluation.verdict import (
+    ImageAverage,
+    average_of,
+    judge,
+    known_log_z,
+    log_z_with_modes,
+)
 from paperlib.evaluation.weighting import as_weights, weighted_std_error
 from paperlib.models import DBM, DBN, PottsRBM
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
@@ -267,6 +273,7 @@ class Preparation:
             interrupted=finished.interrupted,
             ladder=finished.ladder,
             judgement=judgement,
+            log_z_with_modes=log_z_with_modes(finished),
             effort=replace(effort, ladder_steps=ladder_steps),
             posterior_draws=POSTERIOR_DRAWS if self._estimated else 0,
             variational_bound=self._variational_bound(log_z),

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
 from paperlib.evaluation.arrays import read_rows
@@ -35,6 +36,8 @@ _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
 _MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
+#: Of files that `read_model` takes.
+MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 
 
 def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
@@ -132,24 +135,28 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
         raise InputError(
             f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
         )
-    components, visible_bias, hidden_bias = (
-        as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
-    )
-    require_shape("components_", components, [None, None])
-    sizes = [hidden_bias.numel(), visible_bias.numel()]
-    if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
-        raise InputError(
-            f"path: expected components_ of shape [hidden, visible] = {sizes} in {path}, got {sizes[::-1]}; are the weights transposed?"
-        )
     try:
+        components, visible_bias, hidden_bias = (
+            as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
+        )
+        require_shape("components_", components, [None, None])
+        sizes = [hidden_bias.numel(), visible_bias.numel()]
+        if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
+            raise InputError(
+                f"components_: expected shape [hidden, visible] = {sizes}, got {sizes[::-1]}; are the weights transposed?"
+            )
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
         raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
 
 
 def _skops_arrays(path: Path) -> Mapping[str, object]:
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        storage.require_modest_zip(path)
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
     try:
         import skops.io
     except ImportError as error:
@@ -224,6 +231,8 @@ def read_images(
     array = read_rows(name, path)
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
+    if len(images) == 0:
+        raise InputError(f"{name}: expected images in {path}, got none")
     if images.shape[1] != width:
         turned = " (is the array transposed?)" if len(images) == width else ""
         raise InputError(

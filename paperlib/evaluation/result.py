@@ -89,6 +89,9 @@ class Evaluation:
         The average test log-probability with its intervals, exact or of the judgement's source.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
+    log_z_with_modes : float
+        The largest estimate of ln Z, with what AIS from the model's own modes found in addition, in nats; minus infinity where the exact
+        value is known.
     model : str
         The kind of the model and its sizes.
     baselines : Baselines or None
@@ -130,6 +133,7 @@ class Evaluation:
     ladder: TemperingEstimate | None = None
     average: ImageAverage | None = None
     judgement: Judgement | None = None
+    log_z_with_modes: float = -math.inf
     model: str = ""
     baselines: Baselines | None = None
     remarks: tuple[str, ...] = ()

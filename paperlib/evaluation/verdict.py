@@ -29,6 +29,7 @@ Otherwise the verdict is the worst of these words. `not trusted`: something cont
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from paperlib.numerics import student_quantile, weighted_mean
 
 if TYPE_CHECKING:
     from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
+    from paperlib.evaluation.modes import ModeCheck
 
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
@@ -208,6 +210,29 @@ def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
     return PartitionEstimate(weights, ladder.samples)
 
 
+def log_z_with_modes(finished: FinishedRuns) -> float:
+    """The largest estimate of ln Z, of AIS or the ladder, raised by what AIS from the model's own modes significantly found there, in nats.
+
+    Parameters
+    ----------
+    finished : FinishedRuns
+        The runs and the ladder.
+    """
+    return max(
+        _raised(finished.runs[-1].ais.log_z, finished.mode_checks), _ladder_with_modes(finished)
+    )
+
+
+def _ladder_with_modes(finished: FinishedRuns) -> float:
+    if finished.ladder is None:
+        return -math.inf
+    return _raised(finished.ladder.log_z, finished.ladder_mode_checks)
+
+
+def _raised(log_z: float, checks: Sequence[ModeCheck]) -> float:
+    return log_z + max((check.missed for check in checks if check.significant), default=0.0)
+
+
 def judge(
     finished: FinishedRuns,
     bracket_reasons: tuple[str, ...],
@@ -306,8 +331,7 @@ def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
     if not math.isfinite(error):
         return []
     limit = max(SMALL, 3 * error)
-    known = (check.missed for check in finished.mode_checks if check.significant)
-    raised = best.ais.log_z + max(known, default=0.0)
+    raised = _raised(best.ais.log_z, finished.mode_checks)
     if any(abs(ladder.log_z - value) <= limit for value in (best.ais.log_z, raised)):
         return []
     return [

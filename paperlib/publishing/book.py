@@ -1,7 +1,9 @@
 """Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
 
 A page shows more than its notebook holds: how to run the chapter, and below every figure its record and the command that makes it
-again. What a reader downloads from the page is the notebook without these.
+again. It folds the cells that check claims to one line each, numbers the tables that have a caption, and enters the glossary's terms
+in the index. What a reader downloads
+from the page is the notebook without these.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import yaml
 from paperlib import storage
 from paperlib.errors import ReproductionError
 from paperlib.experiments.records import load_result, source_line
+from paperlib.publishing.glossary import add_index_entries, defining_chapters
 from paperlib.publishing.runner import chapters, executed_path
 
 # What papermill adds although the chapter's own parameters say it already.
@@ -31,6 +34,8 @@ _STORED_FIGURE = re.compile(
     r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
     re.MULTILINE | re.DOTALL,
 )
+# How `Chapter.check` ends a claim.
+_CHECKED = re.compile(r": (yes|no)( \(with your settings\))?$", re.MULTILINE)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
@@ -68,6 +73,9 @@ def build_book(profile: str) -> Path:
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
     shutil.copytree(root / "figures", source / "figures")
     shutil.copy(root / "_toc.yml", source)
+    # A page of this name is where Sphinx puts its index; without one the table of contents cannot name it.
+    (source / "genindex.md").write_text("(the-index)=\n# Index\n")
+    terms = defining_chapters((root / "book" / "glossary.md").read_text(encoding="utf-8"))
     config = yaml.safe_load((root / "_config.yml").read_text())
     (source / "_config.yml").write_text(yaml.safe_dump(with_repository(config, os.environ)))
     downloads = {}
@@ -80,7 +88,9 @@ def build_book(profile: str) -> Path:
         notebook = nbformat.read(executed, as_version=4)
         notebook.cells = [cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING]
         downloads[chapter.name] = notebook
-        nbformat.write(as_page(notebook, chapter.stem, profile), source / "book" / chapter.name)
+        page = as_page(notebook, chapter.stem, profile)
+        add_index_entries(page, chapter.stem, terms)
+        nbformat.write(page, source / "book" / chapter.name)
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", str(source)]
@@ -120,11 +130,35 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
             figure["caption"] += " " + source_line(record)
         if cell.cell_type == "markdown":
             cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
+        elif "checks" in cell.metadata.get("tags", []):
+            _fold_checks(cell)
+        elif "table" in cell.metadata.get("paperlib", {}):
+            _number_table(cell, **cell.metadata["paperlib"]["table"])
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
     box = _RUN_BOX.format(name=chapter, number=chapter.split("-")[0])
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page
+
+
+def _fold_checks(cell: nbformat.NotebookNode) -> None:
+    """Fold a cell tagged `checks` to one line that says how many claims it has checked."""
+    printed = "".join(output.get("text", "") for output in cell.outputs)
+    count = len(_CHECKED.findall(printed))
+    prompt = f"Checked: {count} claim{'' if count == 1 else 's'}"
+    cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=prompt, code_prompt_hide=prompt)
+    cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
+
+
+def _number_table(cell: nbformat.NotebookNode, caption: str, name: str) -> None:
+    """Give the one table of a cell its caption, by which the page numbers it, and a name for references."""
+    for output in cell.outputs:
+        markdown = output.get("data", {}).get("text/markdown", "")
+        if markdown.startswith("|"):
+            table, blank, source = markdown.partition("\n\n")
+            # Colons, since a caption with a role in it could not follow backticks.
+            numbered = f":::{{table}} {caption}\n:name: {name}\n\n{table}\n:::"
+            output.data["text/markdown"] = numbered + blank + source
 
 
 def _with_source(figure: re.Match[str]) -> str:
@@ -169,17 +203,32 @@ def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> d
 
 
 def toc_pages(toc: Path) -> list[str]:
-    """Every page of a table of contents, without suffixes."""
-    pages: list[str] = []
+    """Every page of a table of contents, without suffixes.
 
-    def walk(node: object) -> None:
-        if isinstance(node, dict):
-            pages.extend(str(node[key]) for key in ("root", "file") if key in node)
-            for value in node.values():
-                walk(value)
-        elif isinstance(node, list):
-            for item in node:
-                walk(item)
+    Parameters
+    ----------
+    toc : Path
+        A `_toc.yml`.
+    """
+    return [page for pages in toc_parts(toc).values() for page in pages]
 
-    walk(yaml.safe_load(toc.read_text()))
-    return pages
+
+def toc_parts(toc: Path) -> dict[str, list[str]]:
+    """The pages of each part of a table of contents, without suffixes; the first page stands under no name.
+
+    Parameters
+    ----------
+    toc : Path
+        A `_toc.yml`.
+    """
+
+    def files(chapters: list[dict[str, Any]]) -> list[str]:
+        return [
+            page
+            for chapter in chapters
+            for page in (chapter["file"], *files(chapter.get("sections", [])))
+        ]
+
+    contents = yaml.safe_load(toc.read_text())
+    parts = {part["caption"]: files(part["chapters"]) for part in contents["parts"]}
+    return {"": [contents["root"]], **parts}

@@ -19,7 +19,7 @@ HEIGHT = 1000
 #: For tests that take the fixture `tab`: pages that are opened once for all of them.
 EACH_CHAPTER = pytest.mark.parametrize("page", CHAPTERS, indirect=True)
 EACH_PAGE = pytest.mark.parametrize("page", PAGES, indirect=True)
-EVERY_PAGE = pytest.mark.parametrize("page", [*PAGES, "search", "genindex"], indirect=True)
+EVERY_PAGE = pytest.mark.parametrize("page", [*PAGES, "search"], indirect=True)
 
 
 def page_path(name):

@@ -1,8 +1,8 @@
-"""axe-core on every page of the built book: nothing serious or critical, in light and dark."""
+"""axe-core on every page of the built book: nothing serious or critical, in light and dark, on a desk and on a phone."""
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from built_book import EVERY_PAGE, go, set_aside, switch
+from built_book import EVERY_PAGE, go, resize, set_aside, switch
 
 # axe's rule of contrast takes minutes on a long page, and thousands of its texts look the same: one of each look is marked.
 MARK_ONE_OF_EACH_LOOK = """() => {
@@ -42,8 +42,13 @@ def serious(tab, context, options):
     ]
 
 
+EACH_WIDTH = pytest.mark.parametrize("width", [1400, 360])
+
+
 @EVERY_PAGE
-def test_structure_names_and_roles(tab):
+@EACH_WIDTH
+def test_structure_names_and_roles(tab, width):
+    resize(tab, width)
     # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none of it, but MathML instead.
     assert tab.locator("mjx-math:not([aria-hidden=true])").count() == 0
     set_aside(tab, "mjx-math")
@@ -54,8 +59,10 @@ def test_structure_names_and_roles(tab):
 
 
 @EVERY_PAGE
+@EACH_WIDTH
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_contrast(tab, theme):
+def test_contrast(tab, theme, width):
+    resize(tab, width)
     switch(tab, theme)
     set_aside(tab, "mjx-container")  # formulas have the colour of their text
     tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")

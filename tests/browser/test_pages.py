@@ -5,7 +5,7 @@ from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
-from built_book import EACH_PAGE, PAGES, page_path, resize, switch
+from built_book import EACH_PAGE, PAGES, go, page_path, resize, switch
 
 # A page costs a reader 0.05 seconds for each thousand of its elements, formulas included; the longest chapter has 25,000.
 MOST_ELEMENTS = 40_000
@@ -48,6 +48,57 @@ def test_page_is_whole(tab, width):
     text = tab.locator("article").inner_text()
     for raw in ("```", "{cite", "{eq}", "{doc}", "{numref}", "{prf:", "$$", ":label:", "Traceback"):
         assert raw not in text, raw
+
+
+# Formulas of which a part can neither be seen nor scrolled to: wider than a box that cuts off what does not fit.
+CLIPPED_FORMULAS = """() => [...document.querySelectorAll('article mjx-container > mjx-math')].filter(formula => {
+    const { left, right, width } = formula.getBoundingClientRect();
+    for (let box = formula.parentElement; width && box !== document.body; box = box.parentElement) {
+        const { overflowX } = getComputedStyle(box), edges = box.getBoundingClientRect();
+        if (['auto', 'scroll'].includes(overflowX)) return false;
+        if (overflowX !== 'visible' && (right > edges.right + 1 || left < edges.left - 1)) return true;
+    }
+    return right > window.innerWidth + 1;
+}).map(formula => formula.parentElement.innerText.slice(0, 80))"""
+
+
+@EACH_PAGE
+@pytest.mark.parametrize("width", [800, 360])
+def test_no_formula_is_clipped(tab, width):
+    """Also not in what unfolds."""
+    resize(tab, width)
+    tab.evaluate("document.querySelectorAll('details').forEach(folded => folded.open = true)")
+    tab.evaluate(
+        "document.querySelectorAll('.toggle-hidden').forEach(box => box.classList.remove('toggle-hidden'))"
+    )
+    assert tab.evaluate(CLIPPED_FORMULAS) == []
+
+
+def test_a_clipped_formula_would_be_noticed(new_tab):
+    tab = go(new_tab(360), "book/02-markov-chains-and-gibbs-sampling")
+    tab.add_style_tag(content="article .math, article .math > * { overflow: hidden !important; }")
+    assert len(tab.evaluate(CLIPPED_FORMULAS)) > 5
+
+
+def test_what_scrolls_shows_on_which_side_there_is_more(new_tab):
+    tab = go(new_tab(360), "book/02-markov-chains-and-gibbs-sampling")
+    formula = tab.locator(".more-right").first
+    formula.scroll_into_view_if_needed()
+    formula.evaluate("box => { window.watched = box; box.scrollLeft = 1e6; }")
+    tab.wait_for_function(
+        "watched.matches('.more-left:not(.more-right)') && getComputedStyle(watched).maskImage !== 'none'"
+    )
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize("width", [1400, 360])
+def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
+    tab = go(new_tab(width), "book/08-raise")
+    widths = tab.locator("article td.words").evaluate_all(
+        "cells => cells.map(cell => cell.getBoundingClientRect().width / parseFloat(getComputedStyle(cell).fontSize))"
+    )
+    assert widths
+    assert min(widths) >= 11.9  # in letters' heights
 
 
 @pytest.mark.parametrize("name", PAGES)

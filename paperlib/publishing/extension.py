@@ -1,0 +1,91 @@
+"""A Sphinx extension of the book's own: search finds prose, and columns of words are as wide as words need.
+
+`_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for it, so that the
+builder is replaced by one that feeds it less.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+
+# From so many characters and words on, a cell is read and not compared.
+_CHARACTERS, _WORDS = 24, 4
+
+
+class ProseFirstBuilder(StandaloneHTMLBuilder):
+    """The HTML builder, with a search index of the prose alone.
+
+    Examples
+    --------
+    >>> ProseFirstBuilder.name
+    'html'
+    """
+
+    def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
+        """Feed the search index one page without its code, printed output and formulas."""
+        super().index_page(pagename, prose_of(doctree), title)
+
+
+def prose_of(doctree: nodes.document) -> nodes.document:
+    r"""A copy of a page without code, printed output and formulas.
+
+    Parameters
+    ----------
+    doctree : document
+        A page as Sphinx has parsed it.
+
+    Examples
+    --------
+    >>> from docutils.core import publish_doctree
+    >>> prose_of(publish_doctree("Words first::\n\n  code()")).astext()
+    'Words first:'
+    """
+    prose = doctree.deepcopy()
+    for node in list(prose.findall(_is_no_prose)):
+        # an outer one may have taken it out already
+        if node.parent is not None and node in node.parent:
+            node.parent.remove(node)
+    return prose
+
+
+def _is_no_prose(node: nodes.Node) -> bool:
+    code = (nodes.literal_block, nodes.doctest_block, nodes.math, nodes.math_block)
+    return isinstance(node, code) or (
+        isinstance(node, nodes.Element) and node.get("nb_element") == "cell_code_source"
+    )
+
+
+def mark_columns_of_words(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give the cells of every column that holds sentences the class `words`, for the style sheet to widen.
+
+    Parameters
+    ----------
+    app, docname
+        As Sphinx gives them to those who listen to `doctree-resolved`.
+    doctree : document
+        The page, whose tables are changed.
+    """
+    for group in doctree.findall(nodes.tgroup):
+        rows = [row for body in group.findall(nodes.tbody) for row in body.findall(nodes.row)]
+        for column in zip(*(row.children for row in rows), strict=False):
+            texts = [cell.astext() for cell in column]
+            if any(len(text) > _CHARACTERS and len(text.split()) >= _WORDS for text in texts):
+                for cell in column:
+                    cell["classes"].append("words")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Sphinx calls this when it loads the extension.
+
+    Parameters
+    ----------
+    app : Sphinx
+        The running build.
+    """
+    app.add_builder(ProseFirstBuilder, override=True)
+    app.connect("doctree-resolved", mark_columns_of_words)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
