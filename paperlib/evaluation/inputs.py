@@ -140,6 +140,11 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
             as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
         )
         require_shape("components_", components, [None, None])
+        sizes = [hidden_bias.numel(), visible_bias.numel()]
+        if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
+            raise InputError(
+                f"components_: expected shape [hidden, visible] = {sizes}, got {sizes[::-1]}; are the weights transposed?"
+            )
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
         raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
