@@ -74,7 +74,7 @@ def build_book(profile: str) -> Path:
     shutil.copytree(root / "figures", source / "figures")
     shutil.copy(root / "_toc.yml", source)
     # A page of this name is where Sphinx puts its index; without one the table of contents cannot name it.
-    (source / "genindex.md").write_text("(the-index)=\n# Index\n")
+    (source / "genindex.md").write_text("# Index\n")
     terms = defining_chapters((root / "book" / "glossary.md").read_text(encoding="utf-8"))
     config = yaml.safe_load((root / "_config.yml").read_text())
     (source / "_config.yml").write_text(yaml.safe_dump(with_repository(config, os.environ)))

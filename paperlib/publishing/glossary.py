@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|~{3,}|\$\$)")
 
 
 def defining_chapters(glossary: str) -> dict[str, str]:
-    r"""Which page defines each term.
+    """Which page defines each term.
 
     Parameters
     ----------
@@ -25,12 +25,6 @@ def defining_chapters(glossary: str) -> dict[str, str]:
     -------
     dict of str to str
         Page by term, in the order of the glossary.
-
-    Examples
-    --------
-    >>> text = "```{glossary}\nnat\n  A unit. See {doc}`01-models`.\n```\n"
-    >>> defining_chapters(text)
-    {'nat': '01-models'}
     """
     body = glossary.partition("```{glossary}\n")[2].partition("\n```")[0] + "\n"
     found: dict[str, str] = {}
