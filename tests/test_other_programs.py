@@ -63,7 +63,8 @@ def test_rbms(images, tmp_path):
     printed = type_in("rbms")
     assert len(printed) == 3
     assert (tmp_path / "training.svg").is_file()
-    last = CliRunner().invoke(cli.app, ["evaluate", "RBM.h5:update_20", "--data", "test.npy"])
+    options = ["--data", "test.npy", "--train", "train.npy"]
+    last = CliRunner().invoke(cli.app, ["evaluate", "RBM.h5:update_20", *options])
     assert last.output == printed[0]
 
 
