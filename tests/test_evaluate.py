@@ -165,8 +165,8 @@ def test_the_bracket_vouches_where_the_ladder_warns_of_itself(sound):
     [
         (lambda run: {"ladder": replace(run.ladder, log_z=run.ladder.log_z + 2)}, "not trusted", "differ"),
         (lambda run: {"ladder": replace(run.ladder, log_z=run.ladder.log_z - 2)}, "not trusted", "differ"),
-        (lambda run: {"ladder": replace(run.ladder, std_error=0.4)}, "too noisy", "to 0."),
-        (lambda run: {"ladder": replace(run.ladder, std_error=math.inf)}, "too noisy", "to inf"),
+        (lambda run: {"ladder": replace(run.ladder, std_error=0.4)}, "too noisy to tell", "to 0."),
+        (lambda run: {"ladder": replace(run.ladder, std_error=math.inf)}, "too noisy to tell", "to inf"),
         (lambda run: {"ladder_mode_checks": (ModeCheck(1.0, True, 50.0),)}, "not trusted", "missed that mode"),
         (lambda run: {"ladder_mode_checks": (ModeCheck(0.0, False, 3.0),)}, "open", "3.0 effective"),
         (lambda run: {"ladder_mode_checks": ()}, "open", "0.0 effective"),

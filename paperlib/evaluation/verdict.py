@@ -23,7 +23,7 @@ vouches. So a few effective AIS chains, an estimate of AIS that still moves, or 
 not count where the ladder vouches. They are listed as settled.
 
 Otherwise the verdict is the worst of these words. `not trusted`: something contradicts the number, or the ladder warns of itself.
-`open`: 3 could not be looked at closely enough, or 4 fails. `too noisy`: only the interval is too wide.
+`open`: 3 could not be looked at closely enough, or 4 fails. `too noisy to tell`: only the interval is too wide.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from paperlib.evaluation.modes import ModeCheck
 
 LEVEL = 0.95
-TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
+TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Half of what `evaluate` leaves without remark, in nats. An interval's half-width, a difference of two estimates, a missed mode.
 SMALL = 0.5
@@ -60,7 +60,7 @@ class Judgement:
     Attributes
     ----------
     word : str
-        `trusted`, `not trusted`, `open` or `too noisy`.
+        `trusted`, `not trusted`, `open` or `too noisy to tell`.
     source : str
         Whose ln Z is reported: `ladder` or `AIS`.
     findings : tuple of str
