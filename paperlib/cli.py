@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from paperlib import __version__, storage
+from paperlib.cli_options import (
+    BinarizeOption,
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    LadderStepsOption,
+    MinutesOption,
+    ModelArgument,
+    SeedOption,
+    StepsOption,
+    TrainOption,
+    WeightsOption,
+)
 from paperlib.errors import InputError, ReproductionError
 from paperlib.experiments import DEVICE
 
@@ -19,6 +33,8 @@ if TYPE_CHECKING:
     from distributed import Client
     from torch import Tensor
 
+    from paperlib.evaluation.job import Job
+    from paperlib.evaluation.targets import Model
     from paperlib.models import RBM
     from paperlib.models.foreign import ForeignRBM
 
@@ -48,43 +64,16 @@ ClusterOption = Annotated[
 ]
 
 
-ModelArgument = Annotated[
-    Path,
-    typer.Argument(
-        help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
-        "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
-        ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt."
-    ),
-]
-DataOption = Annotated[
-    Path, typer.Option(help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped.")
-]
-TrainOption = Annotated[
-    Path | None, typer.Option(help="Training images, for the start of the chains only.")
-]
-BinarizeOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
-    ),
-]
-MinutesOption = Annotated[
-    float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
-]
-SeedOption = Annotated[int, typer.Option(help="Of all chains.")]
-DeviceOption = Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
-]
-
-
 @app.command()
 def evaluate(
     model: ModelArgument,
     data: DataOption,
     train: TrainOption = None,
+    weights: WeightsOption = None,
     binarize: BinarizeOption = None,
     minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    ladder_steps: LadderStepsOption = None,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
     json_file: JsonOption = None,
@@ -92,28 +81,43 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf.",
+            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. Of an exact value there is nothing to draw.",
         ),
     ] = None,
 ) -> None:
-    """What is the test log-probability of this RBM? Exact up to 25 units, otherwise by parallel tempering.
+    """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
 
     AIS from above and RAISE from below stand beside it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
     """
-    from paperlib.evaluation import evaluate as evaluate_rbm
-    from paperlib.evaluation.report import as_dict, describe
-    from paperlib.evaluation.report import plot as plot_bracket
-    from paperlib.numerics import seeded_generator
+    from paperlib.evaluation import evaluate as evaluate_model
+    from paperlib.evaluation.audit import audit_evaluation
+    from paperlib.evaluation.job import Job
+    from paperlib.evaluation.picture import NOTHING_TO_PLOT, require_matplotlib
+    from paperlib.evaluation.picture import plot as plot_bracket
+    from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     _require_folder("json", json_file)
     _require_folder("plot", plot)
-    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
-    _, rbm, test_images, train_images = _inputs(model, data, train, binarize, device)
-    result = evaluate_rbm(rbm, test_images, train_images, minutes, seeded_generator(seed, device))
-    typer.echo(describe(result))
-    _write_json(json_file, as_dict(result))
     if plot is not None:
+        if plot.suffix not in (".svg", ".png", ".pdf"):
+            raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+        require_matplotlib()
+    job = Job("evaluate", (model,), data, train, weights, binarize, seed, device)
+    found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
+    result = evaluate_model(moved, test_images, **options)
+    typer.echo(describe(result, job.binarization))
+    record = {**as_dict(result, job.binarization), "run": job.record(result)}
+    if found.stored_log_z is not None:
+        kept = job.counted(test_images, options["weights"])
+        stored = audit_evaluation(
+            moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
+        )
+        typer.echo(describe_stored(stored))
+        record["stored_log_z"] = audit_verdict(stored)
+    _write_json(json_file, record)
+    if plot is not None and result.exact is not None:
+        typer.echo(NOTHING_TO_PLOT)
+    elif plot is not None:
         with _output("plot", plot) as temporary:
             plot_bracket(result).savefig(temporary, format=plot.suffix[1:])
 
@@ -134,8 +138,11 @@ def audit(
     tolerance: Annotated[
         float, typer.Option(metavar="NATS", help="By how much a claim may miss without remark.")
     ] = 0.1,
+    weights: WeightsOption = None,
     binarize: BinarizeOption = None,
     minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    ladder_steps: LadderStepsOption = None,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
     json_file: JsonOption = None,
@@ -147,31 +154,34 @@ def audit(
     """
     from paperlib.evaluation import audit as audit_claim
     from paperlib.evaluation.audit import EXIT_CODES
+    from paperlib.evaluation.job import Job
     from paperlib.evaluation.report import audit_as_dict, describe_audit
-    from paperlib.numerics import seeded_generator
 
     _require_folder("json", json_file)
-    found, rbm, test_images, train_images = _inputs(model, data, train, binarize, device)
+    claims = {
+        "claimed-log-z": claimed_log_z,
+        "claimed-log-prob": claimed_log_prob,
+        "tolerance": tolerance,
+    }
+    job = Job("audit", (model,), data, train, weights, binarize, seed, device, claims)
+    found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
         if claimed_log_z is None:
             raise InputError(
                 f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
             )
-    if claimed_log_z is not None:
-        claimed_log_z -= found.log_z_offset
     result = audit_claim(
-        rbm,
+        moved,
         test_images,
-        train_images,
         claimed_log_z=claimed_log_z,
         claimed_log_prob=claimed_log_prob,
         tolerance=tolerance,
-        minutes=minutes,
-        generator=seeded_generator(seed, device),
+        log_z_offset=found.log_z_offset,
+        **options,
     )
     typer.echo(describe_audit(result))
-    _write_json(json_file, audit_as_dict(result))
+    _write_json(json_file, {**audit_as_dict(result), "run": job.record(result.evaluation)})
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
@@ -181,53 +191,156 @@ def compare(
     second: ModelArgument,
     data: DataOption,
     train: TrainOption = None,
+    weights: WeightsOption = None,
     binarize: BinarizeOption = None,
     minutes: MinutesOption = 2.0,
+    steps: StepsOption = None,
+    ladder_steps: LadderStepsOption = None,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
     json_file: JsonOption = None,
 ) -> None:
-    """Compare two RBMs: which gives the test images the higher probability, and whether that could be chance.
+    """Compare two models: which gives the test images the higher probability, and whether that could be chance.
 
     The difference is taken image by image, and its error counts in those of both ln Z. The minutes are for both together.
     """
-    from paperlib.evaluation import compare as compare_rbms
+    from paperlib.evaluation import compare as compare_models
+    from paperlib.evaluation.job import Job
     from paperlib.evaluation.report import comparison_as_dict, describe_comparison
-    from paperlib.numerics import seeded_generator
 
     _require_folder("json", json_file)
-    of_first, rbm_a, test_images, train_images = _inputs(first, data, train, binarize, device)
-    of_second, rbm_b, _, _ = _inputs(second, data, train, binarize, device)
+    job = Job("compare", (first, second), data, train, weights, binarize, seed, device)
+    of_first, model_a, test_images, options = _inputs(job, minutes, steps, ladder_steps)
+    of_second = job.read_model(1)
+    job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
-    generator = seeded_generator(seed, device)
-    result = compare_rbms(rbm_a, rbm_b, test_images, train_images, minutes, generator)
+    result = compare_models(model_a, of_second.rbm.to(device), test_images, **options)
     typer.echo(describe_comparison(result))
-    _write_json(json_file, comparison_as_dict(result))
+    record = {**comparison_as_dict(result), "run": job.record(result.first, result.second)}
+    _write_json(json_file, record)
+
+
+@app.command()
+def training(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training."
+        ),
+    ],
+    data: DataOption,
+    train: TrainOption = None,
+    updates: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
+    ] = None,
+    at_most: Annotated[
+        int, typer.Option(min=1, help="Take at most so many checkpoints, evenly spaced.")
+    ] = 20,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (one for each). "
+            "By default enumeration up to 25 units, otherwise a trajectory."
+        ),
+    ] = None,
+    binarize: BinarizeOption = None,
+    minutes: Annotated[float, typer.Option(help="Time to spend on ln Z, about.")] = 2.0,
+    chain_steps: Annotated[
+        int | None,
+        typer.Option(help="Transitions of chains in place of minutes: the same numbers again."),
+    ] = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "cpu",
+    json_file: JsonOption = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table as CSV.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the curve, as .svg, .png or .pdf."),
+    ] = None,
+) -> None:
+    """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
+
+    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with what there is so far.
+    """
+    from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
+    from paperlib.evaluation.training_report import (
+        describe_training,
+        plot_training,
+        training_as_csv,
+        training_as_dict,
+    )
+    from paperlib.numerics import seeded_generator
+    from paperlib.validation import require_device
+
+    for name, file in (("json", json_file), ("csv", csv_file), ("plot", plot)):
+        _require_folder(name, file)
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    require_device("device", device)
+    chosen = None if updates is None else _whole_numbers("updates", updates)
+    found = read_checkpoints(models, chosen, at_most)
+    rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
+    first = next(iter(found.values()))
+    width, spins = first.rbm.num_visible, first.spin_visible
+    test_images = read_images("data", data, width, binarize, spins)
+    train_images = None if train is None else read_images("train", train, width, binarize, spins)
+    for line in first.notes:
+        typer.echo(line)
+    result = evaluate_training(
+        list(rbms.values()),
+        test_images,
+        train_images,
+        names=list(rbms),
+        by=by,
+        minutes=minutes,
+        chain_steps=chain_steps,
+        generator=seeded_generator(seed, device),
+    )
+    claims = {
+        name: checkpoint.stored_log_z - checkpoint.log_z_offset
+        for name, checkpoint in found.items()
+        if checkpoint.stored_log_z is not None
+    }
+    typer.echo(describe_training(result, claims))
+    _write_json(json_file, training_as_dict(result, claims) | {"seed": seed})
+    if csv_file is not None:
+        with _output("csv", csv_file) as temporary:
+            temporary.write_text(training_as_csv(result, claims))
+    if plot is not None:
+        with _output("plot", plot) as temporary:
+            plot_training(result).savefig(temporary, format=plot.suffix[1:])
+
+
+def _whole_numbers(name: str, text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise InputError(f"{name}: expected whole numbers with commas between them, got {text!r}")
+    return [int(part) for part in parts]
 
 
 def _inputs(
-    model: Path, data: Path, train: Path | None, binarize: int | None, device: str
-) -> tuple[ForeignRBM, RBM, Tensor, Tensor | None]:
-    """The model as its file has it and on its device, and the images; what was changed on the way is said."""
-    from paperlib.evaluation import read_images, read_model
-    from paperlib.models import RBM
-    from paperlib.validation import require_device
+    job: Job, minutes: float, steps: int | None, ladder_steps: int | None
+) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
+    """The model as its file has it and on its device, test images and further arguments; what was changed on the way is said."""
+    from paperlib.numerics import seeded_generator
 
-    require_device("device", device)
-    found = read_model(model)
-    if not isinstance(found.rbm, RBM):
-        raise InputError(
-            f"model: expected a model of binary units, got {found.rbm}; in Python the estimators take it, along a PottsPath"
-        )
-    rbm, spins = found.rbm.to(device), found.spin_visible
-    test_images = read_images("data", data, rbm.num_visible, binarize, spins)
-    train_images = (
-        None if train is None else read_images("train", train, rbm.num_visible, binarize, spins)
-    )
+    found = job.read_model()
+    test_images, train_images, weights = job.read_rows(found)
     for line in (f"Model: {found.origin}", *found.notes):
         typer.echo(line)
-    return found, rbm, test_images, train_images
+    options = {
+        "train": train_images,
+        "minutes": minutes,
+        "generator": seeded_generator(job.seed, job.device),
+        "steps": steps,
+        "ladder_steps": ladder_steps,
+        "weights": weights,
+    }
+    return found, found.rbm.to(job.device), test_images, options
 
 
 def _require_folder(name: str, file: Path | None) -> None:
@@ -418,6 +531,10 @@ def main() -> None:
     failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
     it is a bug.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # The name of a file may be one that cannot be printed.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except InputError as error:

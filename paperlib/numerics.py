@@ -24,6 +24,19 @@ def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
     return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
 
 
+def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    """Mean over the first dimension; without weights the plain one; [N, ...] gives [...].
+
+    Examples
+    --------
+    >>> weighted_mean(torch.tensor([1.0, 4.0]).double(), torch.tensor([2.0, 1.0]).double())
+    tensor(2., dtype=torch.float64)
+    """
+    if weights is None:
+        return values.mean(0)
+    return weights.to(values) @ values / weights.sum().to(values)
+
+
 def softplus(x: Tensor) -> Tensor:
     """Elementwise `ln(1 + e^x)`, to full precision for every `x`.
 
@@ -124,5 +137,14 @@ def _place(device: torch.device) -> tuple[str, int]:
 
 
 def seeded_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A new generator with the given seed."""
-    return torch.Generator(device).manual_seed(seed)
+    """A new generator with the given seed.
+
+    Raises
+    ------
+    InputError
+        If the seed has more than 64 bits.
+    """
+    try:
+        return torch.Generator(device).manual_seed(seed)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"seed: expected a number of at most 64 bits, got {seed}") from error

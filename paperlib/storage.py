@@ -8,12 +8,18 @@ import os
 import site
 import sysconfig
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from paperlib.errors import InputError
+
+# How many times larger than the file what is packed in it may be. Binary images of which most pixels are off come near it.
+_LARGEST_RATIO = 100
+_SMALLEST_LIMIT = 2**26
+_PIECE = 2**20
 
 
 def is_checkout(folder: Path) -> bool:
@@ -106,19 +112,84 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether there is an ordinary file of this name: no folder, device or pipe, and False for what can be no name of a file.
+
+    Examples
+    --------
+    >>> is_file(__file__), is_file("/"), is_file("x" * 10_000)
+    (True, False, False)
+    """
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def unpacked_limit(path: Path) -> int:
+    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB where that is more.
+
+    Examples
+    --------
+    >>> unpacked_limit(Path(__file__)) == 2**26
+    True
+    """
+    return max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
+
+
+def require_modest(path: Path, size: int) -> None:
+    """Raise an InputError if a packed file holds more than `unpacked_limit` bytes.
+
+    Examples
+    --------
+    >>> require_modest(Path(__file__), 1_000)
+    """
+    limit = unpacked_limit(path)
+    if size > limit:
+        raise InputError(
+            f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
+            "unpack it first if you trust it"
+        )
+
+
+def require_modest_zip(path: Path) -> None:
+    """Raise an InputError if the members of a zip file, such as `.npz`, are larger than `require_modest` allows.
+
+    What is no zip file passes: its own reader says so.
+
+    Examples
+    --------
+    >>> require_modest_zip(Path(__file__))
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return
+    require_modest(path, size)
+
+
 def read_bytes(path: Path) -> bytes:
     """The contents of a file, decompressed if its name ends with `.gz`.
 
     Raises
     ------
     InputError
-        If a compressed file is damaged.
+        If a compressed file is damaged, or holds more than `unpacked_limit` bytes.
     """
-    data = path.read_bytes()
     if path.suffix != ".gz":
-        return data
+        return path.read_bytes()
+    limit, size = unpacked_limit(path), 0
     try:
-        return gzip.decompress(data)
+        # Counted first, and kept only if there is not too much of it.
+        with gzip.open(path) as file:
+            while size <= limit and (count := len(file.read(_PIECE))):
+                size += count
+        require_modest(path, min(size, limit + 1))
+        with gzip.open(path) as file:
+            return file.read()
+    except InputError:
+        raise
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"expected a whole gzip file at {path}, it is damaged ({error})"

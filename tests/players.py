@@ -3,9 +3,11 @@
 import torch
 
 from paperlib.mcmc import MarkovChain
+from paperlib.publishing.widgets.brackets import bracket_player
 from paperlib.publishing.widgets.chains import chain_player
 from paperlib.publishing.widgets.frames import frame_player
 from paperlib.publishing.widgets.ladders import ladder_player
+from paperlib.publishing.widgets.particles import particle_player, particle_run
 from paperlib.publishing.widgets.traces import trace_player
 
 SHAPE = (8, 8)
@@ -62,10 +64,35 @@ def some_ladder(steps=12, description=NASTY):
     return ladder_player(some_rungs(steps), [0.0, 0.25, 1.0], description)
 
 
+def some_particles(moments=12, description=NASTY):
+    """Two particles that walk to the right, one of which gains weight; in the second run they stand still."""
+    walk = [[moment % 5, (moment + 1) % 5] for moment in range(moments + 1)]
+    weights = [[0.1 * moment, 0.0] for moment in range(moments + 1)]
+    betas = [moment / moments for moment in range(moments + 1)]
+    captions = [f"beta </script> = {beta:.3f}" for beta in betas]
+    still = [f"stands at {beta:.3f}" for beta in betas]
+    runs = [
+        particle_run("walk <2>", betas, walk, weights, captions),
+        particle_run("stand", betas, [walk[0]] * len(walk), weights, still),
+    ]
+    return particle_player(runs, [0.0] * 5, [-1.0, 0.0, -2.0, 0.5, -1.0], description)
+
+
+def some_bracket(moments=12, description=NASTY):
+    """K = 1, 2, 4, ...; the gap halves each time."""
+    gaps = [2.0**-moment for moment in range(moments + 1)]
+    above, below = [-5 + gap for gap in gaps], [-5 - 2 * gap for gap in gaps]
+    return bracket_player(
+        [2**moment for moment in range(moments + 1)], above, below, -5, description
+    )
+
+
 #: What makes a player of each kind; both arguments are optional.
 KINDS = {
     "frames": some_frames,
     "chains": some_chains,
     "traces": some_traces,
     "ladders": some_ladder,
+    "particles": some_particles,
+    "brackets": some_bracket,
 }

@@ -204,6 +204,33 @@ def test_ratios_are_of_medians_and_verdicts_of_ratios():
     assert "2.2 (2.1 to 5.6)" in repr(speed.time_table(record, 2))
 
 
+def test_summary_gives_the_range_of_ratios_over_machines_and_sizes():
+    def record(machine, slower):
+        rows = [
+            row("AIS", (784, 500), "paperlib", [2.0], 100, 1),
+            row("AIS", (784, 500), "rbms", [4.0 * slower], 100, 1),
+            row("AIS", (784, 20), "paperlib", [2.0], 100, 1),
+            row("AIS", (784, 20), "rbms", [6.0], 100, 1),
+            row("CD-1", (784, 500), "paperlib", [2.0], 100, 1),
+            row("CD-1", (784, 500), "plain torch", [1.8], 100, 1),
+        ]
+        return {"rows": rows, "provenance": {"machine": machine}}
+
+    records = [record("one", 1), record("other", 5)]
+    assert speed.times_as_long(records, "AIS", "rbms") == (2.0, 10.0)
+    assert speed.times_as_long(records, "RAISE", "rbms") is None
+    said = speed.summary(records)
+    assert "rbms takes 2 to 10 times as long" in said
+    assert "plain torch a time that was not measured" in said
+    assert "0.9 to 0.9 times" in said
+    panels = speed.draw_summary(records).axes
+    assert [panel.get_title(loc="left") for panel in panels] == ["one", "other"]
+    # milliseconds: of AIS and CD-1, where they were measured at this size
+    lengths = {bars.get_label(): [bar.get_width() for bar in bars] for bars in panels[1].containers}
+    assert lengths["rbms"] == [20_000.0]
+    assert lengths["plain torch"] == [1_800.0]
+
+
 def test_parts_of_a_step_and_the_rest():
     shape = (784, 20)
     record = {

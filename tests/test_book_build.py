@@ -101,8 +101,8 @@ def test_table_with_a_caption_is_numbered_and_keeps_its_source():
     table = nbformat.v4.new_output("execute_result", {"text/markdown": markdown})
     named = {"paperlib": {"table": {"caption": "Costs.", "name": "tab-05-costs"}}}
     lines = page_cell(table, named).outputs[0].data["text/markdown"].split("\n")
-    assert lines[:2] == ["```{table} Costs.", ":name: tab-05-costs"]
-    assert lines[3:] == [*markdown.split("\n")[:3], "```", "", "<small>source</small>"]
+    assert lines[:2] == [":::{table} Costs.", ":name: tab-05-costs"]
+    assert lines[3:] == [*markdown.split("\n")[:3], ":::", "", "<small>source</small>"]
     assert page_cell(table, {}).outputs[0].data["text/markdown"] == markdown
 
 

@@ -122,6 +122,24 @@ def test_stored_table_or_a_sentence(monkeypatch):
     assert "make paper" in opened().stored_table("no-such")._repr_markdown_()
 
 
+def test_stored_table_leaves_out_columns_that_no_row_fills():
+    stored = opened().stored_table("dbm-log-unnormalized")
+    assert "exact" in records.load_result("dbm-log-unnormalized", "paper")["columns"]
+    assert not [label for label in stored.heading if label.startswith("exact")]
+
+
+def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones(monkeypatch):
+    own = records.load_result("dbm-heating", "paper") | {"profile": "digits"}
+    own["rows"] = [own["rows"][0] | {"model": "mine"}]
+    table = opened().joint_table(own, ["model", "difference"], model="Omniglot DBM")
+    assert [row[0] for row in table.rows] == ["mine", "Omniglot DBM"]
+    assert table.source.count("dbm-heating.json") == 4  # text and address, of either record
+    assert len(opened().joint_table(own).rows) == 3
+    # at the papers' size, and without a stored record, there is nothing to set below
+    for alone in (own | {"profile": "paper"}, own | {"name": "no-such"}):
+        assert [row[0] for row in opened().joint_table(alone).rows] == ["mine"]
+
+
 def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path, capsys):
     opened()
     assert capsys.readouterr().err == ""
@@ -232,5 +250,5 @@ def test_chapter_checks_its_claims_by_its_helper(path):
 @EACH_NOTEBOOK
 def test_long_cells_are_folded(path):
     for cell in code_cells(path):
-        folded = {"hide-input", "checks"} & set(cell.metadata.get("tags", []))
+        folded = {"hide-input", "hide-cell", "checks"} & set(cell.metadata.get("tags", []))
         assert folded or len(cell.source.splitlines()) <= 40, cell.source[:80]

@@ -24,15 +24,12 @@ from paperlib import cli, storage
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, bracket
 from paperlib.evaluation import evaluate, read_images, read_rbm
-from paperlib.evaluation.evaluation import (
-    AnnealingRun,
-    AnnealingRuns,
-    FinishedRuns,
-    base_rates,
-    find_reasons,
-)
+from paperlib.evaluation.annealing_runs import AnnealingRun, AnnealingRuns, FinishedRuns
 from paperlib.evaluation.modes import ModeCheck, check_mode
-from paperlib.evaluation.report import as_dict, describe, plot
+from paperlib.evaluation.picture import plot
+from paperlib.evaluation.reasons import find_reasons
+from paperlib.evaluation.report import as_dict, describe
+from paperlib.evaluation.targets import base_rates
 from paperlib.evaluation.verdict import average_of, judge
 from paperlib.experiments.study import Case, Mode, study_images
 from paperlib.numerics import seeded_generator
@@ -227,7 +224,7 @@ def test_the_ladder_fills_its_time(monkeypatch, seconds_per_step, expected, pilo
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
     made = []
     monkeypatch.setattr(runs, "_ladder", lambda steps, *_, **options: made.append(steps))
-    module = sys.modules["paperlib.evaluation.evaluation"]
+    module = sys.modules["paperlib.evaluation.annealing_runs"]
     monkeypatch.setattr(module.time, "perf_counter", lambda: sum(made) * seconds_per_step)
     assert runs.affordable_ladder_steps(1.0) == pytest.approx(expected, rel=1e-9)
     assert made == pilots
@@ -351,7 +348,7 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
 def test_interruption_keeps_what_was_finished(monkeypatch):
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
     # the module: in the package its name belongs to the function
-    module = sys.modules["paperlib.evaluation.evaluation"]
+    module = sys.modules["paperlib.evaluation.annealing_runs"]
     original, calls = module.AnnealingRuns._run, []
 
     def interrupted_run(self, num_steps, on_step):
@@ -373,7 +370,7 @@ def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
 
     test = draws(SMALL, 100, 3)
     monkeypatch.setattr(AnnealingRuns, "_ladder", interrupted_ladder)
-    monkeypatch.setattr("paperlib.evaluation.evaluation._FRACTIONS", (1,))
+    monkeypatch.setattr("paperlib.evaluation.annealing_runs._FRACTIONS", (1,))
     # the budget's pilot is not what is interrupted
     monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
@@ -642,7 +639,7 @@ def test_no_permission(folder, monkeypatch, capsys):
     def refuse(path, *arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("paperlib.evaluation.inputs._read_array", refuse)
+    monkeypatch.setattr("paperlib.evaluation.arrays._read_array", refuse)
     refused(folder, monkeypatch, ["good.npz", "--data", "good.npy"])
     assert "data: expected a readable file" in capsys.readouterr().err
 

@@ -69,7 +69,10 @@ def test_nothing_changes_where_no_layer_has_spins():
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """An archive that the installed `rbms` itself has written in training, and its path."""
-    path = tmp_path_factory.mktemp("rbms") / "RBM.h5"
+    return train_archive(tmp_path_factory.mktemp("rbms") / "RBM.h5")
+
+
+def train_archive(path):
     data = np.random.default_rng(0).integers(0, 2, (60, 8)).astype(float)
     ones = np.ones(60)
     dataset = RBMDataset(data, ones, ones, np.arange(60).astype(str), "random", True, "cpu")
@@ -247,7 +250,7 @@ def test_categorical_units_of_rbms(tmp_path):
         rtol=0,
         atol=1e-3,
     )
-    with pytest.raises(InputError, match="expected a model of binary units"):
+    with pytest.raises(InputError, match="expected an RBM of binary units"):
         read_rbm(path)
 
 
@@ -452,7 +455,10 @@ STATE_DICTS = {
         "expected one tensor called weights",
     ),
     "unfitting": (TENSORS | {"W": torch.zeros(3, 3)}, "expected an RBM in"),
-    "whole numbers": (TENSORS | {"W": torch.zeros(6, 4, dtype=torch.cfloat)}, "expected an RBM in"),
+    "whole numbers": (
+        TENSORS | {"W": torch.zeros(6, 4, dtype=torch.cfloat)},
+        "dense tensor of real numbers as weights",
+    ),
 }
 
 

@@ -390,7 +390,7 @@ def test_functions_of_an_rbm_work_where_it_is(device):
 
 
 def test_evaluation_of_a_model_on_a_gpu(device, monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.evaluation._GPU_PILOT_STEPS", 20)
+    monkeypatch.setattr("paperlib.evaluation.annealing_runs._GPU_PILOT_STEPS", 20)
     small = evaluate(models(device)[0], VECTORS, progress=False)
     assert small.exact.log_z == pytest.approx(log_z(models("cpu")[0]), abs=1e-4)
     images = draw_bits(torch.full((40, 30), 0.4), seeded_generator(1))

@@ -16,18 +16,23 @@ from players import (
     NASTY,
     SHAPE,
     ring,
+    some_bracket,
     some_chains,
     some_frames,
     some_ladder,
+    some_particles,
     some_rungs,
     some_runs,
     some_traces,
 )
 
+from paperlib.errors import InputError
 from paperlib.publishing.widgets import page
+from paperlib.publishing.widgets.brackets import bracket_player
 from paperlib.publishing.widgets.chains import chain_player
 from paperlib.publishing.widgets.frames import frame_player
 from paperlib.publishing.widgets.ladders import ladder_player
+from paperlib.publishing.widgets.particles import particle_player, particle_run
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
@@ -75,6 +80,8 @@ def test_text_without_a_browser(make):
         "chains": "(lazy, turning & </script>; 12 steps)",
         "traces": "(2 runs, 12 updates)",
         "ladders": "(3 chains, 12 steps)",
+        "particles": "(walk <2>, stand; 2 particles, 13 moments)",
+        "brackets": "(K from 1 to 4096)",
     }
     assert repr(make()) in [f"{NASTY} {end}" for end in ends.values()]
 
@@ -214,3 +221,71 @@ def test_page_holds_the_ladder():
 def test_bad_ladders_are_refused(rungs, betas, message):
     with pytest.raises(ValueError, match=message):
         ladder_player(rungs, betas, "Nothing")
+
+
+# ---- particles
+
+
+def test_page_holds_the_particles():
+    run = data_of(some_particles(4))["runs"][0]
+    assert run["betas"] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert run["places"] == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]]
+    # relative to the larger of the two
+    assert run["weights"][0] == [1.0, 1.0]
+    assert run["weights"][4] == [1.0, pytest.approx(np.exp(-0.4), abs=1e-4)]
+
+
+@pytest.mark.parametrize(
+    ("betas", "places", "log_weights", "captions", "message"),
+    [
+        ([0.0], [[0]], [[0.0]], ["a"], "captions: expected one for each of at least two betas"),
+        ([0.0, 1.0], [[0], [1]], [[0.0], [0.0]], ["a"], "got 1 for 2"),
+        ([0.0, 1.0], [[0], [1]], [[0.0, 0.0]] * 2, ["a", "b"], "log_weights: expected shape"),
+        ([0.0, 1.0], [[0]], [[0.0]], ["a", "b"], "places: expected shape"),
+    ],
+)
+def test_bad_runs_of_particles_are_refused(betas, places, log_weights, captions, message):
+    with pytest.raises(InputError, match=message):
+        particle_run("run", betas, places, log_weights, captions)
+
+
+def test_particles_that_do_not_fit_their_line_are_refused():
+    run = particle_run("run", [0.0, 1.0], [[0], [5]], [[0.0], [0.0]], ["a", "b"])
+    longer = particle_run("longer", [0.0, 0.5, 1.0], [[0]] * 3, [[0.0]] * 3, ["a", "b", "c"])
+    flat = [0.0] * 5
+    with pytest.raises(InputError, match="runs: expected places from 0 to 4"):
+        particle_player([run], flat, flat, "Nothing")
+    with pytest.raises(InputError, match="runs: expected at least one, all of one size"):
+        particle_player([run, longer], flat + flat, flat + flat, "Nothing")
+    with pytest.raises(InputError, match="runs: expected at least one, all of one size"):
+        particle_player([], flat, flat, "Nothing")
+    with pytest.raises(InputError, match="target: expected shape"):
+        particle_player([run], flat, [0.0], "Nothing")
+
+
+# ---- brackets
+
+
+def test_page_holds_the_bracket():
+    shown = some_bracket(2)
+    assert shown.captions[1] == "K = 2: AIS −4.50, RAISE −6.00, gap 1.50 nats; exactly −5.00"
+    above, below = data_of(shown)["places"]
+    assert [x for x, _ in above] == [x for x, _ in below] == [64.0, 262.0, 460.0]
+    # the highest value at the top, the lowest at the bottom, the gap in proportion
+    assert [y for _, y in above] == [30.0, 66.7, 85.0]
+    assert [y for _, y in below] == [250.0, 176.7, 140.0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "above", "below", "message"),
+    [
+        ([1], [1.0], [0.0], "steps: expected at least two"),
+        ([1, 2], [1.0], [0.0, 0.0], "got 2, 1 and 2"),
+        ([2, 2], [1.0, 1.0], [0.0, 0.0], "steps: expected increasing"),
+        ([0, 2], [1.0, 1.0], [0.0, 0.0], "steps: expected increasing"),
+        ([1, 2], [1.0, np.inf], [0.0, 0.0], "expected finite numbers"),
+    ],
+)
+def test_bad_brackets_are_refused(steps, above, below, message):
+    with pytest.raises(InputError, match=message):
+        bracket_player(steps, above, below, 0.5, "Nothing")

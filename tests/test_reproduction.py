@@ -465,6 +465,12 @@ def test_failing_cell_is_named_and_earlier_output_kept(checkout):
     ]
 
 
+def test_chapter_whose_process_is_killed_counts_as_failed():
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
+    assert runner._finish(process) == "its process ended with status -9"
+
+
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Runs the command in this process: its exit code, and what it wrote."""

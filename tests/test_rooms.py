@@ -26,7 +26,7 @@ ROOMS = [
     {"evaluation"},
     {"experiments"},
     {"publishing"},
-    {"cli", "__main__"},
+    {"cli", "cli_options", "__main__"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted(LIBRARY.rglob("*.py"))

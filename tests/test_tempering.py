@@ -15,6 +15,7 @@ from paperlib.annealing.ladder import Ladder, Record, count_round_trips
 from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
+from paperlib.estimators.ladder_run import Plan
 from paperlib.estimators.temperatures import place_rungs, rungs_for
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
@@ -386,3 +387,14 @@ def test_overflow_is_told():
 
     with pytest.raises(InputError, match=r"^path: expected finite log-weights"):
         parallel_tempering(Endless(), 1_000, seeded_generator(0))
+
+
+@pytest.mark.parametrize(
+    ("chain_steps", "num_rungs", "replicas"),
+    [(10_000, 24, 2), (100_000, 23, 4), (100_000, 5, 18), (1_000_000, 25, 4), (10**8, 25, 4)],
+)
+def test_replicas_grow_with_the_budget_until_there_are_a_hundred_chains(
+    chain_steps, num_rungs, replicas
+):
+    assert Plan(chain_steps, None, None, 1_000).replicas(num_rungs) == replicas
+    assert Plan(chain_steps, None, 7, 1_000).replicas(num_rungs) == 7

@@ -20,7 +20,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import BipartiteSampler, CategoricalSampler, draw_categories
 from paperlib.models import PottsRBM
 from paperlib.models.bounds import log_z_lower_bound
-from paperlib.validation import ArrayLike, as_binary, as_float_tensor
+from paperlib.validation import ArrayLike, as_binary, as_float_tensor, as_states
 
 
 class PottsPath(RBMInterpolation):
@@ -101,6 +101,12 @@ class PottsPath(RBMInterpolation):
                 "PottsRBM.one_hot makes them from numbers of states"
             )
         return super().state_at(units, last)
+
+    def log_start(self, v: ArrayLike) -> Tensor:
+        """ln p(v) under the independent sites of the start, float64 [N], for bits `v` [N, L q]."""
+        bias = self._visible_bias_a.double()
+        log_sites = self._by_site(bias).logsumexp(-1).sum()
+        return as_states("v", v, bias, self.num_visible) @ bias - log_sites
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent sites."""

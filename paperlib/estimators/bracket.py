@@ -17,9 +17,13 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
+from paperlib.estimators.control_variates import (
+    ControlVariateEstimate,
+    control_variate_mean,
+)
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
+from paperlib.numerics import weighted_mean
 from paperlib.validation import (
     ArrayLike,
     as_float_tensor,
@@ -117,6 +121,7 @@ def bracket(
     chosen: ArrayLike,
     above: PartitionEstimate,
     below: ReverseEstimate,
+    weights: ArrayLike | None = None,
 ) -> Bracket:
     """The bracket that an AIS run and a RAISE run give together.
 
@@ -130,6 +135,8 @@ def bracket(
         AIS's estimate of ln Z.
     below : ReverseEstimate
         RAISE's estimates for the chosen vectors.
+    weights : array or Tensor, shape [N], optional
+        By which the vectors count, all above zero; by default all alike.
 
     Raises
     ------
@@ -158,14 +165,24 @@ def bracket(
         raise InputError(f"chosen: expected whole numbers, got {chosen.dtype}")
     if not bool(((chosen >= 0) & (chosen < len(everything))).all()):
         raise InputError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
-    average = everything.mean().item()
+    shares = None
+    if weights is not None:
+        shares = as_float_tensor("weights", weights, torch.float64).cpu()
+        require_shape("weights", shares, [len(everything)])
+    average = weighted_mean(everything, shares).item()
     low, high = above.interval(3)
     of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()
     return Bracket(
         average - above.log_z,
         (average - high, average - low),
         above.std_error,
-        control_variate_mean(log_prob, of_chosen, everything),
+        control_variate_mean(
+            log_prob,
+            of_chosen,
+            everything,
+            batch_weights=None if shares is None else shares[chosen.long()],
+            all_weights=shares,
+        ),
         above.warnings,
         of_chosen - above.log_z - log_prob,
     )

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
+from paperlib.numerics import weighted_mean
 from paperlib.validation import as_float_tensor, require_finite, require_shape
 
 
@@ -70,7 +71,13 @@ class ControlVariateEstimate:
 
 
 def control_variate_mean(
-    y: object, x_batch: object, x_all: object, alpha: float | None = 1.0
+    y: object,
+    x_batch: object,
+    x_all: object,
+    alpha: float | None = 1.0,
+    *,
+    batch_weights: object | None = None,
+    all_weights: object | None = None,
 ) -> ControlVariateEstimate:
     """Average of a costly quantity over many cases, with a cheap one as control variate (eq. 14).
 
@@ -85,6 +92,9 @@ def control_variate_mean(
     alpha : float or None
         The paper's alpha = 1 suits two estimates of one log-probability. None: Cov(Y, X) / Var(X) from the batch, the value with
         the smallest variance, at the price of a bias of order 1/n.
+    batch_weights, all_weights : array or Tensor, shapes [n] and [N], optional
+        By which the cases count, both or none, all above zero. The batch is one of equally probable cases, and its weighted mean a
+        ratio of two means; for `std_error`, the sum of all weights is the number of independent cases.
 
     Returns
     -------
@@ -94,8 +104,8 @@ def control_variate_mean(
     Raises
     ------
     InputError
-        If a shape does not fit, there are fewer than two cases or more in the batch than in all, a value is not finite, or
-        `alpha` is to be estimated from equal values of x.
+        If a shape does not fit, there are fewer than two cases or more in the batch than in all, a value is not finite,
+        `alpha` is to be estimated from equal values of x, or weights are not as described.
 
     Notes
     -----
@@ -136,6 +146,9 @@ def control_variate_mean(
             )
         alpha = _covariance(y, x_batch) / x_variance
     require_finite("alpha", torch.tensor(alpha))
+    if batch_weights is not None or all_weights is not None:
+        given = (batch_weights, all_weights)
+        return _weighted(y, x_batch, x_all, alpha, *_both(given, (count, total)))
 
     rest = y - alpha * x_batch
     mean = rest.mean().item() + alpha * x_all.mean().item()
@@ -147,6 +160,46 @@ def control_variate_mean(
         std_error=math.sqrt(max(rest_variance + of_all, 0.0)),
         test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
         plain_std_error=math.sqrt(y.var().item() / count),
+        alpha=alpha,
+    )
+
+
+def _both(given: tuple[object, object], counts: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """The weights of the batch and of all cases, checked."""
+    if any(weights is None for weights in given):
+        raise InputError("batch_weights, all_weights: expected both or none, got one")
+    found = []
+    for name, weights, count in zip(("batch_weights", "all_weights"), given, counts, strict=True):
+        tensor = as_float_tensor(name, weights, torch.float64)
+        require_shape(name, tensor, [count])
+        require_finite(name, tensor)
+        if bool((tensor <= 0).any()):
+            raise InputError(f"{name}: expected numbers above 0, got {tensor.min().item():g}")
+        found.append(tensor)
+    return found[0], found[1]
+
+
+def _weighted(
+    y: Tensor, x_batch: Tensor, x_all: Tensor, alpha: float, of_batch: Tensor, of_all: Tensor
+) -> ControlVariateEstimate:
+    """The estimate where cases do not count alike."""
+    count, total, rest = len(y), len(x_all), y - alpha * x_batch
+    shares, independent = of_batch / of_batch.sum(), of_all.sum()
+
+    def spread(values: Tensor) -> float:
+        """Variance of the ratio of two means, to first order."""
+        off = shares * (values - weighted_mean(values, of_batch))
+        return (off.square().sum() * count / (count - 1)).item()
+
+    of_rest, of_x = rest - weighted_mean(rest, of_batch), x_batch - weighted_mean(x_batch, of_batch)
+    covariance = (shares @ (of_rest * of_x)).item()
+    variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
+    added = (alpha**2 * variance + 2 * alpha * covariance) / independent.item()
+    return ControlVariateEstimate(
+        mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
+        std_error=math.sqrt(max(spread(rest) + added, 0.0)),
+        test_set_std_error=math.sqrt(spread(rest) * (1 - count / total)),
+        plain_std_error=math.sqrt(spread(y)),
         alpha=alpha,
     )
 

@@ -1,21 +1,45 @@
-"""What is the test log-probability of this RBM? An answer with error bars, and with reasons not to believe it."""
+"""What is the test log-probability of this model? An answer with error bars, and with reasons not to believe it."""
 
-from paperlib.evaluation.audit import Audit, Bound, audit
+from paperlib.evaluation.along_training import (
+    CheckpointLikelihood,
+    TrainingLikelihood,
+    evaluate_training,
+)
+from paperlib.evaluation.annealing_runs import AnnealingRun
+from paperlib.evaluation.audit import Audit, Bound, audit, audit_evaluation
+from paperlib.evaluation.checkpoint_files import read_checkpoints
 from paperlib.evaluation.compare import Comparison, compare
-from paperlib.evaluation.evaluation import AnnealingRun, Evaluation, ExactResult, evaluate
-from paperlib.evaluation.inputs import read_images, read_model, read_rbm
+from paperlib.evaluation.evaluation import evaluate
+from paperlib.evaluation.inputs import (
+    read_images,
+    read_model,
+    read_rbm,
+    read_sequences,
+    read_weights,
+)
+from paperlib.evaluation.quote import quote
+from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 
 __all__ = [
     "AnnealingRun",
     "Audit",
     "Bound",
+    "CheckpointLikelihood",
     "Comparison",
+    "Effort",
     "Evaluation",
     "ExactResult",
+    "TrainingLikelihood",
     "audit",
+    "audit_evaluation",
     "compare",
     "evaluate",
+    "evaluate_training",
+    "quote",
+    "read_checkpoints",
     "read_images",
     "read_model",
     "read_rbm",
+    "read_sequences",
+    "read_weights",
 ]

@@ -4,7 +4,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 (`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. That is the interval of
 99.7 % of a trusted evaluation, and half a nat more to either side, which the rule of trust leaves without remark. Where the estimates are not
-to be trusted, the interval reaches from the best proven bound below to what RAISE allows above.
+to be trusted, the interval reaches from the best proven bound below to what RAISE allows above, or, if that is more, to a nat above the
+largest estimate with all that AIS from the model's own modes has found: RAISE starts at the images, and knows nothing of a mode far from them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound
-from paperlib.evaluation.evaluation import Evaluation, evaluate, log_unnormalized_of
+from paperlib.evaluation.evaluation import evaluate
+from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.targets import Model, as_rows, is_estimated, log_unnormalized_of
 from paperlib.evaluation.verdict import SMALL
-from paperlib.models import RBM
-from paperlib.validation import ArrayLike, as_binary
+from paperlib.evaluation.weighting import as_weights
+from paperlib.models import DBM, DBN
+from paperlib.numerics import weighted_mean
+from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
 #: Of the command, for scripts.
@@ -71,9 +76,13 @@ class Audit:
         The mean of ln p*(v) over the test images: less ln Z, it is their average log-probability.
     evaluation : Evaluation
         The estimates.
+    log_z_offset : float
+        ln Z of the model that the claim is about less that of the evaluated one, in nats. The claim, the bounds and the interval are of
+        the former.
 
     Examples
     --------
+    >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=3.47).verdict
     'consistent'
@@ -88,10 +97,16 @@ class Audit:
     interval: tuple[float, float]
     mean_log_unnormalized: float
     evaluation: Evaluation
+    log_z_offset: float = 0.0
+
+    @property
+    def claimed_log_prob(self) -> float:
+        """The average log-probability of the test images that the claim comes to, in nats."""
+        return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
 def audit(
-    rbm: RBM,
+    model: Model,
     test: ArrayLike,
     train: ArrayLike | None = None,
     *,
@@ -101,23 +116,29 @@ def audit(
     minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
+    steps: int | None = None,
+    ladder_steps: int | None = None,
+    weights: ArrayLike | None = None,
+    log_z_offset: float = 0.0,
 ) -> Audit:
     """Hold a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
 
     Parameters
     ----------
-    rbm : RBM
-        The model.
+    model : RBM, PottsRBM, DBM or DBN
+        The model. A DBN has the ln Z of its top RBM.
     test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two; those of the claim, if it is a log-probability.
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the chains only.
+        Binary training images, for the start of the chains and the base rates only.
     claimed_log_z, claimed_log_prob : float
         One of the two, in nats: ln Z, or the average ln p(v) of the test images.
     tolerance : float
         By how much a claim may miss without remark, for rounding, in nats.
-    minutes, generator, progress
+    minutes, generator, progress, steps, ladder_steps, weights
         As of `evaluate`.
+    log_z_offset : float
+        ln Z of the model that a claimed ln Z is about less that of `model`, in nats: that of a `ForeignRBM` whose units were spins.
 
     Returns
     -------
@@ -126,12 +147,14 @@ def audit(
     Raises
     ------
     InputError
-        As `evaluate`, or if not exactly one finite number is claimed.
+        As `evaluate`, or if not exactly one finite number is claimed, or a log-probability is claimed of a deep model whose ln p*(v) is
+        itself an estimate.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
     Examples
     --------
+    >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=9.0).reason
     'ln Z = 9.00 is above 3.47, what enumeration proves.'
@@ -145,35 +168,108 @@ def audit(
             raise InputError(f"{name}: expected a finite number, got {claim}")
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    images = as_binary("test", test, rbm.num_visible)
-    found = evaluate(rbm, images, train, minutes, generator, progress)
-    log_p = log_unnormalized_of(rbm, images)
-    mean = log_p.mean().item()
+    images = as_rows("test", test, model)
+    if claimed_log_prob is not None and is_estimated(model, len(images)):
+        raise InputError(
+            f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
+        )
+    found = evaluate(
+        model,
+        images,
+        train,
+        minutes,
+        generator,
+        progress,
+        steps=steps,
+        ladder_steps=ladder_steps,
+        weights=weights,
+    )
+    if weights is not None:
+        images = images[(as_weights("weights", weights, len(images)) > 0).to(images.device)]
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = mean - claimed_log_prob
-    bounds = _bounds(images, log_p, found)
-    interval = _interval(found, bounds, mean)
-    verdict, reason = _judge(claimed_log_z, bounds, interval, found, tolerance)
-    return Audit(claimed_log_z, verdict, reason, bounds, interval, mean, found)
+        claimed_log_z = _mean(model, images, found) - claimed_log_prob + log_z_offset
+    return audit_evaluation(model, images, found, claimed_log_z, tolerance, log_z_offset)
 
 
-def _bounds(images: Tensor, log_p: Tensor, found: Evaluation) -> tuple[Bound, ...]:
+def audit_evaluation(
+    model: Model,
+    images: Tensor,
+    found: Evaluation,
+    claimed_log_z: float,
+    tolerance: float = 0.1,
+    log_z_offset: float = 0.0,
+) -> Audit:
+    """Hold a claimed ln Z against an evaluation that there is already; `audit` for several claims at the price of one.
+
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        The model.
+    images : Tensor, shape [N, D]
+        The binary test images of the evaluation, those of weight zero left out.
+    found : Evaluation
+        What `evaluate` says of both.
+    claimed_log_z, tolerance, log_z_offset : float
+        As for `audit`, in nats.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> images = torch.eye(3)
+    >>> found = evaluate(rbm, images)
+    >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
+    ['consistent', 'impossible']
+    """
+    mean = _mean(model, images, found)
+    bounds = _bounds(model, images, found)
+    low, high = _interval(found, bounds, mean)
+    shifted = tuple(
+        Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
+    )
+    interval = low + log_z_offset, high + log_z_offset
+    verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
+    return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
+
+
+def _log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor:
+    if found.log_unnormalized is not None:
+        return found.log_unnormalized
+    return log_unnormalized_of(model, images)
+
+
+def _mean(model: Model, images: Tensor, found: Evaluation) -> float:
+    return weighted_mean(_log_p(model, images, found), found.weights).item()
+
+
+def _bounds(model: Model, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
     if found.exact is not None:
         return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
     best, ladder = found.runs[-1].ais, found.ladder
     searched = [best.lower_bound, None if ladder is None else ladder.lower_bound]
-    return (
+    proven = [
         Bound(
             "the search for hidden states of large mass",
             max((low for low in searched if low is not None), default=-math.inf),
-        ),
-        Bound("the mass of the test images", _mass(images, log_p)),
-        Bound(
-            f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,",
-            certified_lower_bound(best.log_weights, _CERTIFIED),
-        ),
-    )
+        )
+    ]
+    mass = _proven_log_p(model, images, found)
+    if mass is not None:
+        proven.append(Bound("the mass of the test images", _mass(images, mass)))
+    certified = certified_lower_bound(best.log_weights, _CERTIFIED)
+    name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
+    return (*proven, Bound(name, certified))
+
+
+def _proven_log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor | None:
+    """ln p*(v) of each image, or what is proven to lie below it; None if nothing is."""
+    if not found.posterior_draws:
+        return _log_p(model, images, found)
+    if isinstance(model, DBM):
+        return model.to(dtype=torch.float64).log_unnormalized_bound(images).cpu()
+    assert isinstance(model, DBN)
+    return None
 
 
 def _mass(images: Tensor, log_p: Tensor) -> float:
@@ -194,7 +290,8 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...], mean: float) -> tupl
         return low - SMALL, high + SMALL
     lower = found.runs[-1].bracket.lower
     allowed = mean - (lower.mean - 3 * lower.test_set_std_error)
-    return max(bound.low for bound in bounds), allowed
+    low = max(bound.low for bound in bounds)
+    return low, max(allowed, found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
 
 
 def _judge(
@@ -210,6 +307,8 @@ def _judge(
             return IMPOSSIBLE, f"{said} is below {bound.low:.2f}, what {bound.name} proves."
         if claim > bound.high + tolerance:
             return IMPOSSIBLE, f"{said} is above {bound.high:.2f}, what {bound.name} proves."
+    if found.exact is not None:
+        return CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f}"
     how = "" if found.trustworthy else ", wide because the estimates are not to be trusted"

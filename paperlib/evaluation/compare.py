@@ -7,15 +7,18 @@ smaller than that of either average.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import torch
 
 from paperlib.errors import InputError
-from paperlib.evaluation.evaluation import Evaluation, evaluate, log_unnormalized_of
+from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
+from paperlib.evaluation.result import Effort, Evaluation
+from paperlib.evaluation.targets import Model
 from paperlib.evaluation.verdict import ImageAverage, average_of, joined_error
-from paperlib.models import RBM
-from paperlib.validation import ArrayLike, as_binary
+from paperlib.numerics import resolve_generator, weighted_mean
+from paperlib.validation import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,13 @@ class Comparison:
         Of ln p(v) under the first model less that under the second, in nats, with 95 % intervals: for these images, and for all images of
         the kind.
     wins : float
-        The share of images to which the first model gives the higher probability.
+        The share of images, by their weights, to which the first model gives the higher probability.
+    seed : int or None
+        The seed of the generator, where that had not been used before.
 
     Examples
     --------
+    >>> from paperlib.models import RBM
     >>> first = RBM(torch.zeros(3, 2), [1.0, 1.0, -1.0], torch.zeros(2))
     >>> second = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> found = compare(first, second, [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
@@ -45,6 +51,7 @@ class Comparison:
     second: Evaluation
     difference: ImageAverage
     wins: float
+    seed: int | None = None
 
     @property
     def trustworthy(self) -> bool:
@@ -67,30 +74,36 @@ class Comparison:
 
 
 def compare(
-    first: RBM,
-    second: RBM,
+    first: Model,
+    second: Model,
     test: ArrayLike,
     train: ArrayLike | None = None,
     minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
+    *,
+    steps: int | None = None,
+    ladder_steps: int | None = None,
+    weights: ArrayLike | None = None,
 ) -> Comparison:
     """The paired difference of two models' average test log-probabilities, with its error.
 
     Parameters
     ----------
-    first, second : RBM
-        Models of the same visible units.
+    first, second : RBM, PottsRBM, DBM or DBN
+        Models of the same visible units. A DBM or DBN whose ln p*(v) is an estimate counts with that, which errs low.
     test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two.
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the chains only.
+        Binary training images, for the start of the chains and the base rates only.
     minutes : float
-        Time to spend on both together, about.
+        Time to spend on both together, about. Both get the same K, and the same number of the ladder's steps.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
+    steps, ladder_steps, weights
+        As of `evaluate`, for each of the two.
 
     Returns
     -------
@@ -105,6 +118,7 @@ def compare(
 
     Examples
     --------
+    >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
     'no difference shown'
@@ -113,15 +127,46 @@ def compare(
         raise InputError(
             f"second: expected {first.num_visible} visible units, as many as the first model has, got {second.num_visible}"
         )
-    images = as_binary("test", test, first.num_visible)
+    if not 0 < minutes < math.inf:
+        raise InputError(f"minutes: expected a positive number, got {minutes}")
+    effort = given_effort(steps, ladder_steps)
+    generator = resolve_generator(generator, first.device)
+    seed = seed_of(generator)
+    prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
+    for part in prepared:
+        # In the same order whether or not the clock is asked.
+        if not part.exact:
+            part.prepare()
+    if effort is None:
+        effort = _common_effort(prepared, minutes)
+    # Neither can be repeated alone, since both draw from one generator.
     found_a, found_b = (
-        evaluate(model, images, train, minutes / 2, generator, progress)
-        for model in (first, second)
+        replace(
+            part.enumerate() if part.exact or effort is None else part.run(effort, progress),
+            seed=None,
+        )
+        for part in prepared
     )
-    log_ratio = log_unnormalized_of(first, images) - log_unnormalized_of(second, images)
+    assert found_a.log_unnormalized is not None
+    assert found_b.log_unnormalized is not None
+    log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
     log_z_a, error_a, freedom_a = found_a.known_log_z
     log_z_b, error_b, freedom_b = found_b.known_log_z
     error = joined_error((error_a, freedom_a), (error_b, freedom_b))
-    difference = average_of(log_ratio, log_z_a - log_z_b, *error)
-    wins = (log_ratio > log_z_a - log_z_b).double().mean().item()
-    return Comparison(found_a, found_b, difference, wins)
+    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights)
+    won = (log_ratio > log_z_a - log_z_b).double()
+    wins = weighted_mean(won, found_a.weights).item()
+    return Comparison(found_a, found_b, difference, wins, seed)
+
+
+def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None:
+    """What both can afford; None if nothing has to be estimated."""
+    inexact = [part for part in prepared if not part.exact]
+    efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+    if not efforts:
+        return None
+    return Effort(
+        min(effort.num_steps for effort in efforts),
+        min(effort.ladder_steps for effort in efforts),
+        minutes,
+    )

@@ -1,4 +1,4 @@
-"""Models and images from files of many origins. Nothing is ever unpickled."""
+"""Models, images and weights of images from files of many origins. Nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.models import RBM
+from paperlib.evaluation.arrays import read_rows
+from paperlib.evaluation.targets import as_rows
+from paperlib.evaluation.weighting import as_weights
+from paperlib.models import DBM, DBN, RBM, PottsRBM
 from paperlib.models.files import READABLE, read_arrays
 from paperlib.models.foreign import ForeignRBM, read_archive, read_state_dict
 from paperlib.validation import (
@@ -26,9 +28,6 @@ from paperlib.validation import (
     require_shape,
 )
 
-_IDX_MAGIC = b"\x00\x00"
-# IDX type codes of the MNIST format; multi-byte numbers are big-endian.
-_IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 # scikit-learn's names: components are hidden times visible units.
 _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 
@@ -37,16 +36,19 @@ _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
 _MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
+#: Of files that `read_model` takes.
+MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 
 
 def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
-    """An RBM, and how it came from a file of any origin.
+    """A model, and how it came from a file of any origin.
 
     Parameters
     ----------
     path : path
         - `.safetensors`, `.npz`, `.mat`: arrays named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them:
           `components_` [M, D], `intercept_visible_`, `intercept_hidden_`.
+        - `.safetensors`, `.npz` with the arrays of a `DBM`, a `DBN` or a `PottsRBM`, as their `save` writes them.
         - `.skops`: such an estimator itself (needs the package skops).
         - `.h5`, `.hdf5`: an archive of `rbms` or of RestrictedBoltzmannMachines.jl (needs the package h5py). `ARCHIVE.h5:update_N` is one
           model of an archive of `rbms`, `ARCHIVE.h5` its last.
@@ -55,12 +57,12 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
     Returns
     -------
     ForeignRBM
-        With the RBM in the type in which it was stored.
+        With the model in the type in which it was stored.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged, of another format, or does not hold an RBM.
+        If the file is missing, damaged, of another format, or does not hold such a model.
 
     Examples
     --------
@@ -84,13 +86,23 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
         )
     if path.suffix == ".skops":
         return ForeignRBM(_from_sklearn(_skops_arrays(path), path), path.name)
-    if path.suffix == ".npz":
-        arrays = read_arrays(path)
-        if "components_" in arrays:
-            return ForeignRBM(_from_sklearn(arrays, path), path.name)
     if path.suffix not in READABLE:
         raise InputError(f"path: expected a {_MODEL_FILES} file, got {path.name!r}")
-    return ForeignRBM(RBM.load(path), path.name)
+    arrays = read_arrays(path)
+    if "components_" in arrays and path.suffix == ".npz":
+        return ForeignRBM(_from_sklearn(arrays, path), path.name)
+    kind = _kind_of(arrays)
+    return ForeignRBM(kind.load(path), path.name if kind is RBM else f"{path.name}, {kind.called}")
+
+
+def _kind_of(arrays: Mapping[str, object]) -> type[RBM | PottsRBM | DBM | DBN]:
+    """Whose arrays these are, an RBM's unless another model has them."""
+    if "weights_1" in arrays:
+        return DBM
+    if any(name.startswith("layers.0.") for name in arrays):
+        return DBN
+    weights = arrays.get("weights")
+    return PottsRBM if getattr(weights, "ndim", 2) == 3 else RBM
 
 
 def read_rbm(path: str | os.PathLike[str]) -> RBM:
@@ -99,11 +111,12 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     Raises
     ------
     InputError
-        As `read_model`, or if its visible units are categorical.
+        As `read_model`, or if the model is another one.
 
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> arrays = {"components_": np.ones((2, 3)), "intercept_visible_": np.zeros(3)}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/model.npz", **arrays, intercept_hidden_=np.zeros(2))
@@ -112,7 +125,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     """
     model = read_model(path).rbm
     if not isinstance(model, RBM):
-        raise InputError(f"path: expected a model of binary units in {path}, got {model}")
+        raise InputError(f"path: expected an RBM of binary units in {path}, got {model}")
     return model
 
 
@@ -122,19 +135,28 @@ def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
         raise InputError(
             f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
         )
-    components, visible_bias, hidden_bias = (
-        as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
-    )
-    require_shape("components_", components, [None, None])
     try:
+        components, visible_bias, hidden_bias = (
+            as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
+        )
+        require_shape("components_", components, [None, None])
+        sizes = [hidden_bias.numel(), visible_bias.numel()]
+        if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
+            raise InputError(
+                f"components_: expected shape [hidden, visible] = {sizes}, got {sizes[::-1]}; are the weights transposed?"
+            )
         return RBM(components.T.contiguous(), visible_bias, hidden_bias)
     except ValueError as error:
         raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
 
 
 def _skops_arrays(path: Path) -> Mapping[str, object]:
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        storage.require_modest_zip(path)
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
     try:
         import skops.io
     except ImportError as error:
@@ -198,6 +220,7 @@ def read_images(
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/test.npy", np.eye(3))
     ...     read_images("data", f"{folder}/test.npy", width=3)
@@ -205,21 +228,11 @@ def read_images(
             [0, 1, 0],
             [0, 0, 1]], dtype=torch.uint8)
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{name}: expected a file, found none at {path}")
-    try:
-        array = _read_array(path)
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-    except OSError as error:
-        raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{name}: expected numbers in {path}, got {array.dtype}")
-    if array.ndim > 1:
-        array = array.reshape(len(array), int(np.prod(array.shape[1:])))
+    array = read_rows(name, path)
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
+    if len(images) == 0:
+        raise InputError(f"{name}: expected images in {path}, got none")
     if images.shape[1] != width:
         turned = " (is the array transposed?)" if len(images) == width else ""
         raise InputError(
@@ -248,6 +261,82 @@ def read_images(
     return result
 
 
+def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> Tensor:
+    """Data for a model of categorical visible units, as bits, from the files that `read_images` takes.
+
+    Parameters
+    ----------
+    name : str
+        What the sequences are, for messages: `data` or `train`.
+    path : path
+        Numbers of states [N, L], from 0 to q - 1, or bits [N, L q] or [N, L, q] of which each site has one on.
+    model : PottsRBM
+        For L and q.
+
+    Returns
+    -------
+    Tensor, shape [N, L q]
+        uint8.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or of another format, or holds anything else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> model = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/test.npy", np.array([[0, 2]]))
+    ...     read_sequences("data", f"{folder}/test.npy", model)
+    tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
+    """
+    rows = as_tensor(name, read_rows(name, path))
+    require_shape(name, rows, [None, None])
+    if rows.shape[1] not in (model.num_sites, model.num_visible):
+        raise InputError(
+            f"{name}: expected sequences of {model.num_sites} sites, or {model.num_visible} bits, got {rows.shape[1]} in {path}"
+        )
+    require_finite(name, rows.double())
+    return as_rows(name, rows, model).to(torch.uint8)
+
+
+def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
+    """Weights of test rows from a `.npy`, `.mat` or `.csv` file of so many numbers.
+
+    Parameters
+    ----------
+    path : path
+        Numbers of at least 0, in one row or one column.
+    count : int
+        How many test rows there are.
+
+    Returns
+    -------
+    Tensor, shape [count]
+        float64.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or of another format, or `as_weights` refuses the numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/weights.npy", np.array([1.0, 0.5, 2.0]))
+    ...     read_weights(f"{folder}/weights.npy", 3)
+    tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
+    """
+    return as_weights(
+        "weights", as_tensor("weights", read_rows("weights", path).reshape(-1)), count
+    )
+
+
 def _binary_of_spins(name: str, spins: Tensor) -> Tensor:
     """0 for -1 and 1 for 1."""
     result = torch.empty(spins.shape, dtype=torch.uint8)
@@ -256,53 +345,3 @@ def _binary_of_spins(name: str, spins: Tensor) -> Tensor:
             raise InputError(f"{name}: expected -1 and 1 throughout, got other values beside -1")
         binary.copy_(block > 0)
     return result
-
-
-def _read_array(path: Path) -> np.ndarray:
-    """The one array in a file."""
-    plain = Path(path.stem) if path.suffix == ".gz" else path
-    if plain.suffix == ".csv":
-        return _read_csv(path)
-    if plain.suffix == ".npy":
-        try:
-            # private pages: torch wants arrays that it may write to
-            return np.load(path, mmap_mode="c", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise InputError(
-                f"expected an undamaged .npy file without pickled objects, could not read {path}: {error}"
-            ) from error
-    if plain.suffix in (".npz", ".mat"):
-        arrays = {
-            key: value for key, value in read_arrays(path).items() if np.asarray(value).ndim > 1
-        }
-        if len(arrays) != 1:
-            raise InputError(
-                f"expected one array of images in {path}, got {', '.join(sorted(arrays)) or 'none'}"
-            )
-        return np.asarray(next(iter(arrays.values())))
-    return _read_idx(path)
-
-
-def _read_csv(path: Path) -> np.ndarray:
-    try:
-        return np.loadtxt(path, delimiter=",", ndmin=2)
-    except ValueError as error:
-        raise InputError(
-            f"expected rows of numbers with commas between them in {path}: {error}"
-        ) from error
-
-
-def _read_idx(path: Path) -> np.ndarray:
-    """An array in the format of MNIST's files."""
-    data = storage.read_bytes(path)
-    if len(data) < 4 or data[:2] != _IDX_MAGIC or data[2] not in _IDX_TYPES:
-        raise InputError(
-            f"expected a .npy, .npz, .mat, .csv or IDX file, got {path.name!r}, which is none of these"
-        )
-    dimensions = data[3]
-    start = 4 + 4 * dimensions
-    shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
-    kind = np.dtype(_IDX_TYPES[data[2]])
-    if shape is None or len(data) - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize:
-        raise InputError(f"expected a whole IDX file at {path}, its length does not fit its header")
-    return np.frombuffer(data, kind, offset=start).reshape(shape).astype(kind.newbyteorder("="))

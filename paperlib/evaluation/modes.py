@@ -19,17 +19,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.annealing import BaseRatePath
-from paperlib.datasets import base_rate_bias
+from paperlib.annealing import BaseRatePath, PottsPath
+from paperlib.datasets import base_rate_bias, site_frequency_bias
 from paperlib.estimators import PartitionEstimate
-from paperlib.kernels import bernoulli
-from paperlib.models import RBM
+from paperlib.kernels import bernoulli, draw_categories
+from paperlib.models import RBM, PottsRBM
 from paperlib.models.bounds import mean_field_optima, search_points
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
 # Visible means that differ by less than this on average belong to one mode.
 _SAME = 0.05
+_SMALLEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class ModeCheck:
 
 def check_mode(
     base: PartitionEstimate,
-    base_path: BaseRatePath,
+    base_path: BaseRatePath | PottsPath,
     at_mode: PartitionEstimate,
-    at_mode_path: BaseRatePath,
+    at_mode_path: BaseRatePath | PottsPath,
 ) -> ModeCheck:
     """Two AIS runs on one model, by the mass of the region that the second one's start makes more probable than the first one's."""
     # the first run's Z, and all weights, in units of the largest weight
@@ -75,12 +76,14 @@ def check_mode(
     return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)), effective)
 
 
-def mode_starts(rbm: RBM, final_states: Tensor, generator: torch.Generator) -> list[Tensor]:
+def mode_starts(
+    rbm: RBM | PottsRBM, final_states: Tensor, generator: torch.Generator
+) -> list[Tensor]:
     """Biases of starts at the model's strongest mode, and at the strongest that no chain ended in, if it is another.
 
     Parameters
     ----------
-    rbm : RBM
+    rbm : RBM or PottsRBM
         The model.
     final_states : Tensor, shape [N, D]
         Final states of AIS's chains; at most the first 64 are used.
@@ -96,7 +99,9 @@ def mode_starts(rbm: RBM, final_states: Tensor, generator: torch.Generator) -> l
     near = model.hidden_probs(final_states[:_MET_STARTS].double())
     means, bounds = mean_field_optima(model, torch.cat([near, search_points(model)]))
     visible = model.visible_probs(means)
-    distance = torch.cdist(visible, visible[: len(near)], p=1).amin(1) / rbm.num_visible
+    distance = torch.cdist(visible, visible[: len(near)], p=1).amin(1)
+    # A site whose state differs changes two bits.
+    distance /= 2 * rbm.num_sites if isinstance(rbm, PottsRBM) else rbm.num_visible
     best = bounds.argmax()
     starts = [visible[best]]
     if distance.max() > _SAME and distance[best] <= _SAME:
@@ -104,12 +109,20 @@ def mode_starts(rbm: RBM, final_states: Tensor, generator: torch.Generator) -> l
     return [_explored(rbm, start, generator) for start in starts]
 
 
-def _explored(rbm: RBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
-    """Base rates of Gibbs chains that began at a mode."""
-    v = bernoulli(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
+def _explored(rbm: RBM | PottsRBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
+    """Biases with the frequencies of Gibbs chains that began at a mode."""
+    means = visible_means.to(rbm.dtype).expand(_CHAINS, -1)
+    if isinstance(rbm, PottsRBM):
+        v = draw_categories(means.clamp(min=_SMALLEST).log(), rbm.num_states, generator)
+        v = v.to(rbm.dtype)
+    else:
+        v = bernoulli(means, generator)
     kept = []
     for step in range(2 * _GIBBS_STEPS):
         v = rbm.gibbs_step(v, generator)
         if step >= _GIBBS_STEPS:
             kept.append(v)
-    return base_rate_bias(torch.cat(kept), pseudo_off=0.05)
+    found = torch.cat(kept)
+    if isinstance(rbm, PottsRBM):
+        return site_frequency_bias(rbm.sequences(found), rbm.num_states).flatten()
+    return base_rate_bias(found, pseudo_off=0.05)

@@ -1,18 +1,18 @@
-"""An evaluation in words, for machines, and as a picture."""
+"""An evaluation in words and for machines."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from paperlib.errors import InputError
+from paperlib import __version__
+from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.compare import Comparison
-from paperlib.evaluation.evaluation import Evaluation
+from paperlib.evaluation.quote import quote
+from paperlib.evaluation.reasons import rounded_up
+from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.verdict import LEVEL, TRUSTED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def verdict(evaluation: Evaluation) -> str:
@@ -28,16 +28,27 @@ def verdict(evaluation: Evaluation) -> str:
             f"trustworthy: the ladder made {evaluation.ladder.round_trips:,} round trips without a warning, and neither AIS nor "
             "RAISE contradicts it"
         )
-    gap = abs(evaluation.runs[-1].bracket.gap)
-    return f"trustworthy: AIS from above and RAISE from below agree within {gap:.1f} nats"
+    gap = rounded_up(evaluation.runs[-1].bracket.gap)
+    return f"trustworthy: AIS from above and RAISE from below agree within {gap} nats"
 
 
-def describe(evaluation: Evaluation) -> str:
-    """What came out, in words, for a terminal."""
-    lines = [
-        f"RBM with {evaluation.num_visible:,} visible and {evaluation.num_hidden:,} hidden units, "
-        f"{evaluation.num_images:,} test images; all numbers in nats."
-    ]
+def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+    """What came out, in words, for a terminal.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of `evaluate`.
+    binarization : str
+        How the images became binary, for the line to quote.
+    """
+    model = evaluation.model or (
+        f"RBM with {evaluation.num_visible:,} visible and {evaluation.num_hidden:,} hidden units"
+    )
+    counted = ""
+    if evaluation.weights is not None:
+        counted = f" of total weight {evaluation.weights.sum().item():,.1f}"
+    lines = [f"{model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."]
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
@@ -47,13 +58,25 @@ def describe(evaluation: Evaluation) -> str:
     else:
         lines += [f"Annealing starts at the {evaluation.start}.", "", *_table(evaluation), ""]
         lines += [*_log_z(evaluation), *_average(evaluation)]
+    lines += _baselines(evaluation)
     lines += ["", f"Verdict: {verdict(evaluation)}."]
     lines += [f"  - {finding}" for finding in evaluation.findings]
+    lines += [f"Remark: {remark}" for remark in evaluation.remarks]
     if evaluation.judgement is not None and evaluation.judgement.settled:
         settled = evaluation.judgement.settled
         other = "the ladder" if evaluation.judgement.source == "ladder" else "AIS and RAISE"
         lines += [f"Doubts that {other} settled:", *(f"  - {text}" for text in settled)]
-    return "\n".join(lines)
+    return "\n".join([*lines, quote(evaluation, binarization)])
+
+
+def _baselines(evaluation: Evaluation) -> list[str]:
+    found = evaluation.baselines
+    if found is None:
+        return []
+    return [
+        f"For scale: uniform model {found.uniform:.2f}, independent pixels with the base rates of the {found.source} "
+        f"{found.base_rates:.2f}."
+    ]
 
 
 def _log_z(evaluation: Evaluation) -> list[str]:
@@ -73,20 +96,48 @@ def _average(evaluation: Evaluation) -> list[str]:
     best, average = evaluation.runs[-1], evaluation.average
     low, high = best.bracket.upper_interval
     lower = best.bracket.lower
-    lines = ["Average test log-probability:"]
+    lines = ["Average test log-probability:", *_estimated_posterior(evaluation)]
     if average is not None and evaluation.judgement is not None:
         by = "the ladder" if evaluation.judgement.source == "ladder" else "AIS"
         ends = " to ".join(f"{end:.2f}" for end in average.interval)
         of_kind = " to ".join(f"{end:.2f}" for end in average.sample_interval)
         lines += [
             f"  Reported, by {by}".ljust(30)
-            + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}"
+            + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}",
+            "  Standard error over images:".ljust(30)
+            + f"{average.image_std_error:9.2f}   of the images as a sample; the other errors are those of Monte Carlo",
         ]
     return [
         *lines,
         f"  AIS, on average too high:   {best.bracket.upper:9.2f}   three standard deviations: {low:.2f} to {high:.2f}",
-        f"  RAISE, on average too low:  {lower.mean:9.2f}   standard error {lower.test_set_std_error:.2f}, with control variate",
+        f"  RAISE, on average too low:  {lower.mean:9.2f}   Monte Carlo standard error {lower.test_set_std_error:.2f}, with control variate",
+        *_crossing(best.bracket.gap),
     ]
+
+
+def _crossing(gap: float) -> list[str]:
+    """A line for a newcomer who sees what is on average too high below what is on average too low."""
+    if not -1 <= gap <= -0.005:
+        return []
+    return [
+        f"  (AIS lies {rounded_up(gap)} below RAISE. They err to these sides on average only, and a crossing of less than a nat is "
+        "no contradiction.)"
+    ]
+
+
+def _estimated_posterior(evaluation: Evaluation) -> list[str]:
+    """What the numbers of a deep model are."""
+    if not evaluation.posterior_draws:
+        return []
+    lines = [
+        f"  ln p*(v) of each image is itself an estimate, from {evaluation.posterior_draws} draws of its hidden units, and errs low:",
+        "  the number reported and that of AIS are lower bounds on average, as far as ln Z is right. RAISE needs no ln p*(v).",
+    ]
+    if evaluation.variational_bound is not None:
+        lines.append(
+            f"  Variational lower bound:    {evaluation.variational_bound:9.2f}   with the reported ln Z"
+        )
+    return lines
 
 
 def _table(evaluation: Evaluation) -> list[str]:
@@ -99,7 +150,7 @@ def _table(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def as_dict(evaluation: Evaluation) -> dict[str, Any]:
+def as_dict(evaluation: Evaluation, binarization: str = "images binary as given") -> dict[str, Any]:
     """What came out, for machines: numbers, text and lists; infinite numbers become None."""
     result: dict[str, Any] = {
         "num_visible": evaluation.num_visible,
@@ -111,7 +162,22 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         "findings": list(evaluation.findings),
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
+        "model": evaluation.model,
+        "remarks": list(evaluation.remarks),
+        "version": __version__,
+        "seed": evaluation.seed,
+        "settings": _settings(evaluation),
+        "quote": quote(evaluation, binarization),
     }
+    if evaluation.weights is not None:
+        result["total_weight"] = evaluation.weights.sum().item()
+    if evaluation.baselines is not None:
+        found = evaluation.baselines
+        result["baselines"] = {
+            "uniform": found.uniform,
+            "base_rates": found.base_rates,
+            "base_rates_of": found.source,
+        }
     if evaluation.exact is not None:
         exact = evaluation.exact
         result["exact"] = {
@@ -143,6 +209,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     if average is not None:
         result["average"] = {
             "test": average.mean,
+            "std_error_over_images": average.image_std_error,
             "interval_95": [_finite(end) for end in average.interval],
             "interval_95_other_images": [_finite(end) for end in average.sample_interval],
         }
@@ -161,13 +228,36 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
     return result
 
 
+def _settings(evaluation: Evaluation) -> dict[str, Any]:
+    """What the estimates were made with."""
+    effort = evaluation.effort
+    if effort is None:
+        return {"method": "exact, by enumeration"}
+    return {
+        "method": "parallel tempering, checked by AIS and RAISE",
+        "start": evaluation.start,
+        "num_steps": effort.num_steps,
+        "ladder_steps": effort.ladder_steps,
+        "steps_chosen_by": "the user" if effort.minutes is None else "the time",
+        "minutes": effort.minutes,
+        "ais_chains": AIS_CHAINS,
+        "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
+        "raise_chains_per_vector": CHAINS_PER_VECTOR,
+        "posterior_draws": evaluation.posterior_draws,
+        "variational_bound": evaluation.variational_bound,
+    }
+
+
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
 def describe_audit(found: Audit) -> str:
     """An audit in words, for a terminal."""
-    lines = [f"Claimed: ln Z = {found.claimed_log_z:.2f} nats.", "Proven:"]
+    lines = [
+        f"Claimed: ln Z = {found.claimed_log_z:.2f} nats, an average test log-probability of {found.claimed_log_prob:.2f}.",
+        "Proven:",
+    ]
     for bound in found.bounds:
         ends = [
             f"{word} {end:.2f}"
@@ -187,10 +277,16 @@ def describe_audit(found: Audit) -> str:
 
 def audit_as_dict(found: Audit) -> dict[str, Any]:
     """An audit for machines; infinite numbers become None."""
+    return {**audit_verdict(found), "evaluation": as_dict(found.evaluation)}
+
+
+def audit_verdict(found: Audit) -> dict[str, Any]:
+    """An audit without its evaluation, for machines."""
     return {
         "unit": "nats",
         "claimed_log_z": found.claimed_log_z,
-        "claimed_log_prob": found.mean_log_unnormalized - found.claimed_log_z,
+        "claimed_log_prob": found.claimed_log_prob,
+        "log_z_offset": found.log_z_offset,
         "verdict": found.verdict,
         "reason": found.reason,
         "bounds": [
@@ -198,8 +294,24 @@ def audit_as_dict(found: Audit) -> dict[str, Any]:
             for bound in found.bounds
         ],
         "interval": [_finite(end) for end in found.interval],
-        "evaluation": as_dict(found.evaluation),
     }
+
+
+def describe_stored(found: Audit) -> str:
+    """The ln Z that an archive itself stores, beside the library's value, with the verdict of the audit."""
+    log_z = found.evaluation.known_log_z[0] + found.log_z_offset
+    low, high = found.interval
+    where = "inside" if low <= found.claimed_log_z <= high else "outside"
+    if found.evaluation.exact is not None:
+        beside = f"the exact one is {log_z:.2f}"
+    else:
+        beside = f"the one estimated here {log_z:.2f}, {where} the interval {low:.2f} to {high:.2f}"
+    # no negative zero
+    off = round(found.claimed_log_z - log_z, 2) + 0.0
+    return (
+        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. It is off by {off:+.2f}. Verdict on it: {found.verdict}. "
+        f"{found.reason}"
+    )
 
 
 def describe_comparison(found: Comparison) -> str:
@@ -210,14 +322,17 @@ def describe_comparison(found: Comparison) -> str:
         if evaluation.average is not None:
             low, high = evaluation.average.interval
             lines.append(
-                f"{name + ':':<8} {evaluation.average.mean:9.2f}   95 % interval {low:.2f} to {high:.2f}"
+                f"{name + ':':<8} {evaluation.average.mean:9.2f}   95 % interval {low:.2f} to {high:.2f}; "
+                f"standard error over images {evaluation.average.image_std_error:.2f}"
             )
     of_these, of_kind = (
         " to ".join(f"{end:.2f}" for end in interval)
         for interval in (difference.interval, difference.sample_interval)
     )
+    lines += _baselines(found.first)
     lines += [
         f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
+        f"  standard error over images, paired: {difference.image_std_error:.2f}",
         f"  95 % interval for these images {of_these}; for other images of the kind {of_kind}",
         f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images",
         "",
@@ -225,6 +340,7 @@ def describe_comparison(found: Comparison) -> str:
     ]
     for name, evaluation in (("first", found.first), ("second", found.second)):
         lines += [f"  - {name}: {finding}" for finding in evaluation.findings]
+        lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
 
 
@@ -233,64 +349,12 @@ def comparison_as_dict(found: Comparison) -> dict[str, Any]:
     return {
         "unit": "nats",
         "verdict": found.verdict,
+        "seed": found.seed,
         "difference": found.difference.mean,
+        "std_error_over_images": found.difference.image_std_error,
         "interval_95": [_finite(end) for end in found.difference.interval],
         "interval_95_other_images": [_finite(end) for end in found.difference.sample_interval],
         "share_of_images_won_by_first": found.wins,
         "first": as_dict(found.first),
         "second": as_dict(found.second),
     }
-
-
-def plot(evaluation: Evaluation) -> Figure:
-    """The ladder's average and the bracket against K, and the log-weights of the last AIS run.
-
-    Raises
-    ------
-    InputError
-        If everything is exact, so that there is nothing to draw, or matplotlib is not installed.
-    """
-    if evaluation.exact is not None:
-        raise InputError(
-            "plot: expected an estimate, but this model's value is exact; there is nothing to draw"
-        )
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise InputError(
-            "plot: expected matplotlib to be installed (pip install matplotlib)"
-        ) from error
-    steps = [run.num_steps for run in evaluation.runs]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    upper = [run.bracket.upper for run in evaluation.runs]
-    lower = [run.bracket.lower for run in evaluation.runs]
-    left.plot(steps, upper, marker="o", linestyle="-", color="#0072B2", label="AIS, from above")
-    left.errorbar(
-        steps,
-        [estimate.mean for estimate in lower],
-        [3 * estimate.test_set_std_error for estimate in lower],
-        marker="s",
-        linestyle="--",
-        color="#D55E00",
-        capsize=3,
-        label="RAISE, from below (3 standard errors)",
-    )
-    ladder, average = evaluation.ladder, evaluation.average
-    if ladder is not None and average is not None:
-        # The average of ln p*(v) is the same for every estimate of ln Z.
-        of_images = upper[-1] + evaluation.runs[-1].ais.log_z
-        low, high = (of_images - end for end in reversed(ladder.interval(LEVEL)))
-        if math.isfinite(low):
-            left.axhspan(low, high, color="#009E73", alpha=0.3, label="ladder, 95 % interval")
-        left.axhline(of_images - ladder.log_z, color="#009E73", label="ladder")
-    left.set(
-        xscale="log",
-        xlabel="intermediate distributions K",
-        ylabel="average test log-probability, nats",
-    )
-    left.legend()
-    log_weights = evaluation.runs[-1].ais.log_weights
-    right.hist((log_weights - evaluation.runs[-1].ais.log_z).tolist(), bins=30, color="#0072B2")
-    right.axvline(0, color="black", linestyle="--")
-    right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains")
-    return figure

@@ -10,7 +10,8 @@ Two lines of evidence can each vouch for a number.
 3. AIS that started at the model's own modes finds nothing that the ladder missed, and had at least ten effective chains, so that it
    could have found it;
 4. RAISE is not far below it. Some shortfall is explained: annealing loses ln Z less the mean ln w of AIS's chains on its way up, and
-   near equilibrium it loses as much on its way down. More than that and a nat is not explained.
+   near equilibrium it loses as much on its way down. A DBN's RAISE has few draws of the hidden units for each image, and loses what
+   importance sampling with as few loses. More than that and a nat is not explained.
 
 *The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. That is the rule that held before there was a
 ladder.
@@ -28,6 +29,7 @@ Otherwise the verdict is the worst of these words. `not trusted`: something cont
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,10 +37,12 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate
-from paperlib.numerics import student_quantile
+from paperlib.evaluation.weighting import total_weight, weighted_std_error
+from paperlib.numerics import student_quantile, weighted_mean
 
 if TYPE_CHECKING:
-    from paperlib.evaluation.evaluation import AnnealingRun, FinishedRuns
+    from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
+    from paperlib.evaluation.modes import ModeCheck
 
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy"
@@ -88,6 +92,8 @@ class ImageAverage:
         (low, high) for these images: the error of ln Z alone.
     sample_interval : tuple of float
         (low, high) for all images of the kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+    image_std_error : float
+        Standard error over the images alone, of their average as an estimate for all images of the kind.
 
     Examples
     --------
@@ -96,15 +102,22 @@ class ImageAverage:
     (-2.0, (-2.0, -2.0))
     >>> average.sample_interval[1] > -1  # three images say little
     True
+    >>> print(f"{average.image_std_error:.3f}")
+    0.577
     """
 
     mean: float
     interval: tuple[float, float]
     sample_interval: tuple[float, float]
+    image_std_error: float = math.nan
 
 
 def average_of(
-    log_unnormalized: Tensor, log_z: float, std_error: float, degrees_of_freedom: float
+    log_unnormalized: Tensor,
+    log_z: float,
+    std_error: float,
+    degrees_of_freedom: float,
+    weights: Tensor | None = None,
 ) -> ImageAverage:
     """Average ln p*(v) less ln Z, and how well it is known.
 
@@ -114,6 +127,8 @@ def average_of(
         ln p*(v) of the test images, float64, at least two.
     log_z, std_error, degrees_of_freedom : float
         An estimate of ln Z.
+    weights : Tensor, shape [N], optional
+        Of the images (`paperlib.evaluation.weighting`); by default all count alike.
 
     Notes
     -----
@@ -125,11 +140,12 @@ def average_of(
     >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
     -1.00: -1.23 to -0.77
     """
-    count = len(log_unnormalized)
-    mean = log_unnormalized.mean().item() - log_z
-    of_images = log_unnormalized.std().item() / math.sqrt(count)
+    count = total_weight(len(log_unnormalized), weights)
+    mean = weighted_mean(log_unnormalized, weights).item() - log_z
+    of_images = weighted_std_error(log_unnormalized, weights)
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    return ImageAverage(mean, _around(mean, std_error, degrees_of_freedom), _around(mean, *joined))
+    of_these = _around(mean, std_error, degrees_of_freedom)
+    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
 
 
 def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
@@ -194,8 +210,34 @@ def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
     return PartitionEstimate(weights, ladder.samples)
 
 
+def log_z_with_modes(finished: FinishedRuns) -> float:
+    """The largest estimate of ln Z, of AIS or the ladder, raised by what AIS from the model's own modes significantly found there, in nats.
+
+    Parameters
+    ----------
+    finished : FinishedRuns
+        The runs and the ladder.
+    """
+    return max(
+        _raised(finished.runs[-1].ais.log_z, finished.mode_checks), _ladder_with_modes(finished)
+    )
+
+
+def _ladder_with_modes(finished: FinishedRuns) -> float:
+    if finished.ladder is None:
+        return -math.inf
+    return _raised(finished.ladder.log_z, finished.ladder_mode_checks)
+
+
+def _raised(log_z: float, checks: Sequence[ModeCheck]) -> float:
+    return log_z + max((check.missed for check in checks if check.significant), default=0.0)
+
+
 def judge(
-    finished: FinishedRuns, bracket_reasons: tuple[str, ...], others: tuple[str, ...] = ()
+    finished: FinishedRuns,
+    bracket_reasons: tuple[str, ...],
+    others: tuple[str, ...] = (),
+    explained: float = 0.0,
 ) -> Judgement:
     """Apply the rule of this module.
 
@@ -207,6 +249,8 @@ def judge(
         Those of `find_reasons`.
     others : tuple of str
         What speaks against any estimate, such as the sentence of `far_off`.
+    explained : float
+        By how much RAISE falls short for a reason that is known, beside what annealing loses, in nats.
 
     Returns
     -------
@@ -221,7 +265,7 @@ def judge(
     if finished.interrupted:
         against.append("Interrupted: not everything was looked at.")
     against += _apart(best, ladder, finished)
-    doubts = _ladder_doubts(best, ladder, finished)
+    doubts = _ladder_doubts(best, ladder, finished, explained)
     of_ladder = [text for _, text in doubts]
     source = "AIS" if doubts and not bracket_reasons else "ladder"
     if against or (doubts and bracket_reasons):
@@ -237,7 +281,7 @@ def _unique(*texts: str) -> tuple[str, ...]:
 
 
 def _ladder_doubts(
-    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
+    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns, explained: float
 ) -> list[tuple[str, str]]:
     """Why the ladder does not vouch for itself, each with the word that it deserves."""
     doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
@@ -260,7 +304,7 @@ def _ladder_doubts(
                 "Give it more time.",
             )
         )
-    lost = max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+    lost = explained + max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
     short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
     if short > lost + _TOLERANCE:
         doubts.append(
@@ -287,8 +331,7 @@ def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns
     if not math.isfinite(error):
         return []
     limit = max(SMALL, 3 * error)
-    known = (check.missed for check in finished.mode_checks if check.significant)
-    raised = best.ais.log_z + max(known, default=0.0)
+    raised = _raised(best.ais.log_z, finished.mode_checks)
     if any(abs(ladder.log_z - value) <= limit for value in (best.ais.log_z, raised)):
         return []
     return [

@@ -180,11 +180,11 @@ def _check_add_changed_rows() -> bool:
     before, after = _states(), ~_states()
     after[0] = before[0]
     matrix = torch.from_numpy(_columns().T.copy())
-    sums = reference.integer_sums(before, matrix).numpy()
-    cpu.add_changed_rows(
-        matrix.numpy(), after.numpy(), np.flatnonzero(before.numpy() != after.numpy()), sums
-    )
-    return np.array_equal(sums, reference.integer_sums(after, matrix).numpy())
+    sums, last = reference.integer_sums(before, matrix).numpy(), before.numpy().copy()
+    changed = np.flatnonzero(last != after.numpy())
+    cpu.add_changed_rows(matrix.numpy(), after.numpy(), changed, last, sums)
+    brought = np.array_equal(last, after.numpy())
+    return brought and np.array_equal(sums, reference.integer_sums(after, matrix).numpy())
 
 
 def _check_join_pieces() -> bool:

@@ -215,9 +215,13 @@ def _add_rows(
 
 @_compile
 def add_changed_rows(
-    matrix: np.ndarray, states: np.ndarray, changed: np.ndarray, sums: np.ndarray
+    matrix: np.ndarray,
+    states: np.ndarray,
+    changed: np.ndarray,
+    last_states: np.ndarray,
+    sums: np.ndarray,
 ) -> None:
-    """Brings `sums` = `states @ matrix` up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
+    """Brings `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
 
     `changed` are the places, in increasing order, of the units of all chains that went on or off.
     """
@@ -232,6 +236,7 @@ def add_changed_rows(
             row = changed[k] - begin
             on[num_on] = row
             off[num_off] = row
+            last_states[chain, row] = states[chain, row]
             num_on += states[chain, row]
             num_off += not states[chain, row]
             k += 1

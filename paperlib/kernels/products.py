@@ -174,10 +174,10 @@ class IntegerProduct(BinaryProduct):
         changed = states != last_states
         few = np.count_nonzero(changed) * _COST_OF_A_ROW < states.size
         add_changed_rows = compiled("add_changed_rows") if few else None
-        if add_changed_rows is None:
-            sums = self._all_sums(states)
-        else:
-            add_changed_rows(self._fixed, states, np.flatnonzero(changed), sums)
+        if add_changed_rows is not None:
+            add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
+            return sums
+        sums = self._all_sums(states)
         # A copy: whoever edits the states that were given must not change what is remembered.
         np.copyto(last_states, states)
         memory[self] = last_states, sums

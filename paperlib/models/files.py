@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
+import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from paperlib.validation import as_tensor, require_finite
 
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 READABLE = (".safetensors", ".npz", ".mat")
+# Elements of a MATLAB file of level 5, packed and plain, and how much of one is unpacked at a time.
+_MATLAB_PACKED, _MATLAB_PLAIN, _PIECE = 15, 14, 2**20
 # Where in a file's text the checksum of all the rest stands.
 _CHECKSUM = "contents_sha256"
 
@@ -36,26 +40,58 @@ def read_arrays(path: Path) -> Mapping[str, object]:
     """
     if path.suffix not in READABLE:
         raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
     try:
         if path.suffix == ".safetensors":
             return _read_safetensors(path)
         if path.suffix == ".npz":
+            storage.require_modest_zip(path)
             with np.load(path, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         from scipy.io import loadmat
 
+        storage.require_modest(path, _matlab_size(path))
         return {
             name: value
             for name, value in loadmat(path).items()
             if isinstance(value, np.ndarray) and not name.startswith("__")
         }
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
     except Exception as error:  # each format's reader has exceptions of its own
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
         ) from error
+
+
+def _matlab_size(path: Path) -> int:
+    """How many bytes the packed elements of a MATLAB file of level 5 hold, counted up to what is too many."""
+    limit, total, at_end = storage.unpacked_limit(path), 0, path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(128)
+        order = {b"IM": "<", b"MI": ">"}.get(head[126:128])
+        # Other levels pack nothing.
+        while order is not None and total <= limit and file.tell() + 8 <= at_end:
+            kind, size = struct.unpack(f"{order}II", file.read(8))
+            after = file.tell() + size
+            if kind not in (_MATLAB_PACKED, _MATLAB_PLAIN):
+                raise InputError(
+                    f"expected matrices in the MATLAB file {path}, got an element of type {kind}"
+                )
+            if kind == _MATLAB_PACKED:
+                unpacker, left = zlib.decompressobj(), size
+                while left > 0 and total <= limit and not unpacker.eof:
+                    piece = file.read(min(left, _PIECE))
+                    if not piece:
+                        break
+                    left -= len(piece)
+                    while piece and total <= limit:
+                        total += len(unpacker.decompress(piece, _PIECE))
+                        piece = unpacker.unconsumed_tail
+            file.seek(after)
+    return min(total, limit + 1)
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:

@@ -202,10 +202,11 @@ class RBM(TensorModel):
     def _read(cls, path: Path) -> Mapping[str, object]:
         if path.suffix != ".mat":
             return super()._read(path)
-        weights, *biases = (
-            as_float_tensor(name, array)
-            for name, array in read_tensors(path, _MATLAB_NAMES).items()
-        )
+        arrays = read_tensors(path, _MATLAB_NAMES)
+        try:
+            weights, *biases = (as_float_tensor(name, array) for name, array in arrays.items())
+        except InputError as error:
+            raise InputError(f"path: expected {cls.called} in {path}: {error}") from error
         # MATLAB has no vectors: biases come as one row or one column.
         biases = [bias.flatten() if 1 in bias.shape else bias for bias in biases]
         return dict(zip(cls.tensor_names, [weights, *biases], strict=True))

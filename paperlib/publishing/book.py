@@ -156,7 +156,8 @@ def _number_table(cell: nbformat.NotebookNode, caption: str, name: str) -> None:
         markdown = output.get("data", {}).get("text/markdown", "")
         if markdown.startswith("|"):
             table, blank, source = markdown.partition("\n\n")
-            numbered = f"```{{table}} {caption}\n:name: {name}\n\n{table}\n```"
+            # Colons, since a caption with a role in it could not follow backticks.
+            numbered = f":::{{table}} {caption}\n:name: {name}\n\n{table}\n:::"
             output.data["text/markdown"] = numbered + blank + source
 
 

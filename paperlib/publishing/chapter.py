@@ -131,7 +131,7 @@ class Chapter:
         name : str
             Of the record.
         columns : sequence of str, optional
-            Which columns, in which order; by default all.
+            Which columns, in which order; by default all that are filled in one of the rows.
         **values
             Only the rows with these values: `steps=100`.
         """
@@ -141,8 +141,50 @@ class Chapter:
                 f"The record `{name}` has not been computed at the paper's size yet; "
                 "`make paper` makes it."
             )
-        rows = [row for row in record["rows"] if values.items() <= row.items()]
+        rows = _rows_with(record, values)
+        if columns is None:
+            columns = [
+                key for key in record["columns"] if any(row.get(key) is not None for row in rows)
+            ]
         return record_table(record | {"rows": rows}, columns)
+
+    def joint_table(
+        self, record: Mapping[str, Any], columns: Sequence[str] | None = None, **values: Any
+    ) -> Table:
+        """The rows of this run, and below them those of the committed record of the papers' size.
+
+        A run at the papers' size has only the first, as has a record that was never made at that size.
+
+        Parameters
+        ----------
+        record : mapping
+            From `save`, or with some of its rows only.
+        columns : sequence of str, optional
+            Which columns, in which order; by default all of `record`.
+        **values
+            Only the stored rows with these values: `steps=100`.
+
+        Examples
+        --------
+        >>> profile, seed = "digits", 1
+        >>> chapter = open_chapter("05-exact-partition-functions", globals(), seed=1)
+        >>> column = {"label": "model", "unit": ""}
+        >>> own = {"name": "dbm-heating", "profile": "digits", "columns": {"model": column},
+        ...        "rows": [{"model": "mine"}], "provenance": {"command": "mine.py"}}
+        >>> [row[0] for row in chapter.joint_table(own, model="MNIST DBM").rows]
+        ['mine', 'MNIST DBM']
+        """
+        table = record_table(record, columns)
+        stored = None if record["profile"] == "paper" else load_result(record["name"], "paper")
+        if stored is None:
+            return table
+        rows = _rows_with(stored, values)
+        below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns)
+        return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n\n{below.source}")
+
+
+def _rows_with(record: Mapping[str, Any], values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [row for row in record["rows"] if values.items() <= row.items()]
 
 
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:

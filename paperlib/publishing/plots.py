@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch
 from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.validation import require_shape
 
 # Okabe & Ito's colours, the light ones left out: they vanish on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+# Of the states of a drawn chain, whose neighbours are about 1 apart.
+_RADIUS = 0.2
 
 
 def use_style() -> None:
@@ -79,3 +88,114 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
     for edge in range(rows + 1):
         axes.axhline(edge * (height + 1), color="0.8", linewidth=0.6, linestyle="-")
     axes.set_axis_off()
+
+
+def draw_chain(
+    axes: Axes,
+    rates: Tensor,
+    places: Tensor | None = None,
+    labels: Sequence[str] | None = None,
+    shades: Tensor | None = None,
+) -> None:
+    """Draw a finite Markov chain as a graph: an arrow for every move, a loop for every chance to stay.
+
+    The larger a rate is, the wider is its arrow. Rates up to a hundredth of the largest one have none.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    rates : Tensor, shape [S, S]
+        From row to column: a transition matrix, or a flow.
+    places : Tensor, shape [S, 2], optional
+        Where the states are, in units in which neighbours are about 1 apart. By default on a circle, the first at
+        the top, and then clockwise.
+    labels : sequence of str, optional
+        Written into the states.
+    shades : Tensor, shape [S], optional
+        How dark the states are, from 0 (white) to 1 (black). By default all are white.
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, or a rate is negative or not a number.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> _, axes = plt.subplots()
+    >>> draw_chain(axes, torch.tensor([[0.5, 0.5], [1.0, 0.0]]), labels=["A", "B"])
+    >>> len(axes.patches)  # two states, two arrows, one loop
+    5
+    """
+    require_shape("rates", rates, (len(rates), len(rates)))
+    if not bool((rates >= 0).all()):
+        raise InputError("rates: expected no negative number and no NaN")
+    places = _on_a_circle(len(rates)) if places is None else places
+    require_shape("places", places, (len(rates), 2))
+    if labels is not None and len(labels) != len(rates):
+        raise InputError(f"labels: expected {len(rates)}, got {len(labels)}")
+    if shades is not None:
+        require_shape("shades", shades, (len(rates),))
+    largest = rates.max().item()
+    for x in range(len(rates)):
+        for following in range(len(rates)):
+            rate = rates[x, following].item()
+            if rate <= 0.01 * largest:
+                continue
+            width = 0.3 + 1.4 * rate / largest
+            if x == following:
+                axes.add_patch(_loop(places[x], places.mean(0), width))
+            else:
+                # two arrows between the same states bend away from each other
+                bend = 0.22 if rates[following, x] > 0.01 * largest else 0.0
+                axes.add_patch(_arrow(places[x], places[following], width, bend))
+    for x in range(len(rates)):
+        dark = 0.0 if shades is None else shades[x].item()
+        face = {"facecolor": str(1 - dark), "edgecolor": "black", "zorder": 3}
+        axes.add_patch(Circle(_point(places[x]), _RADIUS, **face))
+        if labels is not None:
+            ink = {"color": "white" if dark > 0.5 else "black", "fontsize": 7, "zorder": 4}
+            axes.annotate(labels[x], _point(places[x]), ha="center", va="center", **ink)
+    # a square around the graph, so that graphs of different shapes line up
+    low, high = places.min(0).values, places.max(0).values
+    x, y = _point((low + high) / 2)
+    half = (high - low).max().item() / 2 + 3 * _RADIUS
+    axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
+    axes.set_axis_off()
+
+
+def _point(place: Tensor) -> tuple[float, float]:
+    return place[0].item(), place[1].item()
+
+
+def _loop(place: Tensor, middle: Tensor, width: float) -> Circle:
+    """A circle behind a state, on the side away from the middle of the graph."""
+    out = place - middle
+    # the only state of its chain, or one in the middle: upwards
+    out = out / out.norm() if out.norm() > 0 else torch.tensor([0.0, 1.0])
+    centre = _point(place + 1.3 * _RADIUS * out)
+    return Circle(centre, 0.7 * _RADIUS, fill=False, linewidth=width, zorder=1)
+
+
+def _arrow(start: Tensor, end: Tensor, width: float, bend: float) -> FancyArrowPatch:
+    """From the edge of one state to the edge of another."""
+    gap = _RADIUS * (end - start) / (end - start).norm()
+    return FancyArrowPatch(
+        _point(start + gap),
+        _point(end - gap),
+        connectionstyle=f"arc3,rad={bend}",
+        arrowstyle=f"-|>,head_length={2 + width},head_width={1 + 0.6 * width}",
+        shrinkA=0,
+        shrinkB=0,
+        linewidth=width,
+        color=PALETTE[0],
+        zorder=2,
+    )
+
+
+def _on_a_circle(number: int) -> Tensor:
+    """Places with a distance of 1 between neighbours, from the top clockwise, [number, 2]."""
+    angles = 2 * math.pi * torch.arange(number, dtype=torch.float64) / number
+    radius = 0.5 / math.sin(math.pi / number) if number > 1 else 0.0
+    return radius * torch.stack([angles.sin(), angles.cos()], dim=1)

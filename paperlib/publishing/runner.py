@@ -379,7 +379,11 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
     errors = process.stderr.read()
     # The kernel's own notices come through the same channel.
     told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
-    return None if process.wait() == 0 else "\n".join(told).strip()[-2000:]
+    status = process.wait()
+    if status == 0:
+        return None
+    # A process that is killed says nothing.
+    return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
 
 
 def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:

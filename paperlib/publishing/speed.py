@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from paperlib import storage
 from paperlib.experiments.records import read_record
+from paperlib.publishing.plots import PALETTE
 from paperlib.publishing.tables import Table, format_value
 
 Record = Mapping[str, Any]
@@ -27,6 +28,7 @@ Row = Mapping[str, Any]
 #: Name of the folder of these records in `figures`.
 PROFILE = "bench"
 LIBRARY, FLOAT_FLOOR, INTEGER_FLOOR = "paperlib", "float32 products", "integer products"
+_LOOP = "plain torch"
 PEER, LISTED_PEER, OTHER_PEER = "rbms", "rbms, states listed before", "scikit-learn"
 COLUMNS = {
     key: {"label": label, "unit": unit, "tolerance": tolerance}
@@ -47,7 +49,9 @@ COLUMNS = {
         ("device_mib", "peak memory of the GPU", "MiB", None),
     )
 }
-_ORDER = (LIBRARY, "plain torch", PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
+_ORDER = (LIBRARY, _LOOP, PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
+_COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {FLOAT_FLOOR: "#767676"}
+_HATCHES = {LIBRARY: "", _LOOP: "//", PEER: "..", FLOAT_FLOOR: "xx"}
 #: The tasks whose rows are the parts of the library's step of AIS, and of its update of CD-1.
 STEP, UPDATE = "AIS step", "CD-1 update"
 _SWEPT = {"hidden units": "hidden", "chains": "chains", "K": "steps"}
@@ -280,6 +284,72 @@ def ratio_table(record: Record, threads: int) -> Table:
             cells.append(_digits(None if row is None else seconds_per_step(row) / ours))
         rows.append(cells)
     return Table(["work", f"{LIBRARY}, steps or results per second", *others], rows)
+
+
+def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float, float] | None:
+    """How many times as long as the library somebody takes for a task: the smallest and the largest ratio of medians.
+
+    They are over all machines, numbers of threads, sizes of the model and numbers of chains. None if it was not measured.
+    """
+    ratios = [
+        seconds_per_step(work[by]) / seconds_per_step(work[LIBRARY])
+        for record in records
+        for threads in thread_counts(record)
+        for work in _works(record, threads)
+        if by in work and work[LIBRARY]["task"] == task
+    ]
+    return (min(ratios), max(ratios)) if ratios else None
+
+
+def summary(records: Sequence[Record]) -> str:
+    """What the records say, in three sentences."""
+
+    def span(task: str, by: str) -> str:
+        found = times_as_long(records, task, by)
+        if found is None:
+            return "a time that was not measured"
+        return f"{_digits(found[0])} to {_digits(found[1])} times as long"
+
+    return (
+        f"For a step of AIS, {PEER} takes {span('AIS', PEER)} as this library, and a careful loop in plain torch "
+        f"{span('AIS', _LOOP)}.\n"
+        f"For an exact $\\ln Z$, {PEER} takes {span('exact ln Z', PEER)}.\n"
+        f"In training there is little to gain: for an update of CD-1, {PEER} takes {span('CD-1', PEER)}, and the loop in plain torch "
+        f"{span('CD-1', _LOOP)}; where that is below one, the loop is faster than this library."
+    )
+
+
+def draw_summary(records: Sequence[Record]) -> Figure:
+    """Milliseconds for a step of 100 chains, or an update of CD-1, of 784 x 500 units; a panel for each machine, on one thread."""
+    tasks = ("AIS", "RAISE", "CD-1")
+    figure, axes = plt.subplots(
+        1, len(records), figsize=(7.0, 3.0), sharey=True, squeeze=False, layout="constrained"
+    )
+    names = (LIBRARY, _LOOP, PEER, FLOAT_FLOOR)
+    height = 0.8 / len(names)
+    for record, panel in zip(records, axes[0], strict=True):
+        threads = thread_counts(record)[0]
+        for number, name in enumerate(names):
+            found = [find(record, threads, task, _SHAPES[1], name, 100) for task in tasks]
+            places = [place for place, row in enumerate(found) if row is not None]
+            widths = [1e3 * seconds_per_step(row) for row in found if row is not None]
+            panel.barh(
+                [place + (number - 1.5) * height for place in places],
+                widths,
+                0.9 * height,
+                label=name if name != FLOAT_FLOOR else f"{name} alone",
+                color=_COLORS[name],
+                hatch=_HATCHES[name],
+                edgecolor="white",
+            )
+        panel.set_xlabel(f"ms, {_threads(threads)}")
+        panel.set_title(record["provenance"]["machine"], loc="left", fontsize=9)
+        panel.grid(axis="y", visible=False)
+    axes[0, 0].set_yticks(range(len(tasks)), tasks)
+    axes[0, 0].invert_yaxis()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    plt.close(figure)
+    return figure
 
 
 def time_table(record: Record, threads: int) -> Table:

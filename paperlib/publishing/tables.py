@@ -50,23 +50,37 @@ class Table:
         return self._repr_markdown_()
 
 
-def format_value(value: Any) -> str:
+def format_value(value: Any, unit: str = "") -> str:
     """A value as a table's cell: two decimals, a proper minus sign, a dash for what is missing.
+
+    Parameters
+    ----------
+    value : object
+        A number, a sequence of numbers, a word, or None.
+    unit : str
+        Of its column. A `count` or `%` that is no integer has three significant digits: an effective
+        number of runs is not known to more.
 
     Examples
     --------
-    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"))]
-    ['–', '−1,234.50', '10,000', '∞']
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"), -0.001)]
+    ['–', '−1,234.50', '10,000', '∞', '0.00']
+    >>> [format_value(value, "count") for value in (13_531.86, 94.69, 4.123)]
+    ['13,532', '94.7', '4.12']
     """
     if value is None:
         return "–"
     if isinstance(value, list | tuple):
-        return "(" + ", ".join(format_value(item) for item in value) + ")"
+        return "(" + ", ".join(format_value(item, unit) for item in value) + ")"
     if isinstance(value, int | str):
         return f"{value:,}" if isinstance(value, int) else value
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.2f}".replace("-", "−")
+    decimals = 2
+    if unit in ("count", "%"):
+        decimals -= (abs(value) >= 10) + (abs(value) >= 100)
+    # rounded first: a negative zero plus zero has no sign
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
 def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
@@ -81,7 +95,11 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
     """
     chosen = list(columns or record["columns"])
     heading = [_heading(record["columns"][key]) for key in chosen]
-    rows = [[format_value(row.get(key)) for key in chosen] for row in record["rows"]]
+    units = [record["columns"][key]["unit"] for key in chosen]
+    rows = [
+        [format_value(row.get(key), unit) for key, unit in zip(chosen, units, strict=True)]
+        for row in record["rows"]
+    ]
     return Table(heading, rows, source_line(record))
 
 

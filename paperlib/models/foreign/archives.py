@@ -9,6 +9,7 @@ opposite order.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.spins import binary_from_spins
@@ -28,6 +30,8 @@ from paperlib.models.rbm import RBM
 # How much larger than the file an array may be. Compression of trained weights does not save as much.
 _LARGEST_RATIO = 16
 _SMALLEST_LIMIT = 2**20
+# Of so many updates at most a message names all.
+_FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
 # Kinds of models by the name that `rbms` gives them: units of the visible and of the hidden layer. The others say what is missing.
@@ -150,6 +154,9 @@ class _Archive:
                 f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
                 "no data" if found.shape is None else f"{found.nbytes}",
             )
+        # A chunk may be larger than its array, and is unpacked as a whole.
+        if found.chunks and math.prod(found.chunks) * found.dtype.itemsize > self._most_bytes:
+            raise self._refused(name, f"chunks of at most {self._most_bytes} bytes", "larger ones")
         return found
 
     def text(self, name: str) -> str:
@@ -168,7 +175,10 @@ class _Archive:
             raise self._refused(
                 name, "an array of real numbers", f"{found.dtype} {list(found.shape)}"
             )
-        return np.asarray(found[()])
+        # torch has neither other orders of bytes nor more than eight of them
+        return np.asarray(
+            found[()], np.float64 if found.dtype.itemsize > 8 else found.dtype.newbyteorder("=")
+        )
 
     def number(self, name: str) -> float | None:
         """A single real number; None if nothing has this name."""
@@ -190,7 +200,7 @@ class _Archive:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Archive]:
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
     try:
         import h5py
@@ -204,7 +214,7 @@ def _opened(path: Path) -> Iterator[_Archive]:
     except InputError:
         raise
     except Exception as error:  # h5py raises many kinds for what is damaged
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(
             f"path: expected an undamaged HDF5 file, could not read {path}: {reason}"
         ) from error
@@ -214,9 +224,7 @@ def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
     updates, path = archive.updates(), archive.path
     chosen = updates[-1] if update is None else update
     if chosen not in updates:
-        raise InputError(
-            f"update: expected one of {', '.join(map(str, updates))} in {path}, got {update}"
-        )
+        raise InputError(f"update: expected one of {_some(updates)} in {path}, got {update}")
     kind = archive.text("model_type")
     if kind not in _RBMS_UNITS:
         raise InputError(
@@ -235,6 +243,13 @@ def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
         f"{group} of {path.name}, {kind}",
         stored_log_z=archive.number(f"{group}/log_z"),
     )
+
+
+def _some(updates: list[int]) -> str:
+    """All of them, or the first and the last ones."""
+    if len(updates) > _FEW:
+        return f"{', '.join(map(str, updates[: _FEW // 2]))}, ..., {', '.join(map(str, updates[-_FEW // 2 :]))}"
+    return ", ".join(map(str, updates))
 
 
 def _read_julia(archive: _Archive) -> ForeignRBM:

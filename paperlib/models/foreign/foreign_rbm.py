@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paperlib.models.dbm import DBM
+from paperlib.models.dbn import DBN
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
@@ -14,8 +16,8 @@ class ForeignRBM:
 
     Attributes
     ----------
-    rbm : RBM or PottsRBM
-        With units 0 and 1, or with categorical visible units.
+    rbm : RBM, PottsRBM, DBM or DBN
+        With units 0 and 1, or with categorical visible units. The last two come from this library's own files only.
     origin : str
         What was read.
     spin_visible : bool
@@ -35,7 +37,7 @@ class ForeignRBM:
     0.0
     """
 
-    rbm: RBM | PottsRBM
+    rbm: RBM | PottsRBM | DBM | DBN
     origin: str
     spin_visible: bool = False
     log_z_offset: float = 0.0

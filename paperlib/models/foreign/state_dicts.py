@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.rbm import RBM
@@ -19,6 +20,10 @@ _VISIBLE = ("visible_bias", "vbias", "v_bias", "bias_v", "visible_biases", "bv",
 _HIDDEN = ("hidden_bias", "hbias", "h_bias", "bias_h", "hidden_biases", "bh", "b_h")
 # Under which a training program may keep a state dict beside other things.
 _CONTAINERS = ("state_dict", "model_state_dict", "model")
+_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+# How many names a message has at most, and how many letters.
+_FEW, _LONGEST = 20, 200
 _HOW = "save it by torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}, path)"
 
 
@@ -53,8 +58,12 @@ def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
     (RBM(3 visible, 2 hidden, torch.float32, cpu), ('weights: [hidden, visible] in the file, transposed',))
     """
     path = Path(path)
-    if not path.is_file():
+    if not storage.is_file(path):
         raise InputError(f"path: expected a model file, found none at {path}")
+    try:
+        storage.require_modest_zip(path)
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the reader has many exceptions
@@ -82,19 +91,35 @@ def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
 
 def _named_tensors(stored: object) -> dict[str, Tensor]:
     """The tensors of a state dict, or of one that is kept beside other things."""
+    # A dictionary may be kept within itself.
+    for _ in _CONTAINERS:
+        if isinstance(stored, Mapping):
+            inner = [stored[name] for name in _CONTAINERS if isinstance(stored.get(name), Mapping)]
+            stored = inner[0] if inner else stored
     if not isinstance(stored, Mapping):
         return {}
-    for name in _CONTAINERS:
-        if isinstance(stored.get(name), Mapping):
-            return _named_tensors(stored[name])
     return {str(name): value for name, value in stored.items() if isinstance(value, Tensor)}
 
 
 def _one(tensors: Mapping[str, Tensor], names: tuple[str, ...], path: Path) -> Tensor:
     found = [value for name, value in tensors.items() if name.rpartition(".")[2] in names]
     if len(found) != 1:
+        there = sorted(tensors)
+        named = ", ".join(there[:_FEW]) + (", ..." if len(there) > _FEW else "")
+        # A name in a file may be anything.
+        shown = "".join(letter if letter.isprintable() else "?" for letter in named)[:_LONGEST]
         raise InputError(
-            f"path: expected one tensor called {names[0]} (or {', '.join(names[1:])}) in {path}, got "
-            f"{', '.join(sorted(tensors)) or 'no tensors'}; {_HOW}"
+            f"path: expected one tensor called {names[0]} (or {', '.join(names[1:])}) in {path}, got {shown or 'no tensors'}; {_HOW}"
         )
-    return found[0].detach()
+    tensor = found[0].detach()
+    plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
+    if not plain or tensor.dtype not in _REAL:
+        raise InputError(
+            f"path: expected a dense tensor of real numbers as {names[0]} in {path}, got {tensor.dtype}, {tensor.layout}, {tensor.device}"
+        )
+    # A tensor may be larger than what is stored of it: one number in place of all.
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise InputError(
+            f"path: expected all numbers of {names[0]} in {path}, got {tensor.untyped_storage().nbytes()} bytes for shape {list(tensor.shape)}"
+        )
+    return tensor

@@ -1,8 +1,8 @@
 """The card of a player: one piece of HTML for a notebook and for the book alike.
 
 A player shows moments, one at a time: frames, steps of a chain, or updates. The players share
-the card, its style (`player.css`) and its script (`player.js`). `frames`, `chains`, `traces` and
-`ladders` add what each of them draws.
+the card, its style (`player.css`) and its script (`player.js`). `frames`, `chains`, `traces`,
+`ladders`, `particles` and `brackets` add what each of them draws.
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
 Without scripts the last moment is shown, without controls. A page may hold several players, and
@@ -84,7 +84,7 @@ def card(
     Parameters
     ----------
     kind : str
-        Which of the drawings in `player.js` it is: frames, chains, traces or ladders.
+        Which of the drawings in `player.js` it is: frames, chains, traces, ladders, particles or brackets.
     description : str
         What is to be seen, for those who cannot see it, in plain text.
     drawing : str

@@ -84,10 +84,42 @@ const startPlayers = (key) => {
     };
   };
 
+  const particles = (player, { runs, start, target, left, right, top, bottom, radius, growth, description }) => {
+    const run = player.querySelector(".choice"), svg = player.querySelector("svg");
+    const line = svg.querySelector("polyline"), circles = svg.querySelectorAll("circle");
+    const x = (place) => left + (right - left) * place / (start.length - 1);
+    return (time) => {
+      const { betas, places, weights, captions } = runs[Number(run.value)];
+      const logs = start.map((log, place) => log + betas[time] * (target[place] - log)), most = Math.max(...logs);
+      const y = (log) => bottom - (bottom - top) * Math.exp(log - most);
+      line.setAttribute("points", logs.map((log, place) => x(place) + "," + y(log)).join(" "));
+      circles.forEach((circle, particle) => {
+        circle.setAttribute("cx", x(places[time][particle]));
+        circle.setAttribute("r", radius + growth * Math.sqrt(weights[time][particle]));
+      });
+      svg.setAttribute("aria-label", description + ": " + captions[time]);
+      return captions[time];
+    };
+  };
+
+  const brackets = (player, { places, captions, description }) => {
+    const svg = player.querySelector("svg");
+    const lines = svg.querySelectorAll("polyline"), circles = svg.querySelectorAll("circle");
+    return (time) => {
+      places.forEach((side, number) => {
+        lines[number].setAttribute("points", side.slice(0, time + 1).join(" "));
+        circles[number].setAttribute("cx", side[time][0]);
+        circles[number].setAttribute("cy", side[time][1]);
+      });
+      svg.setAttribute("aria-label", description + ": " + captions[time]);
+      return captions[time];
+    };
+  };
+
   for (const player of document.querySelectorAll(`[data-player="${key}"]:not([data-ready])`)) {
     player.dataset.ready = "";
     const data = JSON.parse(player.querySelector("script").textContent);
-    const draw = { frames, chains, traces, ladders }[data.kind](player, data);
+    const draw = { frames, chains, traces, ladders, particles, brackets }[data.kind](player, data);
     const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
     let timer = null;
     const show = () => { caption.textContent = draw(Number(time.value)); };

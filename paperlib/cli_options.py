@@ -1,0 +1,66 @@
+"""Arguments and options that `paperlib evaluate`, `audit` and `compare` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
+        "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
+        ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt. Or a DBM, a DBN or "
+        "a Potts RBM as this library saves it."
+    ),
+]
+DataOption = Annotated[
+    Path,
+    typer.Option(
+        help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped. For categorical units: numbers of states, a sequence in a row."
+    ),
+]
+TrainOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Training images, for the start of the chains and the base rates beside the value only."
+    ),
+]
+BinarizeOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
+    ),
+]
+MinutesOption = Annotated[
+    float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
+]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.",
+    ),
+]
+StepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K",
+        help="Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the "
+        "same numbers.",
+    ),
+]
+LadderStepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Chain-steps of the ladder, with --steps; by default half of those of AIS and RAISE.",
+    ),
+]
+SeedOption = Annotated[int, typer.Option(help="Of all chains.")]
+DeviceOption = Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
+]

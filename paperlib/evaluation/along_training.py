@@ -1,0 +1,482 @@
+"""The likelihood along training: which checkpoint gives the test images the highest probability, and whether that could be chance.
+
+ln Z of the checkpoints is enumerated where a layer is small. Otherwise it comes from one walk through all of them
+(`paperlib.estimators.log_z_along_training`), which is done twice: with an eighth of the work first, so that an interruption later leaves
+something. The walk is checked in three ways: it warns of itself; no estimate may lie below what is proven of ln Z; and at the best
+checkpoint and at the last one a ladder of temperatures, which knows nothing of training, has to find the same ln Z.
+
+Or each checkpoint gets a ladder of its own (`by="ladder"`). Where cooling a model meets no jump that is the more accurate way for the
+same work; where it does, the ladder's warnings say so.
+
+All checkpoints see the same images, so that differences are taken image by image, as `compare` does. Chains that walk through two checkpoints
+make errors that both share; these cancel in the difference, too.
+
+The best of many is chosen by the images that it is then measured with, so that its own average is a little too high. Choose by validation
+images, and report the average of test images.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from paperlib.annealing import BaseRatePath, TrajectoryPath
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    TrajectoryEstimate,
+    exact_log_z,
+    log_z_along_training,
+    parallel_tempering,
+)
+from paperlib.evaluation.evaluation import EXACT_UNITS, base_rates, log_unnormalized_of
+from paperlib.evaluation.verdict import LEVEL, SMALL, ImageAverage, average_of, joined_error
+from paperlib.models import RBM
+from paperlib.models.bounds import log_z_lower_bound
+from paperlib.models.rbm import as_rbm
+from paperlib.numerics import resolve_generator, student_quantile
+from paperlib.validation import ArrayLike, as_binary, require_count
+
+EXACT, TRAJECTORY, LADDER = "exact", "trajectory", "ladder"
+# The first of the two walks, and each check by a ladder, as parts of all chain-steps.
+_FIRST_SHARE, _CHECK_SHARE = 1 / 8, 1 / 8
+_CHAINS, _POPULATIONS = 100, 10
+# Fewest and most chain-steps of the walk for each checkpoint; a walk needs twice its chains for each.
+_FEWEST, _MOST = 2 * _CHAINS * _POPULATIONS, 2_000_000
+_FEWEST_OF_LADDER = 5_000
+# Of the images that the proven bound starts its search from.
+_SEARCHED = 50
+
+
+@dataclass(frozen=True)
+class CheckpointLikelihood:
+    """One checkpoint of a training.
+
+    Attributes
+    ----------
+    name : str
+        Such as `update_100`.
+    log_z : float
+        ln Z in nats.
+    log_z_interval : tuple of float
+        (low, high), 95 %; both `log_z` where it is exact.
+    average : ImageAverage
+        The average ln p(v) of the test images, with 95 % intervals.
+    behind_best : ImageAverage
+        By how much the best checkpoint's average is higher, image by image, with 95 % intervals.
+
+    Examples
+    --------
+    >>> average = ImageAverage(-2.0, (-2.1, -1.9), (-2.5, -1.5))
+    >>> behind = ImageAverage(0.3, (0.2, 0.4), (-0.1, 0.7))
+    >>> CheckpointLikelihood("update_5", 3.0, (2.9, 3.1), average, behind).told_from_best
+    'on these images'
+    """
+
+    name: str
+    log_z: float
+    log_z_interval: tuple[float, float]
+    average: ImageAverage
+    behind_best: ImageAverage
+
+    @property
+    def told_from_best(self) -> str:
+        """Whether the best one is better for all images of the kind (`yes`), `on these images`, or `no` difference is shown."""
+        for interval, word in (
+            (self.behind_best.sample_interval, "yes"),
+            (self.behind_best.interval, "on these images"),
+        ):
+            if interval[0] > 0:
+                return word
+        return "no"
+
+
+@dataclass(frozen=True)
+class TrainingLikelihood:
+    """The likelihood along a training.
+
+    Attributes
+    ----------
+    checkpoints : tuple of CheckpointLikelihood
+        In the order of training.
+    best : int
+        Which one has the highest average, counted from 0.
+    method : str
+        Where ln Z comes from: `exact`, `trajectory` or `ladder`.
+    chain_steps : int
+        Transitions of single chains that were spent.
+    findings : tuple of str
+        What speaks against the numbers; empty if nothing was found.
+    interrupted : bool
+        Whether the run was stopped: by enumeration or ladders the last checkpoints are then missing, by a trajectory it is the shorter walk.
+
+    Examples
+    --------
+    >>> early, late = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)), RBM(torch.zeros(3, 2), [2.0, 2.0, -2.0], torch.zeros(2))
+    >>> found = evaluate_training([early, late], [[1, 1, 0], [1, 0, 0], [1, 1, 0]])
+    >>> found.best, found.method, found.checkpoints[0].told_from_best
+    (1, 'exact', 'on these images')
+    """
+
+    checkpoints: tuple[CheckpointLikelihood, ...]
+    best: int
+    method: str
+    chain_steps: int
+    findings: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether nothing was found that speaks against the numbers."""
+        return not self.findings
+
+    @property
+    def as_good(self) -> tuple[str, ...]:
+        """Names of the other checkpoints of which these images do not show that they are worse than the best."""
+        rest = (c for number, c in enumerate(self.checkpoints) if number != self.best)
+        return tuple(checkpoint.name for checkpoint in rest if checkpoint.told_from_best == "no")
+
+    @property
+    def verdict(self) -> str:
+        """Where the model was best, and which of its neighbours can be told from it, in a sentence."""
+        best = self.checkpoints[self.best]
+        parts = [f"{best.name} is best"]
+        for number, where in ((self.best - 1, "before"), (self.best + 1, "after")):
+            if not 0 <= number < len(self.checkpoints):
+                parts.append(f"it is the {'first' if where == 'before' else 'last'}")
+                continue
+            other = self.checkpoints[number]
+            word = {
+                "yes": "is worse",
+                "on these images": "is worse on these images, which may be chance for others",
+                "no": "cannot be told from it",
+            }[other.told_from_best]
+            low, high = other.behind_best.interval
+            parts.append(f"{other.name} {where} it {word} (by {low:.2f} to {high:.2f} nats)")
+        return "; ".join(parts)
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many of the numbers 0 to `count` - 1, evenly spaced, first and last among them.
+
+    Raises
+    ------
+    InputError
+        If one of the two is less than one.
+
+    Examples
+    --------
+    >>> evenly(11, 3), evenly(3, 20), evenly(9, 1)
+    ([0, 5, 10], [0, 1, 2], [8])
+    """
+    require_count("count", count)
+    require_count("most", most)
+    if most == 1:
+        return [count - 1]
+    if count <= most:
+        return list(range(count))
+    return [round(number * (count - 1) / (most - 1)) for number in range(most)]
+
+
+def evaluate_training(
+    rbms: Sequence[RBM],
+    test: ArrayLike,
+    train: ArrayLike | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    by: str | None = None,
+    minutes: float = 2.0,
+    chain_steps: int | None = None,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+) -> TrainingLikelihood:
+    """The average ln p(v) of test images at every checkpoint of a training, with intervals, and where it was highest.
+
+    Parameters
+    ----------
+    rbms : sequence of RBM
+        Checkpoints of the same sizes, in the order of training.
+    test : array or Tensor, shape [N, D]
+        Binary images of any type, at least two. Validation images if a checkpoint is to be chosen.
+    train : array or Tensor, shape [any, D], optional
+        Binary training images, for the start of the chains only.
+    names : sequence of str, optional
+        What to call the checkpoints; by default `1`, `2`, ...
+    by : str, optional
+        `trajectory` or `ladder`. None: enumeration up to 25 units in the smaller layer, otherwise a trajectory.
+    minutes : float
+        Time to spend on ln Z, about. Not needed where it is exact.
+    chain_steps : int, optional
+        Transitions of single chains in place of minutes: with the same generator the numbers are then the same again.
+    generator : torch.Generator, optional
+        Source of randomness, on the models' device; a fresh one by default.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    TrainingLikelihood
+        Ctrl-C ends the run with what there is so far, marked as interrupted.
+
+    Raises
+    ------
+    InputError
+        If there is no checkpoint, their sizes differ, an image is not binary or of another width, a model overflows, or an option is out of
+        range.
+    KeyboardInterrupt
+        If interrupted before there is any number.
+
+    Examples
+    --------
+    >>> early = RBM([[0.1, -0.2], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> late = RBM([[1.0, -2.0], [0.5, 0.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> found = evaluate_training([early, late], [[0, 0], [1, 1]], by="trajectory", chain_steps=60_000,
+    ...                           generator=torch.Generator().manual_seed(0), progress=False)
+    >>> [bool(abs(checkpoint.log_z - exact_log_z(rbm)) < 0.1) for checkpoint, rbm in zip(found.checkpoints, (early, late))]
+    [True, True]
+    """
+    models = _checkpoints(rbms)
+    images = as_binary("test", test, models[0].num_visible)
+    if len(images) < 2:
+        raise InputError(f"test: expected at least two images, got {len(images)}")
+    labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
+    if len(labels) != len(models):
+        raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
+    if by not in (None, TRAJECTORY, LADDER):
+        raise InputError(f"by: expected {TRAJECTORY} or {LADDER}, got {by!r}")
+    if not 0 < minutes < math.inf:
+        raise InputError(f"minutes: expected a positive number, got {minutes}")
+    generator = resolve_generator(generator, models[0].device)
+    rates = base_rates(images if train is None else as_binary("train", train, images.shape[1]))
+    small = min(models[0].num_visible, models[0].num_hidden) <= EXACT_UNITS
+    method = EXACT if by is None and small else by or TRAJECTORY
+    if method != EXACT:
+        # As in `evaluate`: single precision is enough.
+        models = tuple(rbm.to(dtype=torch.float32) for rbm in models)
+    hide = None if progress is None else not progress
+    if chain_steps is not None:
+        least = len(models) * (_FEWEST_OF_LADDER if method == LADDER else 4 * _FEWEST)
+        chain_steps = require_count("chain_steps", chain_steps, least)
+    if method == EXACT:
+        known, findings, interrupted = _exactly(models, hide)
+    elif method == LADDER:
+        known, findings, interrupted = _by_ladders(
+            models, labels, rates, minutes, chain_steps, generator, hide
+        )
+    else:
+        known, findings, interrupted = _by_trajectory(
+            models, labels, images, rates, minutes, chain_steps, generator, hide
+        )
+    return _judged(models[: len(known.log_z)], labels, images, known, method, findings, interrupted)
+
+
+def _checkpoints(rbms: Sequence[RBM]) -> tuple[RBM, ...]:
+    if not isinstance(rbms, Sequence) or isinstance(rbms, str) or len(rbms) == 0:
+        raise InputError(f"rbms: expected a sequence of at least one RBM, got {rbms!r:.60}")
+    models = tuple(as_rbm(f"rbms[{number}]", rbm) for number, rbm in enumerate(rbms))
+    sizes = [(rbm.num_visible, rbm.num_hidden) for rbm in models]
+    for number, size in enumerate(sizes):
+        if size != sizes[0]:
+            raise InputError(
+                f"rbms[{number}]: expected {sizes[0][0]} visible and {sizes[0][1]} hidden units as in rbms[0], got {size[0]} and {size[1]}"
+            )
+    return models
+
+
+@dataclass(frozen=True)
+class _Known:
+    """ln Z of each checkpoint with its standard error and the degrees of freedom of that, and the error of a difference."""
+
+    log_z: tuple[float, ...]
+    errors: tuple[tuple[float, float], ...]
+    difference: Callable[[int, int], tuple[float, float]]
+    chain_steps: int
+
+
+def _independent(
+    log_z: Sequence[float], errors: Sequence[tuple[float, float]], steps: int
+) -> _Known:
+    return _Known(
+        tuple(log_z), tuple(errors), lambda a, b: joined_error(errors[a], errors[b]), steps
+    )
+
+
+def _exactly(models: Sequence[RBM], hide: bool | None) -> tuple[_Known, list[str], bool]:
+    found: list[float] = []
+    interrupted = False
+    try:
+        for rbm in tqdm(models, "ln Z by enumeration", unit="model", disable=hide):
+            found.append(exact_log_z(rbm.to(dtype=torch.float64), progress=False))
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        interrupted = True
+    return _independent(found, [(0.0, math.inf)] * len(found), 0), [], interrupted
+
+
+def _by_ladders(
+    models: Sequence[RBM],
+    labels: Sequence[str],
+    rates: Tensor,
+    minutes: float,
+    chain_steps: int | None,
+    generator: torch.Generator,
+    hide: bool | None,
+) -> tuple[_Known, list[str], bool]:
+    steps = _FEWEST_OF_LADDER if chain_steps is None else chain_steps // len(models)
+    if chain_steps is None:
+        seconds = _seconds(
+            lambda: parallel_tempering(
+                BaseRatePath(models[-1], rates), steps, generator, progress=False
+            )
+        )
+        steps = int(60 * minutes / len(models) / seconds * steps)
+        steps = max(_FEWEST_OF_LADDER, min(_MOST, steps))
+    log_z: list[float] = []
+    errors: list[tuple[float, float]] = []
+    findings: list[str] = []
+    spent, interrupted = 0, False
+    try:
+        for label, rbm in tqdm(
+            [*zip(labels, models, strict=True)], "Ladders", unit="model", disable=hide
+        ):
+            found = parallel_tempering(BaseRatePath(rbm, rates), steps, generator, progress=False)
+            log_z.append(found.log_z)
+            errors.append((found.std_error, found.degrees_of_freedom))
+            findings += [f"{label}: {text}" for text in found.warnings]
+            spent += found.chain_steps
+    except KeyboardInterrupt:
+        if not log_z:
+            raise
+        interrupted = True
+    return _independent(log_z, errors, spent), findings, interrupted
+
+
+def _by_trajectory(
+    models: Sequence[RBM],
+    labels: Sequence[str],
+    images: Tensor,
+    rates: Tensor,
+    minutes: float,
+    chain_steps: int | None,
+    generator: torch.Generator,
+    hide: bool | None,
+) -> tuple[_Known, list[str], bool]:
+    path = TrajectoryPath(models, rates)
+    count = len(models)
+    fewest = _FEWEST * (count + 1)
+    with tqdm(unit="step", unit_scale=True, desc="Chains along training", disable=hide) as bar:
+
+        def walk(steps: int) -> TrajectoryEstimate:
+            return log_z_along_training(
+                path, _CHAINS, generator, chain_steps=steps, num_populations=_POPULATIONS, on_step=bar.update
+            )  # fmt: skip
+
+        if chain_steps is None:
+            # Compiled and warm the second time.
+            walk(fewest)
+            seconds = _seconds(lambda: walk(fewest)) / fewest
+            chain_steps = int(min(60 * minutes / seconds, _MOST * count))
+        of_checks = max(_FEWEST_OF_LADDER, int(_CHECK_SHARE * chain_steps))
+        total = max(fewest, chain_steps - 2 * of_checks)
+        found = walk(max(fewest, int(_FIRST_SHARE * total)))
+        spent, checked, interrupted = found.chain_steps, [], False
+        try:
+            found = walk(max(fewest, int((1 - _FIRST_SHARE) * total)))
+            spent += found.chain_steps
+            averages = (
+                torch.stack([log_unnormalized_of(rbm, images).mean() for rbm in models])
+                - found.log_z.cpu()
+            )
+            for number in {int(averages.argmax()), count - 1}:
+                at_it = BaseRatePath(models[number], rates)
+                ladder = parallel_tempering(at_it, of_checks, generator, progress=False)
+                bar.update(of_checks)
+                checked.append((number, ladder))
+                spent += ladder.chain_steps
+        except KeyboardInterrupt:
+            interrupted = True
+    findings = [f"Along training: {text}" for text in found.warnings]
+    for number, ladder in checked:
+        apart = found.log_z[number].item() - ladder.log_z
+        error = math.hypot(found.std_error[number].item(), ladder.std_error)
+        if not ladder.warnings and abs(apart) > max(SMALL, 3 * error):
+            findings.append(
+                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and a ladder of temperatures "
+                f"{ladder.log_z:.2f}: they differ by more than their errors allow. Give it more time, or take every checkpoint by a ladder."
+            )
+    findings += _below_bounds(models, labels, images, found)
+    if interrupted:
+        findings.append("Interrupted: not everything was looked at.")
+    freedom = _POPULATIONS - 1
+    errors = [(error, float(freedom)) for error in found.std_error.tolist()]
+    known = _Known(
+        tuple(found.log_z.tolist()),
+        tuple(errors),
+        lambda a, b: (found.difference(a, b)[1] if a != b else 0.0, float(freedom)),
+        spent,
+    )
+    return known, findings, interrupted
+
+
+def _below_bounds(
+    models: Sequence[RBM], labels: Sequence[str], images: Tensor, found: TrajectoryEstimate
+) -> list[str]:
+    """A sentence for each checkpoint of which more is proven than was found."""
+    sentences = []
+    for number, (label, rbm) in enumerate(zip(labels, models, strict=True)):
+        least = log_z_lower_bound(rbm, images[:_SEARCHED].to(rbm.device, rbm.dtype))
+        value, error = found.log_z[number].item(), found.std_error[number].item()
+        if value + 3 * error < least:
+            sentences.append(
+                f"{label}: chains along training say ln Z = {value:.2f}, and at least {least:.2f} is proven. The chains missed a mode."
+            )
+    return sentences
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _judged(
+    models: Sequence[RBM],
+    labels: Sequence[str],
+    images: Tensor,
+    known: _Known,
+    method: str,
+    findings: Sequence[str],
+    interrupted: bool,
+) -> TrainingLikelihood:
+    exact = method == EXACT
+    log_p = [
+        log_unnormalized_of(rbm.to(dtype=torch.float64) if exact else rbm, images) for rbm in models
+    ]
+    means = [each.mean().item() - log_z for each, log_z in zip(log_p, known.log_z, strict=True)]
+    best = max(range(len(means)), key=means.__getitem__)
+    checkpoints = []
+    for number, log_z in enumerate(known.log_z):
+        error, freedom = known.errors[number]
+        reach = student_quantile(LEVEL, freedom) * error if error > 0 else 0.0
+        behind = average_of(
+            log_p[best] - log_p[number], known.log_z[best] - log_z, *known.difference(number, best)
+        )
+        checkpoints.append(
+            CheckpointLikelihood(
+                labels[number],
+                log_z,
+                (log_z - reach, log_z + reach),
+                average_of(log_p[number], log_z, error, freedom),
+                # The best one is not behind itself.
+                behind if number != best else ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0)),
+            )
+        )
+    return TrainingLikelihood(
+        tuple(checkpoints), best, method, known.chain_steps, tuple(findings), interrupted
+    )

@@ -1,0 +1,117 @@
+"""What independent units would give the same images: the scale on which a log-probability is read.
+
+The uniform model gives every image the same probability. Independent pixels with the base rates of training images know how often
+each pixel is on and nothing else. A model that falls behind either has learned nothing that helps with these images, or they are not of its
+kind, such as images with black and white exchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.evaluation.targets import Model, pixel_means
+from paperlib.evaluation.verdict import ImageAverage
+from paperlib.evaluation.weighting import total_weight
+from paperlib.models import PottsRBM
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Average log-probabilities of the test images under models of independent units.
+
+    Attributes
+    ----------
+    uniform : float
+        All images equally probable, in nats.
+    base_rates : float
+        Independent pixels, or sites of categorical units, with base rates, smoothed by one imagined image of each kind, in nats.
+    source : str
+        Whose base rates: `training images`, or `test images`, which then know the answer.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> found = baselines_of(rbm, torch.tensor([[0, 1, 0], [1, 1, 0]]))
+    >>> print(f"{found.uniform:.2f} {found.base_rates:.2f}, {found.source}")
+    -2.08 -1.27, test images
+    """
+
+    uniform: float
+    base_rates: float
+    source: str
+
+
+def baselines_of(
+    model: Model, test: Tensor, train: Tensor | None = None, weights: Tensor | None = None
+) -> Baselines:
+    """The baselines for bits of test images [N, D], with the base rates of training images [any, D] if there are any.
+
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        For the number and the kind of its visible units. Of categorical ones, each site has the frequencies of its states.
+    test, train : Tensor, shapes [N, D] and [any, D]
+        Binary.
+    weights : Tensor, shape [N], optional
+        Of the test images.
+
+    Examples
+    --------
+    >>> potts = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
+    >>> print(f"{baselines_of(potts, potts.one_hot([[0, 1], [0, 2]])).uniform:.4f}")  # -2 ln 3
+    -2.1972
+    """
+    means = pixel_means(test, weights)
+    of_train = train is not None
+    count = float(len(train)) if train is not None else total_weight(len(test), weights)
+    on = (pixel_means(train) if train is not None else means) * count + 1
+    if isinstance(model, PottsRBM):
+        uniform = -model.num_sites * math.log(model.num_states)
+        base_rates = means @ (on / (count + model.num_states)).log()
+    else:
+        uniform = -model.num_visible * math.log(2)
+        rates = on / (count + 2)
+        base_rates = means @ rates.log() + (1 - means) @ (1 - rates).log()
+    return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
+
+
+def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
+    """A sentence if the model falls behind a baseline, whatever the error of ln Z.
+
+    Examples
+    --------
+    >>> average = ImageAverage(-9.0, (-9.1, -8.9), (-9.5, -8.5), 0.2)
+    >>> remarks_on(average, Baselines(-8.0, -10.0, "training images"))[0].split(".")[0]
+    'The model is worse than the uniform model by 1'
+    >>> remarks_on(average, Baselines(-10.0, -10.0, "training images"))
+    ()
+    """
+    high = average.interval[1]
+    reached = high if math.isfinite(high) else average.mean
+    behind = [
+        f"{name} by {value - average.mean:.2f} nats"
+        for name, value in (
+            ("the uniform model", baselines.uniform),
+            (f"independent pixels with the base rates of the {baselines.source}", baselines.base_rates),
+        )
+        if reached < value
+    ]  # fmt: skip
+    if not behind:
+        return ()
+    return (
+        f"The model is worse than {' and than '.join(behind)}. Are these images of the kind that it was trained on, with 0 and 1 "
+        "not exchanged and pixels in the same order?",
+    )
+
+
+def divergence(own: Tensor, given: Tensor, states: int | None = None) -> float:
+    """Kullback-Leibler divergence between independent units with these rates, in nats; with `states`, of sites of so many bits each."""
+    total = torch.xlogy(own, own / given).sum()
+    if states is None:
+        total = total + torch.xlogy(1 - own, (1 - own) / (1 - given)).sum()
+    return total.item()

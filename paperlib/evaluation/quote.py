@@ -1,0 +1,78 @@
+"""One line that says everything a reader needs who is to believe a log-probability, or to compute it again."""
+
+from __future__ import annotations
+
+from paperlib import __version__
+from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
+from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.verdict import NOT_TRUSTED
+
+
+def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed and version.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of `evaluate`.
+    binarization : str
+        How the images became binary.
+
+    Returns
+    -------
+    str
+        One line. There is no number to quote where the verdict is not *trusted*: the line then says so.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> line = quote(evaluate(rbm, [[0, 1, 0], [1, 1, 0]]))
+    >>> line.partition("; images")[0]
+    'To quote: -2.08 nats (exact, by enumeration; standard error over 2 images 0.00'
+    """
+    average = evaluation.average
+    if not evaluation.trustworthy or average is None:
+        word = NOT_TRUSTED if evaluation.judgement is None else evaluation.judgement.word
+        return f"To quote: no number yet, since the verdict is {word!r}."
+    images = f"{evaluation.num_images:,} images"
+    if evaluation.weights is not None:
+        images += f" of total weight {evaluation.weights.sum().item():,.1f}"
+    over_images = f"standard error over {images} {average.image_std_error:.2f}"
+    last = (binarization, f"paperlib {__version__}")
+    if evaluation.exact is not None:
+        parts = ["exact, by enumeration", over_images, *last]
+        return f"To quote: {average.mean:.2f} nats ({'; '.join(parts)})"
+    low, high = average.interval
+    seed = "seed unknown" if evaluation.seed is None else f"seed {evaluation.seed}"
+    parts = [
+        *_methods(evaluation),
+        over_images,
+        f"start at the {evaluation.start}",
+        binarization,
+        seed,
+        last[-1],
+    ]
+    value = f"{average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f}"
+    return f"To quote: {value} ({'; '.join(parts)})"
+
+
+def _methods(evaluation: Evaluation) -> list[str]:
+    """What gave the number, and what stands beside it."""
+    best, ladder, judgement = evaluation.runs[-1], evaluation.ladder, evaluation.judgement
+    below = f"RAISE {best.bracket.lower.mean:.2f}"
+    vectors = min(RAISE_VECTORS, evaluation.num_images)
+    annealing = f"K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, {CHAINS_PER_VECTOR} of RAISE for each of {vectors} images"
+    found = [f"AIS; {below}; {annealing}"]
+    if ladder is not None and judgement is not None and judgement.source == "ladder":
+        found = [
+            f"parallel tempering, {len(ladder.betas)} temperatures, {ladder.chain_steps:,} chain-steps",
+            f"AIS {best.bracket.upper:.2f}, {below}, {annealing}",
+        ]
+    if evaluation.posterior_draws:
+        found.append(
+            f"ln p*(v) by importance sampling, {evaluation.posterior_draws} draws, errs low"
+        )
+    return found

@@ -1,0 +1,128 @@
+"""Reasons not to believe what AIS and RAISE say, each a sentence that says what to do."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
+from paperlib.evaluation.baselines import divergence
+from paperlib.evaluation.modes import ModeCheck
+from paperlib.evaluation.targets import base_rates
+
+# An open bracket, or an estimate that moves, by less than that is left without remark.
+_TOLERANCE = 1.0
+_MOVING = 0.5
+# Divergence between two sets of base rates, in nats.
+_FAR = 5.0
+
+
+def rounded_up(nats: float) -> str:
+    """Nats to two decimals, never fewer than there are: for what is said to lie within them.
+
+    Examples
+    --------
+    >>> rounded_up(0.1501), rounded_up(-0.15), rounded_up(0.0)
+    ('0.16', '0.15', '0.01')
+    """
+    hundredths = math.ceil(round(abs(nats) * 100, 6))
+    return f"{max(hundredths, 1) / 100:.2f}"
+
+
+def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+    """Reasons not to believe the last run, each with what to do; `estimated` says that ln p*(v) is itself an estimate."""
+    runs = finished.runs
+    or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
+    best = runs[-1]
+    gap, found = best.bracket.gap, list(best.bracket.warnings)
+    word = best.bracket.verdict(_TOLERANCE)
+    if word == "open":
+        advice = "Give it more time."
+        if abs(best.bracket.median_gap) <= _TOLERANCE:
+            advice = (
+                f"For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
+                "to which annealing hardly finds the way, and more time may not close it."
+            )
+        found.append(
+            f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
+            f"The truth lies between them as far as RAISE is conservative. {advice}"
+        )
+    elif word == "crossed":
+        found.append(
+            f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
+            f"better than the model itself{or_else}. Give it more time."
+        )
+    # Where AIS's error is infinite, its own warning says so already.
+    if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
+        found.append(
+            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
+            "(one standard error); their agreement means little. Give it more time, or more test "
+            "images."
+        )
+    if len(runs) > 1:
+        moved = best.bracket.upper - runs[-2].bracket.upper
+        noise = max(run.bracket.upper_slack for run in runs[-2:])
+        if abs(moved) > max(_MOVING, noise):
+            found.append(
+                f"AIS's estimate still moves: by {moved:+.1f} nats from "
+                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}. "
+                "Give it more time."
+            )
+    found += _missed_modes(best, finished.mode_checks)
+    if finished.interrupted:
+        found.append(
+            f"Interrupted: this is the estimate with K = {best.num_steps:,}, the last one that was finished."
+        )
+    return tuple(found)
+
+
+def _missed_modes(best: AnnealingRun, mode_checks: tuple[ModeCheck, ...]) -> list[str]:
+    """A sentence if AIS from one of the model's modes finds much more of Z there than AIS from the base rates."""
+    missed = max((check.missed for check in mode_checks if check.significant), default=0.0)
+    if missed <= _MOVING:
+        return []
+    return [
+        f"AIS that starts at a mode of the model's own raises ln Z by {missed:.1f} nats: the chains from the base rates missed that "
+        "mode, and RAISE, which starts at the images, cannot see it. The truth is at most about "
+        f"{best.bracket.upper - missed:.2f}."
+    ]
+
+
+def far_off(
+    train: Tensor, test: Tensor, weights: Tensor | None = None, states: int | None = None
+) -> tuple[str, ...]:
+    """A sentence if independent pixels with the training images' means explain the test images badly.
+
+    Parameters
+    ----------
+    train, test : Tensor, shapes [any, D] and [N, D]
+        Binary images.
+    weights : Tensor, shape [N], optional
+        Of the test images.
+    states : int, optional
+        Of categorical units: so many bits beside each other are a site.
+
+    Examples
+    --------
+    >>> import torch
+    >>> far_off(torch.zeros(9, 4), torch.zeros(9, 4))
+    ()
+    """
+    own, given = (torch.sigmoid(base_rates(test, weights)), torch.sigmoid(base_rates(train)))
+    if states is not None:
+        own, given = (_by_site(rates, states) for rates in (own, given))
+    total = divergence(own, given, states)
+    if total <= _FAR:
+        return ()
+    return (
+        f"The training images' base rates are far from the test images': {total:.0f} nats of divergence. Are these the "
+        "images that the model was trained on? Annealing may start in the wrong place.",
+    )
+
+
+def _by_site(rates: Tensor, states: int) -> Tensor:
+    """Rates of bits that add up to one at each site."""
+    sites = rates.view(-1, states)
+    return (sites / sites.sum(1, keepdim=True)).flatten()

@@ -1,0 +1,168 @@
+"""What comes out of an evaluation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from paperlib.estimators import TemperingEstimate
+from paperlib.estimators.bennett import interval_of
+from paperlib.evaluation.annealing_runs import AnnealingRun
+from paperlib.evaluation.baselines import Baselines
+from paperlib.evaluation.verdict import ImageAverage, Judgement, known_log_z
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an evaluation runs.
+
+    Attributes
+    ----------
+    num_steps : int
+        K of the largest runs of AIS and RAISE.
+    ladder_steps : int
+        Transitions of single chains for the ladder.
+    minutes : float or None
+        The time that they were chosen to fit; None where they were given.
+
+    Examples
+    --------
+    >>> Effort(1_000, 50_000)
+    Effort(num_steps=1000, ladder_steps=50000, minutes=None)
+    """
+
+    num_steps: int
+    ladder_steps: int
+    minutes: float | None = None
+
+
+@dataclass(frozen=True)
+class ExactResult:
+    """Everything enumerated.
+
+    Attributes
+    ----------
+    log_z : float
+        ln Z, in nats.
+    test, test_std_error : float
+        Average ln p(v) of the test images, and its standard error for other images of the kind.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]]).exact
+    >>> print(f"{result.log_z:.4f} {result.test:.4f}")
+    3.4657 -2.0794
+    """
+
+    log_z: float
+    test: float
+    test_std_error: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is known of a model's average test log-probability.
+
+    Attributes
+    ----------
+    num_visible, num_hidden, num_images : int
+        Sizes of the model and of the test set.
+    exact : ExactResult or None
+        Where a layer is small enough to be enumerated.
+    runs : tuple of AnnealingRun
+        AIS and RAISE with growing K, the last one the best; empty where the exact value is known.
+    findings : tuple of str
+        What is wrong and what to do; empty if nothing was found.
+    start : str
+        Where annealing and the ladder start.
+    interrupted : bool
+        Whether the run was stopped before its largest K.
+    ladder : TemperingEstimate or None
+        ln Z by parallel tempering; None where the exact value is known, or the run was stopped before.
+    average : ImageAverage or None
+        The average test log-probability with its intervals, exact or of the judgement's source.
+    judgement : Judgement or None
+        The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
+    log_z_with_modes : float
+        The largest estimate of ln Z, with what AIS from the model's own modes found in addition, in nats; minus infinity where the exact
+        value is known.
+    model : str
+        The kind of the model and its sizes.
+    baselines : Baselines or None
+        What independent units would give the same images.
+    remarks : tuple of str
+        What is to be known of the model, such as that it falls behind a baseline, even if the number can be trusted.
+    effort : Effort or None
+        How much was run; None where the exact value is known.
+    seed : int or None
+        The seed of the generator, where that had not been used before: with it and the same effort the numbers are the same.
+    posterior_draws : int
+        Of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact.
+    variational_bound : float or None
+        Of a DBM (mean field) or a DBN, where ln p*(v) is an estimate: the lower bound on the average ln p*(v), less the reported ln Z.
+    weights : Tensor or None, shape [N]
+        By which the test images count; None if all count alike.
+    log_unnormalized : Tensor or None, shape [N]
+        ln p*(v) of the test images, float64, in nats.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
+    >>> result.num_images, result.runs, result.findings
+    (2, (), ())
+    """
+
+    num_visible: int
+    num_hidden: int
+    num_images: int
+    exact: ExactResult | None
+    runs: tuple[AnnealingRun, ...]
+    findings: tuple[str, ...]
+    start: str
+    interrupted: bool
+    ladder: TemperingEstimate | None = None
+    average: ImageAverage | None = None
+    judgement: Judgement | None = None
+    log_z_with_modes: float = -math.inf
+    model: str = ""
+    baselines: Baselines | None = None
+    remarks: tuple[str, ...] = ()
+    effort: Effort | None = None
+    seed: int | None = None
+    posterior_draws: int = 0
+    variational_bound: float | None = None
+    weights: Tensor | None = field(default=None, repr=False, compare=False)
+    log_unnormalized: Tensor | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether nothing was found that speaks against the result."""
+        return not self.findings
+
+    @property
+    def known_log_z(self) -> tuple[float, float, float]:
+        """The reported ln Z, its standard error, both in nats, and the degrees of freedom of that."""
+        if self.exact is not None:
+            return self.exact.log_z, 0.0, math.inf
+        source = "AIS" if self.judgement is None else self.judgement.source
+        return known_log_z(self.runs[-1].ais, self.ladder, source)
+
+    def log_z_interval(self, level: float) -> tuple[float, float]:
+        """An interval (low, high) that is to hold ln Z with this probability, in nats.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        return interval_of(*self.known_log_z, level)

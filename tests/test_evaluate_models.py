@@ -1,0 +1,336 @@
+"""`evaluate`, `audit` and `compare` of DBMs, DBNs and RBMs of categorical units, against the enumeration of all their states."""
+
+import itertools
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.errors import InputError
+from paperlib.evaluation import (
+    audit,
+    audit_evaluation,
+    compare,
+    evaluate,
+    read_model,
+    read_rbm,
+    read_sequences,
+)
+from paperlib.evaluation.audit import CONSISTENT, IMPOSSIBLE
+from paperlib.evaluation.enumeration import can_enumerate, enumerated_log_unnormalized
+from paperlib.evaluation.report import as_dict, describe
+from paperlib.evaluation.targets import as_rows, describe_model, start_bias
+from paperlib.models import DBM, DBN, RBM, PottsRBM
+from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
+
+VISIBLE, LOWER, UPPER = 5, 4, 3
+EVERY_V = all_states(VISIBLE)
+
+
+def normal(generator, *shape, scale=0.7):
+    return scale * torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+def random_rbm(generator, visible, hidden):
+    return RBM(*(normal(generator, *s) for s in ((visible, hidden), (visible,), (hidden,))))
+
+
+def random_dbm(seed=1):
+    generator = seeded_generator(seed)
+    shapes = (VISIBLE, LOWER), (LOWER, UPPER), (VISIBLE,), (LOWER,), (UPPER,)
+    return DBM(*(normal(generator, *shape) for shape in shapes))
+
+
+def random_dbn(layers=2, seed=2):
+    generator, widths = seeded_generator(seed), [VISIBLE, LOWER, UPPER, 3][: layers + 1]
+    return DBN([random_rbm(generator, *pair) for pair in itertools.pairwise(widths)])
+
+
+def random_potts(seed=3):
+    generator = seeded_generator(seed)
+    return PottsRBM(*(normal(generator, *s) for s in ((3, 4, LOWER), (3, 4), (LOWER,))))
+
+
+def potts_rows(model):
+    return model.one_hot(torch.tensor(list(itertools.product(range(4), repeat=3))))
+
+
+def definition(model):
+    """ln p*(v) of every v and ln Z, from the energies and conditionals themselves."""
+    if isinstance(model, DBM):
+        table = -model.energy(EVERY_V[:, None, None], all_states(LOWER)[:, None], all_states(UPPER))
+        log_p = table.flatten(1).logsumexp(1)
+        return log_p, log_p.logsumexp(0).item()
+    if isinstance(model, PottsRBM):
+        v, h = potts_rows(model).double(), all_states(LOWER)
+        log_p = -model.energy(v[:, None], h).T
+        log_p = log_p.logsumexp(0)
+        return log_p, log_p.logsumexp(0).item()
+    # p*(x) of the top, then p*(below) = sum over above of p(below | above) p*(above)
+    layers = model.layers
+    states = all_states(layers[-1].num_visible)
+    table = -layers[-1].energy(states[:, None], all_states(layers[-1].num_hidden))
+    log_p = table.logsumexp(1)
+    log_z = log_p.logsumexp(0).item()
+    for layer in reversed(layers[:-1]):
+        below = all_states(layer.num_visible)
+        given = bernoulli_log_prob(below[:, None], states @ layer.weights.T + layer.visible_bias)
+        log_p, states = (given + log_p).logsumexp(1), below
+    return log_p, log_z
+
+
+MODELS = {
+    "DBM": random_dbm(),
+    "DBN": random_dbn(),
+    "DBN of three layers": random_dbn(3),
+    "DBN of one layer": random_dbn(1),
+    "Potts": random_potts(),
+}
+# Those whose ln p*(v) is an estimate where nothing is enumerated.
+DEEP = ("DBM", "DBN", "DBN of three layers")
+EACH_MODEL = pytest.mark.parametrize("name", MODELS)
+TRUTH = {name: definition(model) for name, model in MODELS.items()}
+
+
+def case(name, count=60, seed=5):
+    """Rows drawn from the model itself, and the true average."""
+    model, (log_p, log_z) = MODELS[name], TRUTH[name]
+    every = potts_rows(model) if isinstance(model, PottsRBM) else EVERY_V
+    index = torch.multinomial(log_p.softmax(0), count, True, generator=seeded_generator(seed))
+    return every[index], (log_p[index] - log_z).mean().item()
+
+
+@pytest.fixture
+def _estimated(monkeypatch):
+    """Nothing is enumerated."""
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 1)
+    monkeypatch.setattr("paperlib.evaluation.enumeration._WIDEST", 1)
+
+
+def estimate(model, rows, seed=4, **options):
+    generator = seeded_generator(seed)
+    return evaluate(model, rows, steps=160, generator=generator, progress=False, **options)
+
+
+# ---- exact
+
+
+@EACH_MODEL
+def test_exact(name):
+    rows, truth = case(name)
+    found = evaluate(MODELS[name], rows)
+    assert found.exact.log_z == pytest.approx(TRUTH[name][1], abs=1e-9)
+    assert found.exact.test == pytest.approx(truth, abs=1e-9)
+    assert found.trustworthy
+    assert found.model == describe_model(MODELS[name])
+    assert describe(found).startswith(found.model)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "Potts"])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_enumeration_of_deep_models(name, scale):
+    model = MODELS[name]
+    tensors = {key: tensor * scale for key, tensor in model.tensors().items()}
+    scaled = type(model).from_tensors(tensors)
+    found = enumerated_log_unnormalized(scaled, EVERY_V)
+    torch.testing.assert_close(found, definition(scaled)[0], rtol=1e-12, atol=1e-9)
+
+
+def test_enumeration_where_the_halves_pull_apart():
+    """Each half's largest term belongs to units that are on, and the sum to units that are off: its factors all vanish."""
+    below = RBM(torch.full((2, 4), 600.0).double(), torch.zeros(2), torch.zeros(4))
+    top = RBM(torch.zeros(4, 2).double(), torch.full((4,), -5_000.0), torch.zeros(2))
+    found = enumerated_log_unnormalized(DBN([below, top]), all_states(2))
+    # h^1 = 0 alone counts: p(v | 0) is uniform over 4 states, and the top has ln 4
+    torch.testing.assert_close(found, torch.zeros(4).double(), rtol=0, atol=1e-9)
+
+
+def test_what_is_too_large_to_enumerate():
+    assert can_enumerate(random_dbm(), 10_000)
+    generator = seeded_generator(0)
+    wide = DBN([random_rbm(generator, 4, 30), random_rbm(generator, 30, 2)])
+    assert not can_enumerate(wide, 2)
+    twenty = DBM(*(torch.zeros(s) for s in ((4, 20), (20, 20), 4, 20, 20)))
+    assert can_enumerate(twenty, 359)
+    assert not can_enumerate(twenty, 10_000)
+
+
+# ---- estimated
+
+
+@pytest.mark.usefixtures("_estimated")
+@EACH_MODEL
+def test_estimates_hold_the_truth(name):
+    """ln Z inside an interval that fails once in 3,000 times. What importance sampling loses with 100 draws is a few hundredths here."""
+    model, (rows, truth) = MODELS[name], case(name)
+    found = estimate(model, rows)
+    low, high = found.log_z_interval(0.9997)
+    assert low - 1e-5 < TRUTH[name][1] < high + 1e-5
+    deep = name in DEEP
+    room = found.known_log_z[1] * 4 + 1e-5
+    assert (
+        truth - room - (0.15 if deep else 0)
+        < found.average.mean
+        < truth + room + (0.05 if deep else 0)
+    )
+    assert found.trustworthy, found.findings
+    said = describe(found)
+    assert ("errs low" in said) == deep
+    assert (found.variational_bound is None) == (not deep)
+    if found.variational_bound is not None:
+        # the bound of a DBN is itself an average over draws
+        assert found.variational_bound < truth + room + 0.05
+        assert "Variational lower bound" in said
+    best = found.runs[-1].bracket
+    assert best.lower.mean < truth + 4 * best.lower.test_set_std_error + 0.1
+    json.dumps(as_dict(found), allow_nan=False)
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_bound_of_mean_field_is_below_every_estimate():
+    model, (rows, truth) = MODELS["DBM"], case("DBM")
+    found = estimate(model, rows)
+    bound = model.log_unnormalized_bound(rows).mean().item() - found.known_log_z[0]
+    assert found.variational_bound == pytest.approx(bound, abs=1e-9)
+    assert found.variational_bound < truth
+
+
+@EACH_MODEL
+def test_the_start_has_the_rates_of_the_units(name):
+    """Of the units that are annealed, of which pixels are a part in a DBM and no part in a DBN."""
+    model, (rows, _) = MODELS[name], case(name, 400)
+    bias = start_bias(model, rows, None, seeded_generator(0))
+    width = {"DBM": VISIBLE + UPPER, "DBN": LOWER, "DBN of three layers": UPPER}
+    assert len(bias) == width.get(name, model.num_visible)
+    if name == "Potts":
+        means = rows.double().mean(0)
+        torch.testing.assert_close(bias.exp(), (means + 0.05 / 4) / 1.05)
+    elif name == "DBM":
+        means = rows.double().mean(0)
+        pixels = torch.sigmoid(bias[:VISIBLE])
+        torch.testing.assert_close(pixels, (means + 0.05) / 1.1, rtol=0, atol=0.01)
+
+
+# ---- audit and compare
+
+
+@EACH_MODEL
+@pytest.mark.parametrize(("off", "verdict"), [(0, CONSISTENT), (5, IMPOSSIBLE), (-5, IMPOSSIBLE)])
+def test_audit_by_enumeration(name, off, verdict):
+    found = audit(MODELS[name], case(name)[0], claimed_log_z=TRUTH[name][1] + off)
+    assert found.verdict == verdict
+
+
+@pytest.mark.usefixtures("_estimated")
+@EACH_MODEL
+def test_audit_of_estimates(name):
+    """No bound may lie above the truth, that of the images' mass included: a DBM's is proven by mean field, a DBN has none."""
+    truth, rows = TRUTH[name][1], case(name)[0]
+    found = estimate(MODELS[name], rows, seed=1)
+    outcomes = [audit_evaluation(MODELS[name], rows, found, truth + off) for off in (0, 5, -5)]
+    assert outcomes[0].verdict == CONSISTENT, outcomes[0].reason
+    assert CONSISTENT not in [outcome.verdict for outcome in outcomes[1:]]
+    for bound in outcomes[0].bounds:
+        assert bound.low <= truth + 1e-5
+    names = [bound.name for bound in outcomes[0].bounds]
+    assert ("the mass of the test images" in names) == (name not in DEEP[1:])
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("name", ["DBM", "DBN"])
+def test_a_log_probability_of_a_deep_model_is_not_proven(name):
+    with pytest.raises(InputError, match="claimed_log_prob: expected claimed_log_z for DB"):
+        audit(MODELS[name], case(name)[0], claimed_log_prob=-3.0)
+
+
+def test_deep_models_compare():
+    """All exact: a DBM against a DBN on the same images."""
+    rows, _ = case("DBM")
+    index = (rows @ (2.0 ** torch.arange(VISIBLE - 1, -1, -1, dtype=torch.float64))).long()
+    expected = [(TRUTH[name][0][index] - TRUTH[name][1]).mean().item() for name in ("DBM", "DBN")]
+    found = compare(MODELS["DBM"], MODELS["DBN"], rows)
+    assert found.difference.mean == pytest.approx(expected[0] - expected[1], abs=1e-9)
+
+
+# ---- files and the command
+
+
+@EACH_MODEL
+def test_files_are_recognised(tmp_path, name):
+    model = MODELS[name]
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    found = read_model(path)
+    assert type(found.rbm) is type(model)
+    assert found.rbm.checksum() == model.checksum()
+    assert found.origin == f"m.safetensors, {model.called}"
+    np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
+    assert read_model(tmp_path / "m.npz").rbm.checksum() == model.checksum()
+    with pytest.raises(InputError, match="expected an RBM of binary units"):
+        read_rbm(path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [*map(str, arguments)])
+
+
+@EACH_MODEL
+def test_command(tmp_path, name):
+    model, (rows, truth) = MODELS[name], case(name)
+    model.save(tmp_path / "m.safetensors")
+    data = model.sequences(rows) if name == "Potts" else rows
+    np.save(tmp_path / "t.npy", data.numpy())
+    files = (tmp_path / "m.safetensors", "--data", tmp_path / "t.npy")
+    result = run("evaluate", *files, "--train", tmp_path / "t.npy", "--json", tmp_path / "r.json")
+    assert result.exit_code == 0, result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
+    assert f"To quote: {truth:.2f} nats" in result.output
+    audited = run("audit", *files, "--claimed-log-prob", truth)
+    assert audited.exit_code == 0, audited.output
+
+
+def test_data_of_categorical_units(tmp_path):
+    """Numbers of states, bits in a row and bits by site are the same."""
+    model = MODELS["Potts"]
+    states = torch.tensor([[0, 3, 1], [2, 2, 0]])
+    bits = model.one_hot(states)
+    forms = states.numpy(), bits.numpy(), bits.view(2, 3, 4).numpy(), states.double().numpy()
+    for form in forms:
+        np.save(tmp_path / "t.npy", form)
+        assert torch.equal(read_sequences("data", tmp_path / "t.npy", model), bits)
+    assert torch.equal(as_rows("test", states, model), as_rows("test", bits, model))
+
+
+WRONG_SEQUENCES = {
+    "state": ([[0, 4, 1]], "data: expected whole numbers from 0 to 3"),
+    "width": ([[0, 1]], "data: expected sequences of 3 sites, or 12 bits, got 2"),
+    "half": ([[0, 1, 0.5]], "data: expected whole numbers from 0 to 3"),
+    "nan": ([[0, 1, math.nan]], "data: expected finite numbers"),
+    "two bits": ([[1, 1] + [0] * 10], "data: expected one bit on of each site's 4"),
+    "negative": ([[0, -1, 1]], "data: expected whole numbers from 0 to 3"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), WRONG_SEQUENCES.values(), ids=WRONG_SEQUENCES)
+def test_wrong_sequences(tmp_path, rows, message):
+    np.save(tmp_path / "t.npy", np.array(rows))
+    with pytest.raises(InputError, match=message):
+        read_sequences("data", tmp_path / "t.npy", MODELS["Potts"])
+
+
+def test_sequences_are_not_binarised(tmp_path, monkeypatch, capsys):
+    MODELS["Potts"].save(tmp_path / "m.safetensors")
+    np.save(tmp_path / "t.npy", np.zeros((3, 3)))
+    monkeypatch.chdir(tmp_path)
+    arguments = ["paperlib", "evaluate", "m.safetensors", "--data", "t.npy", "--binarize", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "binarize: expected none for sequences of 4 states" in capsys.readouterr().err

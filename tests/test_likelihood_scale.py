@@ -1,0 +1,45 @@
+"""The scale of log-probabilities: two models that are computed, and the others as their records say."""
+
+import math
+
+import pytest
+import torch
+
+from paperlib.experiments.likelihood_scale import MODELS, likelihood_scale
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.records import load_result
+
+
+@pytest.fixture(scope="module")
+def images():
+    return get_profile("digits").images()
+
+
+def test_two_models_are_computed_and_the_others_are_those_of_the_records(images):
+    scale = {row["model"]: row for row in likelihood_scale("digits", images)}
+    assert scale["uniform pixels"]["test"] == pytest.approx(-64 * math.log(2))
+    assert scale["uniform pixels"]["bits"] == pytest.approx(64)
+    rates = torch.sigmoid(images.base_rate_bias())
+    test = images.test.double()
+    by_hand = (test * rates.log() + (1 - test) * (1 - rates).log()).sum(1).mean()
+    assert scale["base rates"]["test"] == pytest.approx(by_hand.item())
+    row = next(
+        row
+        for row in load_result("raise-table-1", "digits")["rows"]
+        if row["model"] == "digitsPCD-16"
+    )
+    assert scale["PCD(16)"]["test"] == row["exact"]
+    assert len(scale) == 2 + len(MODELS["digits"])
+
+
+def test_lowest_comes_first(images):
+    values = [row["test"] for row in likelihood_scale("digits", images)]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("profile", MODELS)
+def test_every_model_has_its_place_in_a_record(profile):
+    for model, cell in MODELS[profile].items():
+        rows = load_result(cell.record, profile)["rows"]
+        (value,) = [row[cell.column] for row in rows if row["model"] == cell.row]
+        assert value < 0, model

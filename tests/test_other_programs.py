@@ -1,0 +1,155 @@
+"""What the pages for users of other programs tell them to type works, and does what the pages say."""
+
+import html
+import re
+import shlex
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from enumeration import all_states, random_rbm
+from scipy.io import savemat
+from sklearn.neural_network import BernoulliRBM
+from test_foreign import train_archive
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation import read_rbm
+from paperlib.evaluation.audit import EXIT_CODES
+from paperlib.storage import repository_root
+
+BOOK = repository_root() / "book"
+PAGE = (BOOK / "from-other-programs.md").read_text()
+REPORT = (BOOK / "how-to-report.md").read_text()
+D, M = 8, 5
+
+
+def section(name):
+    return re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)[1]
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def images(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = np.random.default_rng(0).integers(0, 2, (60, D), dtype=np.uint8)
+    for name in ("test", "train", "validation"):
+        np.save(f"{name}.npy", found)
+    return found
+
+
+def type_in(name, names=None):
+    """All Python of a section, then its commands; what these print."""
+    for snippet in blocks(section(name), "python"):
+        exec(compile(snippet, name, "exec"), names)
+    printed = []
+    for console in blocks(section(name), "console"):
+        for command in re.findall(r"^\$ \.venv/bin/paperlib (.*)$", console, re.MULTILINE):
+            result = CliRunner().invoke(cli.app, shlex.split(command))
+            accepted = EXIT_CODES.values() if command.startswith("audit") else [0]
+            assert result.exit_code in accepted, result.output
+            assert "Verdict: " in result.output
+            printed.append(result.output)
+    assert printed
+    return printed
+
+
+def test_rbms(images, tmp_path):
+    train_archive(tmp_path / "RBM.h5")
+    printed = type_in("rbms")
+    assert len(printed) == 3
+    assert (tmp_path / "training.svg").is_file()
+    last = CliRunner().invoke(cli.app, ["evaluate", "RBM.h5:update_20", "--data", "test.npy"])
+    assert last.output == printed[0]
+
+
+def test_scikit_learn(images):
+    rbm = BernoulliRBM(M, n_iter=2, random_state=0).fit(images)
+    [printed] = type_in("scikit-learn", {"np": np, "rbm": rbm, "test": images})
+    read = read_rbm("model.npz")
+    np.testing.assert_array_equal(read.weights.numpy(), rbm.components_.T)
+    assert f"ln Z = {exact_log_z(read):.4f}, exact" in printed
+
+
+def test_pydeep(images):
+    """The energy as its documentation has it: units less offsets."""
+    rng = np.random.default_rng(1)
+    shapes = {"w": (D, M), "bv": (1, D), "bh": (1, M), "ov": (1, D), "oh": (1, M)}
+    theirs = SimpleNamespace(**{name: rng.normal(size=shape) for name, shape in shapes.items()})
+    names = {"np": np, "rbm": theirs, "test": images}
+    type_in("PyDeep", names)
+    ours = read_rbm("model.npz")
+    v, h = all_states(D).numpy() - theirs.ov, all_states(M).numpy() - theirs.oh
+    minus_energy = v @ theirs.bv.T + (h @ theirs.bh.T).T + v @ theirs.w @ h.T
+    expected = -ours.energy(all_states(D)[:, None], all_states(M)[None]).numpy()
+    np.testing.assert_allclose(minus_energy - names["log_z_offset"], expected, rtol=0, atol=1e-12)
+
+
+def test_julia(images):
+    """The file that `save_rbm` writes, and rows of numbers with commas between them."""
+    import h5py
+
+    rbm = random_rbm(D, M, seed=1)
+    with h5py.File("model.h5", "w") as file:
+        file["rbm_hdf5_file_format_version"], file["rbm_type"] = "1.0.0", "RBM"
+        file["visible_type"], file["hidden_type"] = "Binary", "Binary"
+        file["weights"] = rbm.weights.numpy().T.copy()
+        file["visible_par"] = rbm.visible_bias.numpy()[:, None]
+        file["hidden_par"] = rbm.hidden_bias.numpy()[:, None]
+    np.savetxt("test.csv", images, fmt="%d", delimiter=",")
+    [printed] = type_in("Julia")
+    assert f"ln Z = {exact_log_z(rbm):.4f}, exact" in printed
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_matlab(images, rows):
+    rbm = random_rbm(D, M, seed=1)
+    arrays = dict(zip(("vishid", "visbiases", "hidbiases"), rbm.tensors().values(), strict=True))
+    [save_model, save_test] = blocks(section("MATLAB"), "matlab")[0].splitlines()
+    assert all(f"'{name}'" in save_model for name in arrays)
+    stored = {name: tensor.numpy() for name, tensor in arrays.items()}
+    savemat("model.mat", stored, oned_as="row" if rows else "column", do_compression=True)
+    savemat("test.mat", {"test": images}, do_compression=True)
+    assert "'test'" in save_test
+    [printed] = type_in("MATLAB")
+    assert f"ln Z = {exact_log_z(rbm):.4f}, exact" in printed
+
+
+def test_every_program_that_is_promised_has_a_section():
+    named = ["rbms", "scikit-learn", "PyDeep", "Julia", "MATLAB"]
+    assert "RestrictedBoltzmannMachines.jl" in section("Julia")
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == named
+
+
+# ---- how to report a likelihood
+
+
+def test_the_chart_says_what_the_list_says():
+    chart, words = REPORT.split("</svg>")
+    labels = re.findall(r'font-style="italic">([^<]*)<', chart)
+    assert len(labels) >= 9
+    for word in ("25", "trusted", "too noisy", "open", "crossed", "still mov", "round trips", "mode", "still not trusted"):  # fmt: skip
+        assert any(word in label for label in labels), word
+        assert word in words.lower() or word in words, word
+    # no line is wider than its box: at 14 px a letter has 6.8 px on average
+    boxes = re.findall(r'<text x="(\d+)"[^>]*>([^<]*)</text>', chart)
+    assert all(int(x) + 6.8 * len(html.unescape(text)) < 392 for x, text in boxes)
+
+
+def test_commands_of_the_page_exist():
+    commands = set(re.findall(r"`paperlib (\w+)", REPORT + PAGE))
+    assert {"evaluate", "audit", "compare", "training"} <= commands
+    for command in commands:
+        assert CliRunner().invoke(cli.app, [command, "--help"]).exit_code == 0
+
+
+def test_placeholders_of_the_paragraph_stand_in_brackets():
+    paragraph = "".join(re.findall(r"^> (.*)$", REPORT, re.MULTILINE))
+    outside = re.sub(r"\[[^\]]*\]", "", paragraph)
+    # 95 % is the library's own level
+    assert re.findall(r"\d+", outside) == ["95"]
+    assert len(paragraph) > 500

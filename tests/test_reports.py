@@ -1,0 +1,422 @@
+"""What `evaluate`, `audit` and `compare` say: runs that repeat to the digit, a number to quote, baselines, files that hold it all."""
+
+import hashlib
+import json
+import shlex
+import sys
+from dataclasses import replace
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from typer.testing import CliRunner
+
+from paperlib import __version__, cli
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.evaluation import compare, evaluate, quote
+from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.baselines import baselines_of
+from paperlib.evaluation.picture import NOTHING_TO_PLOT, plot
+from paperlib.evaluation.reasons import rounded_up
+from paperlib.evaluation.report import as_dict, describe, verdict
+from paperlib.experiments.recipes import load_model
+from paperlib.models import DBN, RBM
+from paperlib.numerics import seeded_generator
+
+SMALL = random_rbm(8, 5, 1, scale=1.5)
+LOG_P = SMALL.log_unnormalized(all_states(8))
+
+
+def draws(count, seed):
+    generator = seeded_generator(seed)
+    return all_states(8)[torch.multinomial(LOG_P.softmax(0), count, True, generator=generator)]
+
+
+TEST, TRAIN = draws(60, 2), draws(200, 3)
+
+
+@pytest.fixture
+def _estimated(monkeypatch):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+
+
+@pytest.fixture(scope="module")
+def found():
+    """An estimate that is trusted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+        return evaluate(
+            SMALL, TEST, TRAIN, generator=seeded_generator(5), progress=False, steps=160
+        )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    SMALL.save(tmp_path / "m.npz")
+    random_rbm(8, 6, 4).save(tmp_path / "other.npz")
+    np.save(tmp_path / "t.npy", TEST.numpy())
+    np.save(tmp_path / "x.npy", TRAIN.numpy())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line):
+    result = CliRunner().invoke(cli.app, shlex.split(line))
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def stored(line):
+    """The JSON of a command without what depends on the clock."""
+    result = run(f"{line} --json r.json")
+    assert result.exit_code in (0, 3, 4), result.output
+
+    def timeless(value):
+        if isinstance(value, dict):
+            return {key: timeless(item) for key, item in value.items() if key != "seconds"}
+        return [timeless(item) for item in value] if isinstance(value, list) else value
+
+    with open("r.json") as file:
+        return timeless(json.load(file))
+
+
+def numbers(record):
+    """What a JSON file says of the models, not of how it was asked."""
+    dropped = {"run", "settings"}
+    if isinstance(record, dict):
+        return {key: numbers(value) for key, value in record.items() if key not in dropped}
+    return record
+
+
+# ---- the same steps and seed, the same digits
+
+COMMANDS = {
+    "evaluate": "evaluate m.npz --data t.npy --train x.npy",
+    "audit": "audit m.npz --data t.npy --claimed-log-z 12",
+    "compare": "compare m.npz other.npz --data t.npy",
+}
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_steps_and_seed_repeat_to_the_digit(folder, monkeypatch, command):
+    """Nothing asks how fast the machine is."""
+
+    def ask_the_clock(runs, seconds):
+        raise AssertionError
+
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", ask_the_clock)
+    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", ask_the_clock)
+    line = f"{command} --steps 48 --ladder-steps 6000"
+    first = stored(f"{line} --seed 7")
+    assert stored(f"{line} --seed 7") == first
+    assert numbers(stored(f"{line} --seed 8")) != numbers(first)
+    settings = first.get("evaluation", first.get("first", first))["settings"]
+    assert (settings["num_steps"], settings["ladder_steps"]) == (48, 6000)
+    assert settings["steps_chosen_by"] == "the user"
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_a_run_by_the_clock_says_how_to_repeat_it(folder, monkeypatch, command):
+    """On a machine of whatever speed: pilots draw from a generator of their own."""
+    monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: (runs._choose(), 1.0)[1])
+    first = stored(f"{COMMANDS[command]} --minutes 0.001 --seed 3")
+    again = stored(first["run"]["repeat"].removeprefix("paperlib "))
+    assert numbers(again) == numbers(first)
+    assert again["run"]["repeat"] == first["run"]["repeat"]
+    assert first["run"]["seed"] == 3
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_deep_models_repeat_too(folder, monkeypatch):
+    """What is drawn before the chains start is drawn in the same order, whether or not the clock is asked."""
+    monkeypatch.setattr("paperlib.evaluation.enumeration._WIDEST", 1)
+    generator = seeded_generator(8)
+    layers = [
+        RBM(*(torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))
+        for shapes in ([(8, 5), (8,), (5,)], [(5, 4), (5,), (4,)])
+    ]
+    DBN(layers).save(folder / "dbn.safetensors")
+    first = stored("compare dbn.safetensors m.npz --data t.npy --minutes 0.001")
+    again = stored(first["run"]["repeat"].removeprefix("paperlib "))
+    assert first["first"]["settings"]["posterior_draws"] == 100
+    assert numbers(again) == numbers(first)
+
+
+def test_usual_steps_of_the_ladder(found):
+    """Half of (200 + 60 x 4) chains with 160 + 40 + 10 steps."""
+    assert found.effort.ladder_steps == 440 * 210 // 2
+    assert found.effort.minutes is None
+    assert found.ladder.chain_steps <= found.effort.ladder_steps
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 31}, "steps: expected a whole number of at least 32, got 31"),
+        ({"steps": 1.5}, "steps: expected a whole number of at least 32"),
+        ({"steps": True}, "steps: expected a whole number of at least 32"),
+        ({"steps": 64, "ladder_steps": 100}, "ladder_steps: expected a whole number of at least"),
+        ({"ladder_steps": 9_000}, "ladder_steps: expected together with steps"),
+    ],
+)
+def test_wrong_steps(options, message):
+    for call in (lambda: evaluate(SMALL, TEST, **options), lambda: compare(SMALL, SMALL, TEST, **options)):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+# ---- the line to quote
+
+
+def test_quote_of_an_estimate(found):
+    line, average = quote(found), found.average
+    low, high = average.interval
+    assert line.startswith(
+        f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f} (parallel tempering, "
+    )
+    for part in (
+        f"{found.ladder.chain_steps:,} chain-steps",
+        f"AIS {found.runs[-1].bracket.upper:.2f}, RAISE {found.runs[-1].bracket.lower.mean:.2f}",
+        "K = 160",
+        f"standard error over 60 images {average.image_std_error:.2f}",
+        "start at the base rates of the training images",
+        "images binary as given",
+        "seed 5",
+        f"paperlib {__version__}",
+    ):
+        assert part in line
+    assert "\n" not in line
+    assert describe(found).endswith(line)
+    assert as_dict(found)["quote"] == line
+    used = quote(replace(found, seed=None), "images binarised once with seed 4")
+    assert "seed unknown" in used
+    assert "images binarised once with seed 4" in used
+
+
+def test_quote_of_an_exact_value():
+    exact = evaluate(SMALL, TEST)
+    truth = (SMALL.log_unnormalized(TEST) - log_z(SMALL)).mean().item()
+    error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
+    assert quote(exact) == (
+        f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {error:.2f}; "
+        f"images binary as given; paperlib {__version__})"
+    )
+
+
+def test_nothing_to_quote_where_the_number_is_not_trusted(found):
+    doubted = replace(found, findings=("No.",), judgement=replace(found.judgement, word="open"))
+    assert quote(doubted) == "To quote: no number yet, since the verdict is 'open'."
+
+
+def test_quote_where_the_bracket_alone_vouches(found):
+    line = quote(replace(found, judgement=replace(found.judgement, source="AIS")))
+    assert "(AIS; RAISE " in line
+    assert "tempering" not in line
+
+
+def test_seed_of_a_generator_that_was_used_before(monkeypatch):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    generator = seeded_generator(6)
+    torch.rand(1, generator=generator)
+    result = evaluate(
+        SMALL, TEST, generator=generator, steps=32, ladder_steps=5_000, progress=False
+    )
+    assert result.seed is None
+
+
+# ---- words
+
+
+def test_standard_error_over_images_in_both_branches(found):
+    error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
+    assert found.average.image_std_error == pytest.approx(error, abs=1e-5)
+    assert f"Standard error over images: {error:9.2f}" in describe(found)
+    assert "Monte Carlo standard error" in describe(found)
+    assert f"(standard error over images {error:.3f})" in describe(evaluate(SMALL, TEST))
+    assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
+
+
+@pytest.mark.parametrize(
+    ("nats", "shown"),
+    [(0.15, "0.15"), (-0.15, "0.15"), (0.1501, "0.16"), (0.0, "0.01"), (0.001, "0.01"), (2, "2.00")],
+)  # fmt: skip
+def test_within_is_rounded_up(nats, shown):
+    assert rounded_up(nats) == shown
+
+
+def test_agreement_in_two_decimals(found):
+    best = found.runs[-1]
+    bracket = replace(best.bracket, upper=best.bracket.lower.mean - 0.15)
+    by_ais = replace(
+        found,
+        runs=(*found.runs[:-1], replace(best, bracket=bracket)),
+        judgement=replace(found.judgement, source="AIS"),
+    )
+    assert verdict(by_ais).endswith("agree within 0.15 nats")
+    said = describe(by_ais)
+    assert "(AIS lies 0.15 below RAISE." in said
+    assert "less than a nat is no contradiction" in said
+    above = replace(bracket, upper=bracket.lower.mean + 0.15)
+    apart = replace(bracket, upper=bracket.lower.mean - 1.15)
+    for other in (above, apart):
+        runs = (*found.runs[:-1], replace(best, bracket=other))
+        assert "below RAISE." not in describe(replace(found, runs=runs))
+
+
+# ---- baselines
+
+
+def test_baselines():
+    """Independent pixels, pixel by pixel."""
+    for train, source in ((TRAIN, "training images"), (None, "test images")):
+        known = TEST if train is None else train
+        on = (known.sum(0) + 1) / (len(known) + 2)
+        log_prob = torch.where(TEST > 0, on.log(), (1 - on).log()).sum(1).mean().item()
+        expected = baselines_of(SMALL, TEST, train)
+        assert expected.base_rates == pytest.approx(log_prob, abs=1e-9)
+        assert expected.uniform == pytest.approx(-8 * np.log(2), abs=1e-12)
+        assert expected.source == source
+        result = evaluate(SMALL, TEST, train)
+        assert result.baselines == expected
+        assert f"For scale: uniform model -5.55, independent pixels with the base rates of the {source}" in describe(result)  # fmt: skip
+        assert as_dict(result)["baselines"]["base_rates"] == expected.base_rates
+
+
+def test_inverted_images_do_not_pass_without_remark():
+    inverted = evaluate(SMALL, 1 - TEST, 1 - TRAIN)
+    assert inverted.average.mean < inverted.baselines.uniform < inverted.baselines.base_rates
+    [remark] = inverted.remarks
+    assert "worse than the uniform model by" in remark
+    assert "than independent pixels with the base rates of the training images by" in remark
+    assert f"Remark: {remark}" in describe(inverted)
+    assert inverted.trustworthy  # the number is right
+    digits = binary_images("digits")
+    trained = load_model("digits-pcd-16", torch.float64)
+    assert evaluate(trained, digits.test, digits.train).remarks == ()
+
+
+# ---- files
+
+
+def test_json_holds_what_a_run_needs(folder):
+    record = stored("evaluate m.npz --data t.npy --train x.npy --seed 9")["run"]
+    for name, file in (("model", "m.npz"), ("data", "t.npy"), ("train", "x.npy")):
+        expected = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+        assert record["files"][name] == {"path": file, "sha256": expected}
+    assert (record["version"], record["seed"]) == (__version__, 9)
+    assert record["binarization"] == "images binary as given"
+    assert record["made_by"]["torch"]
+    assert (
+        record["repeat"]
+        == "paperlib evaluate m.npz --data t.npy --train x.npy --seed 9 --device cpu"
+    )
+
+
+def test_json_of_audit_and_compare(folder):
+    audited = stored("audit m.npz --data t.npy --claimed-log-z 9 --tolerance 0.5")["run"]
+    assert audited["options"] == {"claimed-log-z": 9.0, "claimed-log-prob": None, "tolerance": 0.5}
+    assert "--claimed-log-z 9.0 --tolerance 0.5" in audited["repeat"]
+    compared = stored("compare m.npz other.npz --data t.npy")
+    assert set(compared["run"]["files"]) == {"model", "second", "data"}
+    assert compared["std_error_over_images"] > 0
+    assert compared["first"]["baselines"] == compared["second"]["baselines"]
+
+
+def test_binarised_images_are_said(folder):
+    np.save(folder / "grey.npy", np.full((40, 8), 0.5))
+    result = run("evaluate m.npz --data grey.npy --binarize 11 --json r.json")
+    assert "images binarised once with seed 11" in result.output
+    assert json.loads((folder / "r.json").read_text())["run"]["binarize_seed"] == 11
+
+
+# ---- pictures
+
+
+def test_ticks_stand_at_the_k_that_were_used(found):
+    figure = plot(found)
+    left = figure.axes[0]
+    assert list(left.get_xticks()) == [10, 40, 160]
+    assert [label.get_text() for label in left.get_xticklabels()] == ["10", "40", "160"]
+    assert len(left.get_xticks(minor=True)) == 0
+    assert "RBM with 8 visible and 5 hidden units, 60 test images: trusted" in figure.get_suptitle()
+    # the interval of AIS is that of the bracket
+    bars = left.containers[0]
+    _, _, (lines,) = bars.lines
+    ends = sorted(y for _, y in lines.get_segments()[-1])
+    assert ends == pytest.approx(sorted(found.runs[-1].bracket.upper_interval), abs=1e-6)
+
+
+def test_an_unknown_error_is_drawn_too(found):
+    best = found.runs[-1]
+    bracket = replace(best.bracket, upper_interval=(best.bracket.upper - 1, np.inf))
+    unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
+    assert len(plot(unknown).axes) == 2
+
+
+def test_nothing_to_plot_is_no_error(folder):
+    result = run("evaluate m.npz --data t.npy --plot p.svg")
+    assert result.exit_code == 0
+    assert NOTHING_TO_PLOT in result.output
+    assert not (folder / "p.svg").exists()
+
+
+def test_a_missing_matplotlib_is_said_before_the_work(folder, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(
+        sys, "argv", shlex.split("paperlib evaluate m.npz --data t.npy --plot p.svg")
+    )
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr()
+    assert "matplotlib to be installed" in said.err
+    assert said.out == ""
+
+
+# ---- what an archive says of itself
+
+
+@pytest.mark.parametrize(("off", "said"), [(0.0, "consistent"), (5.0, "impossible")])
+@pytest.mark.parametrize("kind", ["BBRBM", "IIRBM"])
+def test_stored_log_z_stands_beside(folder, kind, off, said):
+    """Numbers are those of the file's own model, also where its units are spins."""
+    v, h = all_states(8), all_states(5)
+    if kind == "IIRBM":
+        v, h = 2 * v - 1, 2 * h - 1
+    truth = -SMALL.energy(v[:, None], h[None]).flatten()
+    truth = truth.logsumexp(0).item()
+    with h5py.File("RBM.h5", "w") as file:
+        file["model_type"] = kind
+        names = ("weight_matrix", "vbias", "hbias")
+        for name, tensor in zip(names, SMALL.tensors().values(), strict=True):
+            file[f"update_1/params/{name}"] = tensor.numpy()
+        file["update_1/log_z"] = truth + off
+    result = run("evaluate RBM.h5 --data t.npy --json r.json")
+    assert result.exit_code == 0, result.output
+    assert (
+        f"ln Z that the file stores: {truth + off:.2f}; the exact one is {truth:.2f}."
+        in result.output
+    )
+    assert f"It is off by {off:+.2f}. Verdict on it: {said}." in result.output
+    record = json.loads((folder / "r.json").read_text())["stored_log_z"]
+    assert record["verdict"] == said
+    assert record["claimed_log_z"] == pytest.approx(truth + off)
+    assert record["interval"] == pytest.approx([truth, truth], abs=1e-6)
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_stored_log_z_beside_an_estimate(folder):
+    with h5py.File("RBM.h5", "w") as file:
+        file["model_type"] = "BBRBM"
+        names = ("weight_matrix", "vbias", "hbias")
+        for name, tensor in zip(names, SMALL.tensors().values(), strict=True):
+            file[f"update_1/params/{name}"] = tensor.numpy()
+        file["update_1/log_z"] = log_z(SMALL)
+    result = run("evaluate RBM.h5 --data t.npy --steps 160")
+    assert "inside the interval" in result.output
+    assert "Verdict on it: consistent." in result.output

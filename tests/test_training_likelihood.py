@@ -1,0 +1,361 @@
+"""The likelihood along training: against enumeration, from archives that `rbms` wrote, and through the command."""
+
+import csv
+import itertools
+import json
+import math
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from test_foreign import train_archive
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.errors import InputError
+from paperlib.estimators import exact_hidden_samples
+from paperlib.evaluation import along_training, evaluate_training, read_checkpoints
+from paperlib.evaluation.along_training import evenly
+from paperlib.evaluation.training_report import describe_training, training_rows
+from paperlib.models import RBM, planted
+from paperlib.numerics import seeded_generator
+
+D, M = 7, 4
+FINAL = random_rbm(D, M, seed=3)
+
+
+def at(share):
+    """Weights and biases grow in training, and then too far."""
+    return RBM(*(share * tensor for tensor in FINAL.tensors().values()))
+
+
+SHARES = (0.2, 0.6, 1.0, 1.6)
+UPDATES = (1, 5, 10, 200)
+MODELS = [at(share) for share in SHARES]
+NAMES = [f"update_{update}" for update in UPDATES]
+TEST, _ = exact_hidden_samples(FINAL, 300, seeded_generator(4))
+TRUTH = [(rbm.log_unnormalized(TEST) - log_z(rbm)) for rbm in MODELS]
+
+
+def write_archive(path, stored_log_z=False):
+    """In the layout of `rbms`; groups are not written in the order of training."""
+    with h5py.File(path, "w") as file:
+        file["model_type"] = "BBRBM"
+        for update, rbm in [*zip(UPDATES, MODELS, strict=True)][::-1]:
+            arrays = dict(
+                zip(("weight_matrix", "vbias", "hbias"), rbm.tensors().values(), strict=True)
+            )
+            for name, tensor in arrays.items():
+                file[f"update_{update}/params/{name}"] = tensor.numpy()
+            if stored_log_z:
+                file[f"update_{update}/log_z"] = log_z(rbm) + 5
+    return path
+
+
+# ---- against enumeration
+
+
+def test_exact():
+    found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
+    assert (found.method, found.chain_steps, found.findings) == ("exact", 0, ())
+    assert found.best == 2
+    for checkpoint, log_p, rbm in zip(found.checkpoints, TRUTH, MODELS, strict=True):
+        assert checkpoint.log_z == pytest.approx(log_z(rbm), abs=1e-9)
+        assert checkpoint.log_z_interval == (checkpoint.log_z, checkpoint.log_z)
+        assert checkpoint.average.mean == pytest.approx(log_p.mean().item(), abs=1e-9)
+        behind = TRUTH[2] - log_p
+        assert checkpoint.behind_best.mean == pytest.approx(behind.mean().item(), abs=1e-9)
+        low, high = checkpoint.behind_best.sample_interval
+        # Student's quantile with 299 degrees of freedom
+        assert high - low == pytest.approx(
+            2 * 1.968 * behind.std().item() / math.sqrt(300), rel=1e-3, abs=1e-12
+        )
+    assert found.verdict.startswith("update_10 is best; update_5 before it is worse (by ")
+
+
+def test_what_cannot_be_told_apart():
+    """A checkpoint that is nearly the same is no worse, for all that these images show."""
+    nearly = RBM(FINAL.weights, FINAL.visible_bias + 1e-6, FINAL.hidden_bias)
+    found = evaluate_training([at(0.5), FINAL, nearly], TEST[:40], progress=False)
+    other = found.checkpoints[{1: 2, 2: 1}[found.best]]
+    # exact ln Z: a millionth is a difference on these images, and none for others
+    assert other.told_from_best in ("on these images", "no")
+    assert abs(other.behind_best.mean) < 1e-4
+    by_walk = evaluate_training(
+        [at(0.5), FINAL, nearly], TEST[:40], by="ladder", chain_steps=30_000,
+        generator=seeded_generator(2), progress=False,
+    )  # fmt: skip
+    assert len(by_walk.as_good) >= 1
+    assert "cannot be told from it" in by_walk.verdict
+
+
+@pytest.mark.parametrize(
+    ("by", "steps", "seed"),
+    [("trajectory", 120_000, 0), ("trajectory", 120_000, 1), ("ladder", 40_000, 0)],
+)
+def test_estimates(by, steps, seed):
+    """Within five standard errors, by Student with at least nine degrees of freedom once in a thousand runs beyond; differences too."""
+    found = evaluate_training(
+        MODELS, TEST, by=by, chain_steps=steps, generator=seeded_generator(seed), progress=False
+    )
+    assert (found.method, found.findings, found.best) == (by, (), 2)
+    assert 0 < found.chain_steps <= 1.1 * steps
+    for checkpoint, rbm, log_p in zip(found.checkpoints, MODELS, TRUTH, strict=True):
+        low, high = checkpoint.log_z_interval
+        assert abs(checkpoint.log_z - log_z(rbm)) < 5 * (high - low) / 4 + 1e-5
+        assert high - low < 0.5
+        behind = checkpoint.behind_best
+        reach = behind.interval[1] - behind.mean
+        assert abs(behind.mean - (TRUTH[2] - log_p).mean().item()) < 2.5 * reach + 1e-5
+    if seed > 0:
+        return
+    again = evaluate_training(
+        MODELS, TEST, by=by, chain_steps=steps, generator=seeded_generator(seed), progress=False
+    )
+    assert again == found
+
+
+def test_minutes():
+    found = evaluate_training(
+        MODELS, TEST, by="trajectory", minutes=0.001, generator=seeded_generator(1), progress=False
+    )
+    assert found.best == 2
+    assert len(found.checkpoints) == 4
+
+
+def test_a_mode_that_training_jumps_into_is_found_out():
+    """The last checkpoint has a mode that holds nearly all of Z and that no chain from before is near."""
+    base = planted.block_diagonal(30, 20, 5, generator=seeded_generator(0))
+    trap = planted.hidden_mode(base.rbm, 8.0, generator=seeded_generator(1))
+    # the same number of hidden units: one more that does nothing
+    weights = torch.cat([base.rbm.weights, torch.zeros(30, 1, dtype=base.rbm.dtype)], 1)
+    hidden_bias = torch.cat([base.rbm.hidden_bias, torch.zeros(1, dtype=base.rbm.dtype)])
+    early = RBM(weights, base.rbm.visible_bias, hidden_bias)
+    test = base.draws(100, seeded_generator(2))
+    found = evaluate_training(
+        [early, trap.rbm], test, by="trajectory", chain_steps=60_000, generator=seeded_generator(3), progress=False
+    )  # fmt: skip
+    assert abs(found.checkpoints[1].log_z - trap.log_z) > 1
+    assert not found.trustworthy
+    assert "do not rely on it yet" in describe_training(found)
+
+
+# ---- interruptions
+
+
+def test_interrupted_enumeration_keeps_what_is_done(monkeypatch):
+    real, calls = along_training.exact_log_z, itertools.count()
+
+    def exact(rbm, progress):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return real(rbm, progress=progress)
+
+    monkeypatch.setattr(along_training, "exact_log_z", exact)
+    found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
+    assert found.interrupted
+    assert [checkpoint.name for checkpoint in found.checkpoints] == NAMES[:2]
+    assert found.best == 1
+
+
+def test_interrupted_walk_keeps_the_shorter_one(monkeypatch):
+    real, calls = along_training.log_z_along_training, itertools.count()
+
+    def walk(*arguments, **options):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(along_training, "log_z_along_training", walk)
+    found = evaluate_training(
+        MODELS, TEST, by="trajectory", chain_steps=100_000, generator=seeded_generator(1), progress=False
+    )  # fmt: skip
+    assert found.interrupted
+    assert len(found.checkpoints) == 4
+    assert any("Interrupted" in text for text in found.findings)
+
+
+def test_interrupted_before_there_is_anything(monkeypatch):
+    def exact(rbm, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(along_training, "exact_log_z", exact)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_training(MODELS, TEST, progress=False)
+
+
+# ---- files
+
+
+def test_checkpoints_of_an_archive(tmp_path):
+    path = write_archive(tmp_path / "RBM.h5")
+    assert list(read_checkpoints([path])) == NAMES
+    assert list(read_checkpoints([path], updates=[200, 5, 5])) == ["update_5", "update_200"]
+    assert list(read_checkpoints([path], most=2)) == ["update_1", "update_200"]
+    with pytest.raises(InputError, match=r"update: expected one of 1, 5, 10, 200 in .*, got 6"):
+        read_checkpoints([path], updates=[6])
+
+
+def test_checkpoints_of_a_folder_and_of_files(tmp_path):
+    for number, rbm in zip((100, 20, 3), MODELS, strict=False):
+        rbm.save(tmp_path / f"epoch{number}.npz")
+    (tmp_path / "notes.txt").write_text("no model")
+    assert list(read_checkpoints([tmp_path])) == ["epoch3.npz", "epoch20.npz", "epoch100.npz"]
+    files = [tmp_path / "epoch100.npz", tmp_path / "epoch3.npz"]
+    found = read_checkpoints(files)
+    assert list(found) == ["epoch100.npz", "epoch3.npz"]
+    assert found["epoch3.npz"].rbm.checksum() == MODELS[2].checksum()
+    (tmp_path / "b").mkdir()
+    FINAL.save(tmp_path / "b" / "epoch3.npz")
+    assert str(files[1]) in read_checkpoints([files[1], tmp_path / "b" / "epoch3.npz"])
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 9), (100, 7), (21, 20)])
+def test_evenly(count, most):
+    found = evenly(count, most)
+    assert found == sorted(set(found))
+    assert len(found) == min(count, most)
+    assert {0, count - 1} <= set(found)
+
+
+# ---- wrong input
+
+
+WRONG = {
+    "none": (lambda: evaluate_training([], TEST), "rbms: expected a sequence of at least one"),
+    "a path": (lambda: evaluate_training("RBM.h5", TEST), "rbms: expected a sequence"),
+    "no RBM": (lambda: evaluate_training([MODELS[0], 3], TEST), r"rbms\[1\]"),
+    "sizes": (lambda: evaluate_training([MODELS[0], random_rbm(D, 3, 1)], TEST), r"rbms\[1\]: expected 7 visible and 4"),
+    "one image": (lambda: evaluate_training(MODELS, TEST[:1]), "test: expected at least two images"),
+    "width": (lambda: evaluate_training(MODELS, TEST[:, :5]), "test: expected"),
+    "grey": (lambda: evaluate_training(MODELS, TEST * 0.5), "test: expected"),
+    "train": (lambda: evaluate_training(MODELS, TEST, TEST * 3.0), "train: expected"),
+    "names": (lambda: evaluate_training(MODELS, TEST, names=["a"]), "names: expected 4"),
+    "by": (lambda: evaluate_training(MODELS, TEST, by="ais"), "by: expected trajectory or ladder"),
+    "minutes": (lambda: evaluate_training(MODELS, TEST, minutes=math.nan), "minutes: expected"),
+    "steps": (lambda: evaluate_training(MODELS, TEST, by="ladder", chain_steps=10), "chain_steps: expected"),
+    "half a step": (lambda: evaluate_training(MODELS, TEST, by="trajectory", chain_steps=1e6), "chain_steps: expected"),
+    "evenly": (lambda: evenly(3, 0), "most: expected"),
+    "no files": (lambda: read_checkpoints([]), "models: expected an archive"),
+    "missing": (lambda: read_checkpoints(["a.npz", "b.npz"]), "path: expected a model file, found none"),
+    "one": (lambda: read_checkpoints(["a.npz"]), "models: expected an archive of rbms, a folder, or at least two"),
+    "updates": (lambda: read_checkpoints(["a.npz", "b.npz"], updates=[1]), "updates: expected none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_models_that_do_not_belong_together(tmp_path):
+    write_archive(tmp_path / "a.h5")
+    FINAL.save(tmp_path / "b.npz")
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        del file["model_type"]
+        file["model_type"] = "IIRBM"
+    with pytest.raises(
+        InputError, match="the same kind of visible units in all, got another one in b"
+    ):
+        read_checkpoints([tmp_path / "a.h5", tmp_path / "b.npz"])
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        file["model_type"] = "PBRBM"
+        for name, shape in (("weight_matrix", (2, 3, 4)), ("vbias", (2, 3)), ("hbias", (4,))):
+            file[f"update_1/params/{name}"] = np.zeros(shape)
+    with pytest.raises(InputError, match="models: expected models of binary units"):
+        read_checkpoints([tmp_path / "p.h5"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="at least two model files, got 0"):
+        read_checkpoints([tmp_path / "empty"])
+
+
+# ---- the command
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, ["training", *map(str, arguments)])
+
+
+def test_command(tmp_path):
+    path = write_archive(tmp_path / "RBM.h5", stored_log_z=True)
+    np.save(tmp_path / "t.npy", TEST.to(torch.uint8).numpy())
+    outputs = [(f"--{kind}", tmp_path / f"r.{kind}") for kind in ("json", "csv")]
+    result = run(
+        path, "--data", tmp_path / "t.npy", *itertools.chain(*outputs), "--plot", tmp_path / "r.svg"
+    )
+    assert result.exit_code == 0, result.output
+    assert "Verdict: update_10 is best; update_5 before it is worse" in result.output
+    assert "report the average of other images" in result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    assert (stored["best"], stored["method"], stored["seed"]) == ("update_10", "exact", 0)
+    for row, rbm, log_p in zip(stored["checkpoints"], MODELS, TRUTH, strict=True):
+        assert row["average"] == pytest.approx(log_p.mean().item(), abs=1e-9)
+        assert row["claimed_log_z"] == pytest.approx(log_z(rbm) + 5)
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert [row["checkpoint"] for row in rows] == NAMES
+    assert float(rows[2]["average"]) == stored["checkpoints"][2]["average"]
+    assert "best: update_10" in (tmp_path / "r.svg").read_text()
+
+
+def test_command_with_an_archive_that_rbms_wrote(tmp_path):
+    path = train_archive(tmp_path / "RBM.h5")
+    test = np.random.default_rng(1).integers(0, 2, (40, 8))
+    np.save(tmp_path / "t.npy", test)
+    files = (path, "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
+    result = run(*files)
+    assert result.exit_code == 0, result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    models = {name: found.rbm for name, found in read_checkpoints([path]).items()}
+    assert len(models) >= 3
+    v = torch.from_numpy(test).double()
+    for row in stored["checkpoints"]:
+        rbm = models[row["checkpoint"]]
+        log_p = rbm.log_unnormalized(v) - rbm.log_unnormalized(all_states(8)).logsumexp(0)
+        assert row["average"] == pytest.approx(log_p.mean().item(), abs=1e-9)
+    walked = run(
+        *files,
+        "--by",
+        "trajectory",
+        "--chain-steps",
+        20_000 * len(models),
+        "--train",
+        tmp_path / "t.npy",
+    )
+    assert walked.exit_code == 0, walked.output
+    assert json.loads((tmp_path / "r.json").read_text())["method"] == "trajectory"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--updates", "1,x"), "updates: expected whole numbers"),
+        (("--updates", "7"), "update: expected one of 1, 5, 10, 200"),
+        (("--by", "x"), "by: expected trajectory or ladder"),
+        (("--minutes", "-1"), "minutes: expected a positive number"),
+        (("--chain-steps", "5", "--by", "ladder"), "chain_steps: expected"),
+        (("--plot", "r.gif"), "plot: expected a .svg, .png or .pdf file"),
+        (("--csv", "no/r.csv"), "csv: expected a file in a folder that exists"),
+        (("--device", "tpu"), "device: expected"),
+        (("--train", "no.npy"), "train: expected a file, found none"),
+    ],
+)
+def test_wrong_commands(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_archive(tmp_path / "RBM.h5")
+    np.save("t.npy", TEST.to(torch.uint8).numpy())
+    monkeypatch.setattr(
+        "sys.argv", ["paperlib", "training", "RBM.h5", "--data", "t.npy", *arguments]
+    )
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_rows_have_no_infinite_numbers():
+    found = evaluate_training(MODELS[:1], TEST, progress=False)
+    json.dumps(training_rows(found), allow_nan=False)
+    assert found.verdict == "1 is best; it is the first; it is the last"

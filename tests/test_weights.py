@@ -1,0 +1,223 @@
+"""Weighted test sets: whole weights are repeated rows, in every number."""
+
+import json
+import math
+import sys
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    bracket,
+    control_variate_mean,
+)
+from paperlib.evaluation import audit, compare, evaluate, read_weights
+from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.baselines import baselines_of
+from paperlib.evaluation.targets import base_rates
+from paperlib.evaluation.verdict import average_of
+from paperlib.evaluation.weighting import as_weights
+from paperlib.numerics import seeded_generator
+
+SMALL, OTHER = random_rbm(8, 5, 1, scale=1.5), random_rbm(8, 5, 2)
+GENERATOR = seeded_generator(3)
+ROWS = all_states(8)[torch.randint(0, 256, (30,), generator=GENERATOR)]
+WEIGHTS = torch.randint(0, 5, (30,), generator=GENERATOR).double()
+REPEATED = ROWS.repeat_interleave(WEIGHTS.long(), 0)
+
+
+def assert_same_baselines(first, second):
+    assert first.uniform == second.uniform
+    assert first.base_rates == pytest.approx(second.base_rates, rel=1e-12)
+    assert first.source == second.source
+
+
+def test_whole_weights_are_repeated_rows():
+    weighted, repeated = evaluate(SMALL, ROWS, weights=WEIGHTS), evaluate(SMALL, REPEATED)
+    assert weighted.exact.test == pytest.approx(repeated.exact.test, abs=1e-12)
+    assert weighted.exact.test_std_error == pytest.approx(repeated.exact.test_std_error, rel=1e-9)
+    for name, value in asdict(repeated.average).items():
+        assert getattr(weighted.average, name) == pytest.approx(value, rel=1e-9), name
+    assert_same_baselines(weighted.baselines, repeated.baselines)
+    torch.testing.assert_close(base_rates(ROWS, WEIGHTS), base_rates(REPEATED))
+    assert weighted.weights.sum() == len(REPEATED)
+
+
+def test_audit_and_compare_weigh_too():
+    claim = (SMALL.log_unnormalized(REPEATED) - log_z(SMALL)).mean().item()
+    found = audit(SMALL, ROWS, weights=WEIGHTS, claimed_log_prob=claim)
+    assert found.claimed_log_z == pytest.approx(log_z(SMALL), abs=1e-9)
+    weighted, repeated = (compare(SMALL, OTHER, ROWS, weights=WEIGHTS), compare(SMALL, OTHER, REPEATED))  # fmt: skip
+    assert weighted.wins == pytest.approx(repeated.wins, abs=1e-12)
+    for name, value in asdict(repeated.difference).items():
+        assert getattr(weighted.difference, name) == pytest.approx(value, rel=1e-9), name
+
+
+def test_averages_do_not_depend_on_the_scale_of_weights():
+    values = torch.randn(20, generator=seeded_generator(1)).double()
+    weights = torch.rand(20, generator=seeded_generator(2)).double() + 0.1
+    first, second = (average_of(values, 1.0, 0.1, 9, factor * weights) for factor in (1, 3))
+    assert first.mean == pytest.approx(second.mean, abs=1e-12)
+    assert first.interval == pytest.approx(second.interval, abs=1e-12)
+    # but the sum of the weights counts as the number of images
+    ratio = first.image_std_error / second.image_std_error
+    total = weights.sum().item()
+    assert ratio == pytest.approx(math.sqrt((3 * total - 1) / (total - 1)), rel=1e-9)
+
+
+def test_bracket_with_every_row_chosen():
+    """RAISE's average is then the weighted mean of its values, known without an error of choice."""
+    log_p, kept = SMALL.log_unnormalized(ROWS), WEIGHTS > 0
+    log_p, weights = log_p[kept], WEIGHTS[kept]
+    above = PartitionEstimate(
+        torch.full((50,), log_z(SMALL), dtype=torch.float64), torch.zeros(50, 8)
+    )
+    values = torch.randn(len(log_p), generator=seeded_generator(4)).double()
+    found = bracket(log_p, range(len(log_p)), above, ReverseEstimate(values[:, None]), weights)
+    assert found.upper == pytest.approx(np.average(log_p, weights=weights) - log_z(SMALL), abs=1e-9)
+    assert found.lower.mean == pytest.approx(np.average(values, weights=weights), abs=1e-9)
+    assert found.lower.test_set_std_error == 0
+
+
+def test_equal_weights_are_none():
+    """Up to the factor (N - 1) / N of the covariance with ten cases."""
+    y, x = torch.randn(2, 10, generator=seeded_generator(5)).double()
+    everything = torch.cat([x, torch.randn(30, generator=seeded_generator(6)).double()])
+    plain = control_variate_mean(y, x, everything)
+    ones = torch.ones(40)
+    weighted = control_variate_mean(y, x, everything, batch_weights=ones[:10], all_weights=ones)
+    assert weighted.mean == pytest.approx(plain.mean, abs=1e-12)
+    assert weighted.test_set_std_error == pytest.approx(plain.test_set_std_error, rel=1e-12)
+    assert weighted.plain_std_error == pytest.approx(plain.plain_std_error, rel=1e-12)
+    assert weighted.std_error == pytest.approx(plain.std_error, rel=0.1)
+
+
+def test_a_batch_of_weighted_cases_tells_the_average_of_all():
+    """Over 2,000 random batches: the mean is right within 5 standard errors and the ratio's own bias, and the error is what it says."""
+    generator = seeded_generator(7)
+    x = torch.randn(200, generator=generator).double()
+    y = x + 0.3 * torch.randn(200, generator=generator).double()
+    weights = torch.rand(200, generator=generator).double() + 0.2
+    truth = np.average(y, weights=weights)
+    means, errors = [], []
+    for _ in range(2_000):
+        chosen = torch.randperm(200, generator=generator)[:40]
+        found = control_variate_mean(
+            y[chosen], x[chosen], x, batch_weights=weights[chosen], all_weights=weights
+        )
+        means.append(found.mean)
+        errors.append(found.test_set_std_error)
+    spread = np.std(means)
+    assert abs(np.mean(means) - truth) < 5 * spread / math.sqrt(2_000) + 0.002
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(spread, rel=0.1)
+
+
+def test_an_estimate_with_weights_holds_the_truth(monkeypatch):
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+    found = evaluate(
+        SMALL, ROWS, weights=WEIGHTS, steps=160, generator=seeded_generator(2), progress=False
+    )
+    truth = np.average(SMALL.log_unnormalized(ROWS) - log_z(SMALL), weights=WEIGHTS)
+    assert found.num_images == int((WEIGHTS > 0).sum())
+    low, high = found.runs[-1].bracket.upper_interval
+    assert low <= truth <= high
+    assert abs(found.average.mean - truth) < 5 * found.known_log_z[1]
+    assert abs(found.runs[-1].bracket.lower.mean - truth) < 0.2  # 4 chains for each row
+    assert found.trustworthy, found.findings
+
+
+REFUSED = {
+    "too few": (np.ones(29), "weights: expected 30 numbers, one for each test row, got shape"),
+    "negative": (-np.ones(30), "weights: expected numbers of at least 0, got -1"),
+    "nan": (np.full(30, np.nan), "weights: expected finite numbers"),
+    "infinite": (np.full(30, np.inf), "weights: expected finite numbers"),
+    "shares": (np.full(30, 1 / 30), "weights: expected a sum of at least 2"),
+    "zeros": (np.zeros(30), "weights: expected a sum of at least 2"),
+    "table": (np.ones((30, 2)), "weights: expected 30 numbers"),
+    "words": (np.array(["a"] * 30), "weights: expected"),
+    "one row": (np.eye(30)[0] * 5, "test: expected at least two images, got 1"),
+}
+
+
+@pytest.mark.parametrize(("weights", "message"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("command", ["evaluate", "audit --claimed-log-z 9", "compare m.npz"])
+def test_refused(tmp_path, monkeypatch, capsys, weights, message, command):
+    with pytest.raises(InputError, match=message.partition(", got shape")[0]):
+        evaluate(SMALL, ROWS, weights=weights)
+    SMALL.save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", ROWS.numpy())
+    np.save(tmp_path / "w.npy", weights)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["paperlib", *command.split(), "m.npz", "--data", "t.npy", "--weights", "w.npy"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_forms_of_files(tmp_path):
+    """A row, a column, commas."""
+    expected = as_weights("weights", WEIGHTS, 30)
+    np.save(tmp_path / "row.npy", WEIGHTS.numpy())
+    np.save(tmp_path / "column.npy", WEIGHTS.numpy()[:, None])
+    np.savetxt(tmp_path / "column.csv", WEIGHTS.numpy())
+    np.savetxt(tmp_path / "row.csv", WEIGHTS.numpy()[None], delimiter=",")
+    for name in ("row.npy", "column.npy", "column.csv", "row.csv"):
+        assert torch.equal(read_weights(tmp_path / name, 30), expected)
+
+
+def test_command(tmp_path):
+    SMALL.save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", ROWS.numpy())
+    np.save(tmp_path / "w.npy", WEIGHTS.numpy())
+    arguments = ["m.npz", "--data", "t.npy", "--weights", "w.npy", "--json", "r.json"]
+    arguments = [str(tmp_path / word) if "." in word else word for word in arguments]
+    result = CliRunner().invoke(cli.app, ["evaluate", *arguments])
+    assert result.exit_code == 0, result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    truth = (SMALL.log_unnormalized(REPEATED) - log_z(SMALL)).mean().item()
+    assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
+    assert stored["total_weight"] == len(REPEATED)
+    assert stored["run"]["files"]["weights"]["sha256"]
+    assert f"of total weight {len(REPEATED):.1f}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_weights": np.ones(3)}, "expected both or none, got one"),
+        ({"batch_weights": np.ones(2), "all_weights": np.ones(4)}, "batch_weights: expected shape"),
+        ({"batch_weights": np.ones(3), "all_weights": np.zeros(4)}, "all_weights: expected numbers above 0"),
+        ({"batch_weights": [1, 1, math.nan], "all_weights": np.ones(4)}, "batch_weights: expected finite"),
+    ],
+)  # fmt: skip
+def test_wrong_weights_of_a_control_variate(given, message):
+    with pytest.raises(InputError, match=message):
+        control_variate_mean([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0], **given)
+
+
+def test_weights_reach_the_runs():
+    """Without the weights AIS's average would be another."""
+    kept = WEIGHTS > 0
+    runs = AnnealingRuns(SMALL, ROWS[kept], None, seeded_generator(1), WEIGHTS[kept])
+    best = runs.run_up_to(32, progress=False, ladder_steps=0).runs[-1]
+    expected = np.average(SMALL.log_unnormalized(ROWS), weights=WEIGHTS)
+    assert best.bracket.upper == pytest.approx(expected - best.ais.log_z, abs=1e-4)
+
+
+def test_baselines_of_weighted_rows():
+    for train in (None, REPEATED):
+        weighted = baselines_of(SMALL, ROWS, train, WEIGHTS)
+        repeated = baselines_of(SMALL, REPEATED, train)
+        assert_same_baselines(weighted, repeated)
