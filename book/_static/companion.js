@@ -28,12 +28,13 @@ const excerptSource = (html, anchor) => {
 
 // ---- what scrolls sideways says so
 
-const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output";
+const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article pre";
 const showEnds = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
   box.classList.toggle("more-left", box.scrollLeft > 2);
   box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
-  if (hidden > 2 && box.matches("span.math, .output")) box.tabIndex = 0;
+  // The theme looks at the keyboard's way to it only when a page is loaded, and what is folded then has no width.
+  if (hidden > 0 && !box.matches("mjx-container")) box.tabIndex = 0;
 };
 const watchEnds = () => {
   const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => showEnds(target)));

@@ -49,6 +49,10 @@ EACH_WIDTH = pytest.mark.parametrize("width", [1400, 360])
 @EACH_WIDTH
 def test_structure_names_and_roles(tab, width):
     resize(tab, width)
+    # what watches sizes is told of them after the next frame
+    tab.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
     # Most of a page's elements are what formulas are drawn with. Who listens to the page gets none of it, but MathML instead.
     assert tab.locator("mjx-math:not([aria-hidden=true])").count() == 0
     set_aside(tab, "mjx-math")
