@@ -11,6 +11,7 @@ import pickle
 import resource
 import struct
 import sys
+from importlib import import_module
 import zipfile
 import zlib
 from pathlib import Path
@@ -572,6 +573,9 @@ def _read_all():
     from paperlib.evaluation import read_images, read_model
 
     linux = sys.platform == "linux"
+    # What a reader imports at its first file is the library's memory, and not the file's.
+    for library in ("h5py", "scipy.io", "skops.io"):
+        import_module(library)
     for line in sys.stdin:
         kind, path = json.loads(line)
         before = 0

@@ -14,7 +14,7 @@ from hostile_files import BOMB, IMAGE_FILES, MODEL_FILES
 from paperlib import cli
 
 EVERY = [*(("model", name) for name in MODEL_FILES), *(("images", name) for name in IMAGE_FILES)]
-# Beyond the file itself: a bomb unpacks to 128 MiB. The readers of formats load their libraries, too.
+# Beyond the file itself: a bomb unpacks to 128 MiB.
 MOST_MEMORY = 100 * 2**20
 
 
