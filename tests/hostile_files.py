@@ -11,9 +11,9 @@ import pickle
 import resource
 import struct
 import sys
-from importlib import import_module
 import zipfile
 import zlib
+from importlib import import_module
 from pathlib import Path
 
 import h5py
