@@ -227,3 +227,16 @@ def test_terms_are_entered_where_the_chapter_defines_them():
         f"```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\n{entry('mode')}Many modes, gap.",
         f"{entry('AIS')}AIS first.\n\n{entry('annealed importance sampling')}That is *annealed importance sampling*.",
     ]
+
+
+def test_index_entry_stands_outside_of_boxes_figures_and_formulas():
+    box = "````{admonition} Key\nSome mode.\n\n```{figure} x.svg\n:alt: x\n\nA mode.\n```\n\nA mode.\n````"
+    formula = "$$\nx\n\ny\n$$ (eq-x)\n\n$$z$$"
+    page = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell(f"{box}\n\n{formula}\n\nA mode at last.")]
+    )
+    add_index_entries(page, "04-chapter", {"mode": "04-chapter"})
+    assert (
+        page.cells[0].source
+        == f"{box}\n\n{formula}\n\n```{{index}} ! single: mode\n```\n\nA mode at last."
+    )

@@ -61,12 +61,33 @@ def add_index_entries(page: NotebookNode, chapter: str, terms: dict[str, str]) -
 def _enter(cell: NotebookNode, term: str, pattern: re.Pattern[str]) -> bool:
     """Put the entry into this cell, before the first of its paragraphs that fits, if there is one."""
     paragraphs = cell.source.split("\n\n")
-    inside = False
+    fences: list[str] = []
     for number, paragraph in enumerate(paragraphs):
-        plain = not inside and re.match(r"[A-Za-z*_]", paragraph) is not None
-        inside ^= sum(bool(_FENCE.match(line)) for line in paragraph.splitlines()) % 2 == 1
+        plain = not fences and re.match(r"[A-Za-z*_]", paragraph) is not None
         if plain and pattern.search(paragraph):
             paragraphs[number] = f"```{{index}} ! single: {term}\n```\n\n{paragraph}"
             cell.source = "\n\n".join(paragraphs)
             return True
+        for line in paragraph.splitlines():
+            _follow(line, fences)
     return False
+
+
+def _follow(line: str, fences: list[str]) -> None:
+    """Bring the fences that are open before a line up to date with it; one that opens within another is longer or shorter, never alike."""
+    found = _FENCE.match(line)
+    if found is None:
+        return
+    mark, rest = found[1], line[found.end() :].strip()
+    closes = bool(fences) and fences[-1][0] == mark[0] and len(mark) >= len(fences[-1])
+    if mark == "$$":
+        # A formula may stand on one line, and its label behind the end of it.
+        closes = closes or rest.endswith("$$")
+        if rest.endswith("$$") and not (fences and fences[-1] == "$$"):
+            return
+    elif rest:
+        closes = False
+    if closes:
+        fences.pop()
+    else:
+        fences.append(mark)
