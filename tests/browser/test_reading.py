@@ -132,6 +132,8 @@ def test_figures_and_tables_lead_to_their_records(tab):
     ]
     told = sum(cell.source.count("{figure} ../figures/") for cell in notebook.cells)
     assert tab.locator("figcaption small a").count() == len(saved) + told
+    # some tables and figures are folded away until a reader asks for them
+    tab.locator("article details").evaluate_all("all => all.forEach(each => { each.open = true; })")
     lines = tab.locator("article small:has(a.download)").evaluate_all(
         "all => all.map(line => [line.querySelector('a').href, line.innerText])"
     )
@@ -141,8 +143,6 @@ def test_figures_and_tables_lead_to_their_records(tab):
         record = json.loads(Path(unquote(urlparse(address).path)).read_text())
         assert f"figures/{record['profile']}/{record['name']}.json" in text
         assert record["provenance"]["command"] in text
-    # some tables and figures are folded away until a reader asks for them
-    tab.locator("article details").evaluate_all("all => all.forEach(each => { each.open = true; })")
     heights = tab.locator("article small:has(a.download)").evaluate_all(
         "all => all.map(line => line.getBoundingClientRect().height)"
     )
