@@ -15,6 +15,8 @@ from paperlib.publishing.tables import Table, cell_of, cell_std_error, differenc
 from paperlib.publishing.verdicts import VERDICTS, Judgement, is_fitted, judge
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
+# As the page of symbols calls them, for narrow columns.
+_IN_SHORT = {"sm2008": "2008 paper", "raise2015": "RAISE paper"}
 #: How large a difference is, in the unit of the number. A grade describes and does not judge.
 GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
 
@@ -131,7 +133,7 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
     rows = []
     for claim in CLAIMS:
         finding = found[claim.id]
-        where = f"{PAPERS[claim.paper]}, {claim.where}"
+        where = f"{_IN_SHORT[claim.paper]}, {claim.where}"
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
         rows.append(
             [claim.statement, where, f"**{finding.outcome}**", finding.ours, finding.why, link]
