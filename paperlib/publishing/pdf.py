@@ -16,10 +16,10 @@ from paperlib.publishing.book import toc_parts
 if TYPE_CHECKING:
     from pypdf import PdfWriter
 
-# Milliseconds for a page to be typeset and printed: only a defect takes so long.
-_PATIENCE = 600_000
-# Without most of these Chromium tries to reach its maker's hosts at every start.
-_QUIET = [
+#: Milliseconds for anything that a page is waited for. Only a defect takes so long.
+PATIENCE = 600_000
+#: Arguments without most of which Chromium tries to reach its maker's hosts at every start.
+QUIET = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -107,12 +107,12 @@ def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, st
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=executable,
-            args=_QUIET,
-            timeout=_PATIENCE,
+            args=QUIET,
+            timeout=PATIENCE,
         )
         for number, name in enumerate(pages):
             tab = browser.new_page(color_scheme="light", reduced_motion="reduce")
-            tab.set_default_timeout(_PATIENCE)
+            tab.set_default_timeout(PATIENCE)
             tab.goto((html / f"{name}.html").as_uri())
             tab.evaluate("window.MathJax && window.MathJax.startup.promise")
             tab.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")

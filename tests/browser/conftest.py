@@ -6,18 +6,7 @@ import pytest
 from built_book import HEIGHT, go
 from playwright.sync_api import sync_playwright
 
-# Milliseconds for anything that a page is waited for: only a defect takes so long.
-PATIENCE = 600_000
-# Without these Chromium tries to reach its maker's hosts at every start.
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from paperlib.publishing.pdf import PATIENCE, QUIET
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.mcmc import MarkovChain, total_variation
-from paperlib.publishing.widgets.page import Slider, card
+from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import require_count, require_shape
 
 _MILLISECONDS = 500  # per step while playing
@@ -84,7 +84,7 @@ class ChainPlayer:
                 "decades": _DECADES,
             },
             milliseconds=_MILLISECONDS,
-            choices=_select("Chain", list(self.chains)) + _select("Start", self.state_labels),
+            choices=select("Chain", list(self.chains)) + select("Start", self.state_labels),
         )
 
     def _drawing(self, caption: str, shown: list[float], distances: list[float]) -> str:
@@ -184,11 +184,3 @@ def _grid_line(y: float) -> str:
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(words)}</text>'
-
-
-def _select(word: str, choices: Sequence[str]) -> str:
-    options = "".join(
-        f'<option value="{number}">{html.escape(choice)}</option>'
-        for number, choice in enumerate(choices)
-    )
-    return f'<label>{word} <select class="choice">{options}</select></label>\n'

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from paperlib.errors import InputError
-from paperlib.publishing.widgets.page import Slider, card
+from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 _MILLISECONDS = 500  # per step while playing
@@ -68,9 +68,6 @@ class LadderPlayer:
             f"step {last}, chain 1: beta = {self.betas[self.rungs[-1][0]]:.2f}, "
             f"round trips so far: {trips[-1][0]}"
         )
-        options = "".join(
-            f'<option value="{chain}">{chain + 1}</option>' for chain in range(len(self.betas))
-        )
         return card(
             "ladders",
             self.description,
@@ -87,7 +84,7 @@ class LadderPlayer:
                 "bottom": _BOTTOM,
             },
             milliseconds=_MILLISECONDS,
-            choices=f'<label>chain <select class="choice">{options}</select></label>',
+            choices=select("chain", [str(chain + 1) for chain in range(len(self.betas))]),
         )
 
     def _place(self, step: int, rung: int) -> tuple[float, float]:

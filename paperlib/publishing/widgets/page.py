@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -132,6 +133,23 @@ def card(
         data=text,
         script=_source("player.js"),
     )
+
+
+def select(word: str, choices: Sequence[str]) -> str:
+    """A list to choose from, for the `choices` of a card; the script gets the number of the choice.
+
+    Parameters
+    ----------
+    word : str
+        What stands before it.
+    choices : sequence of str
+        In plain text.
+    """
+    options = "".join(
+        f'<option value="{number}">{html.escape(choice)}</option>'
+        for number, choice in enumerate(choices)
+    )
+    return f'<label>{word} <select class="choice">{options}</select></label>'
 
 
 def _in_script(value: object) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from paperlib.errors import InputError
-from paperlib.publishing.widgets.page import Slider, card
+from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 _MILLISECONDS = 300  # per moment while playing
@@ -79,10 +79,6 @@ class ParticlePlayer:
 
     def _repr_html_(self) -> str:
         first = self.runs[0]
-        options = "".join(
-            f'<option value="{number}">{html.escape(run.label)}</option>'
-            for number, run in enumerate(self.runs)
-        )
         return card(
             "particles",
             self.description,
@@ -101,7 +97,7 @@ class ParticlePlayer:
                 "growth": _GROWTH,
             },
             milliseconds=_MILLISECONDS,
-            choices=f'<label>run <select class="choice">{options}</select></label>',
+            choices=select("run", [run.label for run in self.runs]),
         )
 
     def _x(self, place: int) -> float:
