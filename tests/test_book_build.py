@@ -88,11 +88,10 @@ def page_cell(printed, metadata):
         ("a: yes\nwhat came out: 3\nb: no\nc: no (with your settings)\n", "Checked: 3 claims"),
     ],
 )
-def test_cell_of_checks_is_folded_to_a_line_that_counts_them(text, prompt):
+def test_line_to_which_a_cell_of_checks_folds_counts_them(text, prompt):
     printed = nbformat.v4.new_output("stream", text=text)
-    cell = page_cell(printed, {"tags": ["checks", "nbval-check-output"]})
+    cell = page_cell(printed, {"tags": ["checks", "hide-cell"]})
     assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
-    assert "hide-cell" in cell.metadata["tags"]
     assert cell.outputs == [printed]
 
 

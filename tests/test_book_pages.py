@@ -382,10 +382,11 @@ def test_no_two_tables_share_a_name():
 
 
 @EACH_NOTEBOOK
-def test_cells_of_checks_print_claims(path):
+def test_cells_of_checks_fold_and_print_claims(path):
     """And what they print stands in the committed notebook, where a reader can compare it."""
     for cell in nbformat.read(path, as_version=4).cells:
         if "checks" in cell.metadata.get("tags", []):
+            assert "hide-cell" in cell.metadata.tags
             assert {output.output_type for output in cell.outputs} == {"stream"}
             assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
 

@@ -131,7 +131,7 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
         if cell.cell_type == "markdown":
             cell.source = _STORED_FIGURE.sub(_with_source, cell.source)
         elif "checks" in cell.metadata.get("tags", []):
-            _fold_checks(cell)
+            _count_checks(cell)
         elif "table" in cell.metadata.get("paperlib", {}):
             _number_table(cell, **cell.metadata["paperlib"]["table"])
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
@@ -141,13 +141,12 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
     return page
 
 
-def _fold_checks(cell: nbformat.NotebookNode) -> None:
-    """Fold a cell tagged `checks` to one line that says how many claims it has checked."""
+def _count_checks(cell: nbformat.NotebookNode) -> None:
+    """Let the line to which a cell of checks folds say how many claims it has checked."""
     printed = "".join(output.get("text", "") for output in cell.outputs)
     count = len(_CHECKED.findall(printed))
     prompt = f"Checked: {count} claim{'' if count == 1 else 's'}"
     cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=prompt, code_prompt_hide=prompt)
-    cell.metadata["tags"] = [*cell.metadata["tags"], "hide-cell"]
 
 
 def _number_table(cell: nbformat.NotebookNode, caption: str, name: str) -> None:
