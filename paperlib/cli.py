@@ -81,7 +81,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. Of an exact value there is nothing to draw.",
+            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. Of an exact value: ln p(v) of the test images.",
         ),
     ] = None,
 ) -> None:
@@ -92,8 +92,8 @@ def evaluate(
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
     from paperlib.evaluation.job import Job
-    from paperlib.evaluation.picture import NOTHING_TO_PLOT, require_matplotlib
-    from paperlib.evaluation.picture import plot as plot_bracket
+    from paperlib.evaluation.picture import plot as plot_evaluation
+    from paperlib.evaluation.picture import require_matplotlib
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     _require_folder("json", json_file)
@@ -115,11 +115,9 @@ def evaluate(
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(json_file, record)
-    if plot is not None and result.exact is not None:
-        typer.echo(NOTHING_TO_PLOT)
-    elif plot is not None:
+    if plot is not None:
         with _output("plot", plot) as temporary:
-            plot_bracket(result).savefig(temporary, format=plot.suffix[1:])
+            plot_evaluation(result).savefig(temporary, format=plot.suffix[1:])
 
 
 @app.command()

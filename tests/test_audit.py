@@ -119,7 +119,7 @@ QUICK = (
 @pytest.mark.parametrize("name", QUICK)
 def test_three_claims(name):
     """Evaluated by estimates with little work. Where a mode is far from all images, RAISE allows less than the truth."""
-    [row] = audit_study([MODELS[name]], progress=False)
+    [row] = audit_study([MODELS[name]], None, 480, 20_000, progress=False)
     assert row["right"] == "yes", row
 
 

@@ -206,7 +206,7 @@ def test_evaluate_gives_a_verdict_from_an_empty_folder(clean_python, tmp_path):
     np.save(tmp_path / "test.npy", all_states(6).numpy().astype(np.uint8))
     command = [clean_python.parent / "paperlib", "evaluate", "model.npz", "--data", "test.npy"]
     said = run(*command, "--json", "result.json", folder=tmp_path)
-    assert "Verdict: trustworthy" in said
+    assert "Verdict: trusted" in said
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["exact"]["log_z"] == pytest.approx(log_z(rbm), abs=1e-9)
 

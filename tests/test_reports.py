@@ -19,7 +19,7 @@ from paperlib.errors import InputError
 from paperlib.evaluation import compare, evaluate, quote
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.baselines import baselines_of
-from paperlib.evaluation.picture import NOTHING_TO_PLOT, plot
+from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.report import as_dict, describe, verdict
 from paperlib.experiments.recipes import load_model
@@ -358,11 +358,15 @@ def test_an_unknown_error_is_drawn_too(found):
     assert len(plot(unknown).axes) == 2
 
 
-def test_nothing_to_plot_is_no_error(folder):
-    result = run("evaluate m.npz --data t.npy --plot p.svg")
-    assert result.exit_code == 0
-    assert NOTHING_TO_PLOT in result.output
-    assert not (folder / "p.svg").exists()
+def test_an_exact_value_is_drawn_by_image(folder):
+    run("evaluate m.npz --data t.npy --plot p.svg")
+    assert (folder / "p.svg").stat().st_size > 1_000
+    exact = evaluate(SMALL, TEST)
+    [axes] = plot(exact).axes
+    assert sum(bar.get_height() for bar in axes.patches) == exact.num_images
+    average = axes.lines[0].get_xdata()[0]
+    assert average == pytest.approx(exact.exact.test)
+    assert exact.log_unnormalized.mean() - exact.exact.log_z == pytest.approx(average)
 
 
 def test_a_missing_matplotlib_is_said_before_the_work(folder, monkeypatch, capsys):

@@ -51,6 +51,8 @@ class Bracket:
         Those of the AIS estimate.
     vector_gaps : Tensor, shape [n]
         ln p*(v) - ln Z-hat less RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
+    vector_weights : Tensor, shape [n], or None
+        By which these vectors count; None if all count alike.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Bracket:
     lower: ControlVariateEstimate
     warnings: tuple[str, ...]
     vector_gaps: Tensor = field(repr=False)
+    vector_weights: Tensor | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         upper = format_estimate(self.upper, self.upper_std_error)
@@ -172,6 +175,7 @@ def bracket(
     average = weighted_mean(everything, shares).item()
     low, high = above.interval(3)
     of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()
+    chosen_shares = None if shares is None else shares[chosen.long()]
     return Bracket(
         average - above.log_z,
         (average - high, average - low),
@@ -180,9 +184,10 @@ def bracket(
             log_prob,
             of_chosen,
             everything,
-            batch_weights=None if shares is None else shares[chosen.long()],
+            batch_weights=chosen_shares,
             all_weights=shares,
         ),
         above.warnings,
         of_chosen - above.log_z - log_prob,
+        chosen_shares,
     )

@@ -6,6 +6,10 @@ thousand runs. It is *not supported* if it lies outside the interval of the esti
 99.7 % of a trusted evaluation, and half a nat more to either side, which the rule of trust leaves without remark. Where the estimates are not
 to be trusted, the interval reaches from the best proven bound below to what RAISE allows above, or, if that is more, to a nat above the
 largest estimate with all that AIS from the model's own modes has found: RAISE starts at the images, and knows nothing of a mode far from them.
+
+What RAISE allows has an error of its own. Were the n images draws of the model, RAISE's estimates r of p_ann(v) would satisfy
+E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality the mean of ln p*(v) - ln r is then at least
+ln Z - ln(1 / q) / n, except with probability q. Half a nat is added to that, too.
 """
 
 from __future__ import annotations
@@ -224,7 +228,7 @@ def audit_evaluation(
     """
     mean = _mean(model, images, found)
     bounds = _bounds(model, images, found)
-    low, high = _interval(found, bounds, mean)
+    low, high = _interval(found, bounds)
     shifted = tuple(
         Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
     )
@@ -281,17 +285,28 @@ def _mass(images: Tensor, log_p: Tensor) -> float:
     return log_p[first].logsumexp(0).item()
 
 
-def _interval(found: Evaluation, bounds: tuple[Bound, ...], mean: float) -> tuple[float, float]:
+def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, float]:
     """Where ln Z is, by the estimates."""
     if found.exact is not None:
         return found.exact.log_z, found.exact.log_z
     if found.trustworthy:
         low, high = found.log_z_interval(_SURE)
         return low - SMALL, high + SMALL
-    lower = found.runs[-1].bracket.lower
-    allowed = mean - (lower.mean - 3 * lower.test_set_std_error)
     low = max(bound.low for bound in bounds)
-    return low, max(allowed, found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
+    return low, max(_allowed(found), found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
+
+
+def _allowed(found: Evaluation) -> float:
+    """The largest ln Z that RAISE allows, and half a nat."""
+    best = found.runs[-1]
+    bracket = best.bracket
+    gaps, weights = bracket.vector_gaps, bracket.vector_weights
+    largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
+    chance = -math.log(1 - _SURE) * largest_share
+    if found.posterior_draws:
+        # an estimated ln p*(v) errs low, by an amount of which only the spread is known
+        chance = max(chance, 3 * bracket.lower.test_set_std_error)
+    return best.ais.log_z + weighted_mean(gaps, weights).item() + chance + SMALL
 
 
 def _judge(

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from paperlib.errors import InputError
-from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.result import Evaluation, ExactResult
 from paperlib.evaluation.verdict import LEVEL
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Instead of a picture of an exact value.
-NOTHING_TO_PLOT = "Nothing to plot against K: the value is exact."
+    from paperlib.estimators import PartitionEstimate
 
 
 def require_matplotlib() -> None:
@@ -27,24 +27,55 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """The ladder's average and the bracket against K, and the log-weights of the last AIS run.
+    """An estimate: the ladder's average and the bracket against K, and the log-weights of the last AIS run.
+
+    Of an exact value there is no path to draw, but how ln p(v) differs between the test images.
 
     Raises
     ------
     InputError
-        If everything is exact, so that there is nothing to draw, or matplotlib is not installed.
+        If matplotlib is not installed.
     """
-    if evaluation.exact is not None:
-        raise InputError(
-            "plot: expected an estimate, but this model's value is exact; there is nothing to draw"
-        )
     require_matplotlib()
     import matplotlib.pyplot as plt
+
+    if evaluation.exact is not None:
+        figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+        _draw_images(axes, evaluation, evaluation.exact)
+        word = "exact"
+    else:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+        _draw_estimates(left, evaluation)
+        _draw_log_weights(right, evaluation.runs[-1].ais)
+        word = "" if evaluation.judgement is None else evaluation.judgement.word
+    title = f"{evaluation.model}, {evaluation.num_images:,} test images"
+    figure.suptitle(f"{title}: {word}" if word else title)
+    return figure
+
+
+def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None:
+    """The exact ln p(v) of all test images, their average, and the baselines."""
+    assert evaluation.log_unnormalized is not None
+    log_p = (evaluation.log_unnormalized - exact.log_z).tolist()
+    shares = None if evaluation.weights is None else evaluation.weights.tolist()
+    axes.hist(log_p, bins=30, weights=shares, color="#0072B2")
+    axes.axvline(exact.test, color="black", linestyle="--", label="average")
+    found = evaluation.baselines
+    if found is not None:
+        of_rates = f"average under base rates of the {found.source}"
+        axes.axvline(found.base_rates, color="#D55E00", label=of_rates)
+        axes.axvline(found.uniform, color="#999999", label="uniform model")
+    counted = "test images" if shares is None else "weight of the test images"
+    axes.set(xlabel="ln p(v), nats", ylabel=counted)
+    axes.legend(fontsize="small")
+
+
+def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
+    """What AIS, RAISE and the ladder say of the average, against K."""
     from matplotlib.ticker import NullLocator
 
     runs = evaluation.runs
     steps = [run.num_steps for run in runs]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
     upper = [run.bracket.upper for run in runs]
     lower = [run.bracket.lower for run in runs]
     ends = [run.bracket.upper_interval for run in runs]
@@ -89,10 +120,10 @@ def plot(evaluation: Evaluation) -> Figure:
     left.set_xticks(steps, [f"{step:,}" for step in steps])
     left.xaxis.set_minor_locator(NullLocator())
     left.legend(fontsize="small")
-    log_weights = runs[-1].ais.log_weights
-    right.hist((log_weights - runs[-1].ais.log_z).tolist(), bins=30, color="#0072B2")
+
+
+def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
+    """How far the log-weights of AIS's chains spread."""
+    right.hist((ais.log_weights - ais.log_z).tolist(), bins=30, color="#0072B2")
     right.axvline(0, color="black", linestyle="--")
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains of AIS, largest K")
-    word = "" if evaluation.judgement is None else f": {evaluation.judgement.word}"
-    figure.suptitle(f"{evaluation.model}, {evaluation.num_images:,} test images{word}")
-    return figure

@@ -18,18 +18,18 @@ from paperlib.evaluation.verdict import LEVEL, TRUSTED
 def verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
     if evaluation.exact is not None:
-        return "trustworthy: every state of the smaller layer was enumerated, nothing is estimated"
+        return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
     judgement = evaluation.judgement
     if not evaluation.trustworthy:
         word = f" ({judgement.word})" if judgement is not None else ""
         return f"do not rely on this number yet{word}"
     if evaluation.ladder is not None and judgement is not None and judgement.source == "ladder":
         return (
-            f"trustworthy: the ladder made {evaluation.ladder.round_trips:,} round trips without a warning, and neither AIS nor "
+            f"trusted: the ladder made {evaluation.ladder.round_trips:,} round trips without a warning, and neither AIS nor "
             "RAISE contradicts it"
         )
     gap = rounded_up(evaluation.runs[-1].bracket.gap)
-    return f"trustworthy: AIS from above and RAISE from below agree within {gap} nats"
+    return f"trusted: AIS from above and RAISE from below agree within {gap} nats"
 
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:

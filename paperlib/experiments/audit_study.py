@@ -154,8 +154,8 @@ def _hidden(log_odds: float) -> tuple[RBM, float, Tensor | None, Tensor]:
 def audit_study(
     models: Sequence[AuditedModel] | None = None,
     folder: Path | None = None,
-    largest_steps: int = 480,
-    ladder_steps: int = 20_000,
+    largest_steps: int = 2_048,
+    ladder_steps: int = 100_000,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
     """Audit three claims about each model; a row for each, with the keys of `COLUMNS`.
