@@ -5,7 +5,7 @@
 - `binary_from_spins`: a model with units -1 and 1 as a model with units 0 and 1.
 
 Nothing is unpickled except what PyTorch's restricted reader allows. A model with units that the library does not have is refused with
-an error that names them.
+an error that names its type.
 """
 
 from paperlib.models.foreign.archives import archive_updates, read_archive

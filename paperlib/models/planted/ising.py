@@ -39,7 +39,7 @@ def ising_2d(
         J, between 0.001 and 20: the energy of a bond is -J s_1 s_2. By default the critical coupling, 0.4407. It is
         rounded to a value that weights of the given type can express.
     dtype : torch.dtype
-        Of the model, float32 or float64.
+        Type of the model, float32 or float64.
 
     Returns
     -------
