@@ -69,7 +69,7 @@ def require_rbm(rbm: object) -> RBM:
 class _Component:
     """One connected component, with weights and biases in float64; `smaller` is the layer that is enumerated."""
 
-    visible: Tensor  # numbers of its visible units
+    visible: Tensor  # indices of its visible units
     weights: Tensor  # [smaller, larger]
     smaller_bias: Tensor
     larger_bias: Tensor
@@ -151,7 +151,7 @@ class Components:
 
 
 def component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The numbers of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
+    """The indices of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
     num_visible, num_hidden = weights.shape
     rows, columns = torch.nonzero(weights, as_tuple=True)
     size = num_visible + num_hidden

@@ -200,7 +200,7 @@ def _on_grid(u: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
 class _Group:
     """The visible units that share a row of u, with the sums over this group and over all earlier groups."""
 
-    units: Tensor  # numbers of the units, [g]
+    units: Tensor  # indices of the units, [g]
     row: Tensor  # their row of u, [rank]
     bias: Tensor  # [g]
     # ln of the elementary symmetric polynomials of the e^{b_i}: row i, column n sums over the states of the first i units with n of them on

@@ -2,7 +2,7 @@
 
 *Disordered, up to the critical coupling:* coupling from the past (Propp & Wilson, 1996) in its read-once form (Wilson, 2000). Chains that
 start from all spins up and from all spins down are updated with the same random numbers. Updates preserve the order of chains, so where
-these two have met, every other chain has met them, too. Time is cut into blocks of a length that is fixed beforehand. The state *before* a
+these two have met, every other chain has met them as well. Time is cut into blocks of a length that is fixed beforehand. The state *before* a
 block in which the chains meet, reached from the end of an earlier such block, has exactly the distribution of the model.
 
 *Ordered, above it:* such chains would take a time that grows exponentially with the lattice. However, the domain walls of an ordered model
@@ -191,7 +191,7 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     np.add.at(odd, there, taken)
     parity, parent = (odd % 2).tolist(), parents.tolist()
     for site in order[:0:-1].tolist():
-        # A site with an odd number of bonds takes the bond to its parent.
+        # A site with an odd number of taken bonds also takes the bond to its parent.
         if parity[site]:
             parity[parent[site]] ^= 1
     taken[in_tree] = np.array(parity, dtype=bool)[child[in_tree]]
