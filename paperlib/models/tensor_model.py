@@ -39,6 +39,11 @@ class TensorModel:
         InputError
             If one is missing or does not fit the others.
         """
+        missing = [name for name in cls.tensor_names if name not in tensors]
+        if missing:
+            raise InputError(
+                f"tensors: expected {', '.join(missing)} as well, got {', '.join(tensors)}"
+            )
         return cls(*(tensors[name] for name in cls.tensor_names))
 
     @property

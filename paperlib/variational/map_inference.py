@@ -73,7 +73,7 @@ def map_codes(
     require_count("max_sweeps", max_sweeps)
     squares = weights.square().sum(0)
     if not bool((squares > 0).all()):
-        raise InputError("weights: expected no column of zeros, which leave a code undetermined")
+        raise InputError("weights: expected no column of zeros, which leaves a code undetermined")
     if start is None:
         start = weights.new_zeros(len(v), model.num_hidden)
     codes = as_states("start", start, weights, model.num_hidden).clone()
@@ -174,7 +174,7 @@ def learn_dictionary(
     usable = centred[centred.norm(dim=1) > 1e-6]
     if len(usable) < num_hidden:
         raise InputError(
-            f"v: expected at least {num_hidden} vectors to start columns at, got {len(usable)}"
+            f"v: expected at least {num_hidden} vectors to start columns from, got {len(usable)}"
         )
     chosen = torch.randperm(len(usable), generator=seeded_generator(seed))[:num_hidden]
     columns = usable[chosen].T

@@ -165,7 +165,7 @@ class _Archive:
 
         found = self._dataset(name)
         if found.shape != () or h5py.check_string_dtype(found.dtype) is None:
-            raise self._refused(name, "a text", f"{found.dtype} {list(found.shape)}")
+            raise self._refused(name, "a string", f"{found.dtype} {list(found.shape)}")
         return found.asstr()[()]
 
     def array(self, name: str) -> np.ndarray:
@@ -315,6 +315,6 @@ def _foreign(
         raise InputError(f"path: expected an RBM in {archive.path}: {error}") from error
     if any(spins):
         notes += (
-            f"units -1 and 1: changed to 0 and 1; ln Z of the file's own model is that of the new one {offset:+.2f} nats",
+            f"units -1 and 1: changed to 0 and 1; ln Z of the model in the file is that of the new one {offset:+.2f} nats",
         )
     return ForeignRBM(model, origin, spins[0], offset, stored_log_z, notes)

@@ -24,7 +24,7 @@ _REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 # Maximum numbers of names and of letters in a message.
 _FEW, _LONGEST = 20, 200
-_HOW = "save it by torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}, path)"
+_HOW = "save it with torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}, path)"
 
 
 def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:

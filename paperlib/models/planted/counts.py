@@ -115,7 +115,7 @@ def low_rank(
     on = 1 / (1 + math.exp(threshold)) if threshold < 700 else 0.0
     slope = on * (1 - on)
     if slope == 0:
-        raise InputError(f"threshold: expected a number from -30 to 700, got {threshold!r}")
+        raise InputError(f"threshold: expected a number from about -36 to 700, got {threshold!r}")
     critical = 2 / math.sqrt(mean_square * num_visible * num_hidden * slope)
     w = _on_grid(u, strength * critical * normal(num_hidden, rank), dtype)
     balanced = u.double().sum(0) / 2
@@ -138,8 +138,8 @@ def from_factors(
     visible_factors : array or Tensor, shape [D, rank]
         u: whole numbers, small enough for the number of different counts, `prod_a (1 + sum_i |u_ia|)`, to be at most two million.
     hidden_factors : array or Tensor, shape [M, rank]
-        w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; this changes a weight by
-        at most as much as rounding changes the largest one.
+        w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; this changes a weight
+        by a few roundings of the largest one.
     visible_bias : array or Tensor, shape [D]
     hidden_bias : array or Tensor, shape [M]
     dtype : torch.dtype
