@@ -1,6 +1,6 @@
 """A path along the training of an RBM: its rungs are checkpoints instead of temperatures.
 
-Cooling a trained RBM may lead through a transition at which all modes appear at once, and chains then stay in the wrong one.
+Cooling a trained RBM may lead through a transition at which modes appear all at once, and chains then stay in the wrong one.
 Training has mostly found the modes one after the other, so a path through its checkpoints has no such jump (Bereux, Decelle,
 Furtlehner & Seoane 2025, 2026: parallel trajectory tempering; its ancestor, which follows ln Z along training by bridge sampling,
 is Desjardins, Courville & Bengio 2011).
