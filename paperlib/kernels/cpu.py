@@ -272,7 +272,7 @@ def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> N
 
 @_compile
 def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: np.ndarray) -> None:
-    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; a single factor, or a single row of `offset`, applies to every i."""
+    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; a single factor or row of `offset` applies to every i."""
     rows, columns = out.shape
     for i in range(rows):
         factor = factors[i if factors.size > 1 else 0]
