@@ -187,12 +187,12 @@ class Record:
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 
     def round_trips(self) -> int:
-        """How often a chain went from beta = 0 to beta = 1 and back."""
+        """How many times a chain went from beta = 0 to beta = 1 and back."""
         return count_round_trips(self.ends.numpy())
 
 
 def count_round_trips(ends: np.ndarray) -> int:
-    """How often a chain went from the first end to the second and back.
+    """How many times a chain went from the first end to the second and back.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class BinaryProduct(ABC):
         offset : Tensor, shape [m] or [chains, m]
             Of the matrix's type.
         memory : dict, optional
-            What is remembered of the last product with the same chains, to save work; it is updated. It does not change the result.
+            What is remembered of the last product with the same chains; it saves work, is updated, and does not change the result.
 
         Returns
         -------

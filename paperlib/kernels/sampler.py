@@ -31,9 +31,9 @@ class BipartiteSampler:
     Parameters
     ----------
     weights : Tensor, shape [D, M]
-        Between the two layers.
+        Weights between the two layers.
     hidden_bias : Tensor, shape [M]
-        Of the hidden units.
+        Biases of the hidden units.
     groups : sequence of slice
         Parts of the hidden layer, in the order in which they are drawn.
 

@@ -198,7 +198,7 @@ class MarkovChain:
         return torch.stack(rows)
 
     def flow(self, distribution: ArrayLike) -> Tensor:
-        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric if and only if detailed balance holds."""
+        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly when detailed balance holds."""
         distribution = as_float_tensor("distribution", distribution, torch.float64)
         require_shape("distribution", distribution, [self.num_states])
         return distribution[:, None] * self.transition
@@ -220,7 +220,7 @@ class MarkovChain:
         """Variance of the mean of f over `num_samples` successive states, from the lecture's formula, for a stationary start."""
         count = require_count("num_samples", num_samples)
         covariances = self.autocovariance(values, count - 1)
-        pairs = 2.0 * (count - torch.arange(count, dtype=torch.float64))  # ordered pairs at each lag
+        pairs = 2.0 * (count - torch.arange(count, dtype=torch.float64))  # ordered, at each lag
         pairs[0] = count
         return (pairs @ covariances / count**2).item()
 
