@@ -87,7 +87,7 @@ def evaluate(
 ) -> None:
     """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
 
-    AIS from above and RAISE from below stand beside it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
+    AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
     """
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
@@ -147,8 +147,8 @@ def audit(
 ) -> None:
     """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
 
-    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported, and 4 for
-    impossible; 2 is an input that cannot be used.
+    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported,
+    and 4 for impossible; 2 means an input that cannot be used.
     """
     from paperlib.evaluation import audit as audit_claim
     from paperlib.evaluation.audit import EXIT_CODES
@@ -200,7 +200,7 @@ def compare(
 ) -> None:
     """Compare two models: which gives the test images the higher probability, and whether that could be chance.
 
-    The difference is taken image by image, and its error counts in those of both ln Z. The minutes are for both together.
+    The difference is taken image by image, and its error includes those of both ln Z. The minutes are for both models together.
     """
     from paperlib.evaluation import compare as compare_models
     from paperlib.evaluation.job import Job
@@ -262,7 +262,7 @@ def training(
 ) -> None:
     """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
 
-    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with what there is so far.
+    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so far.
     """
     from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
     from paperlib.evaluation.training_report import (
@@ -323,7 +323,7 @@ def _whole_numbers(name: str, text: str) -> list[int]:
 def _inputs(
     job: Job, minutes: float, steps: int | None, ladder_steps: int | None
 ) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
-    """The model as its file has it and on its device, test images and further arguments; what was changed on the way is said."""
+    """The model as its file has it and on its device, test images and further arguments; prints what was changed on the way."""
     from paperlib.numerics import seeded_generator
 
     found = job.read_model()
@@ -497,7 +497,7 @@ def _client(address: str | None) -> AbstractContextManager[Client | None]:
 def _output(name: str, path: Path) -> Iterator[Path]:
     """`atomic_path` for a file that the user asked for.
 
-    A full disk or a folder without permission becomes an `InputError`, and so a sentence.
+    A full disk or a folder without permission becomes an `InputError`, which the command shows as one sentence.
     """
     try:
         with storage.atomic_path(path) as temporary:
@@ -525,12 +525,12 @@ def _parameters(settings: list[str]) -> dict[str, Any]:
 def main() -> None:
     """Run the command.
 
-    An input that cannot be used ends it with a sentence and exit code 2, a chapter or a book that
-    failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
-    it is a bug.
+    An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
+    failed ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
+    probably a bug.
     """
     for stream in (sys.stdout, sys.stderr):
-        # The name of a file may be one that cannot be printed.
+        # The name of a file may hold characters that cannot be printed.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
