@@ -81,7 +81,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. Of an exact value: ln p(v) of the test images.",
+            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.",
         ),
     ] = None,
 ) -> None:
@@ -134,7 +134,10 @@ def audit(
         typer.Option(metavar="NATS", help="Or the average ln p(v) of the test images in question."),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(metavar="NATS", help="By how much a claim may miss without remark.")
+        float,
+        typer.Option(
+            metavar="NATS", help="How far off a claim may be and still count as consistent."
+        ),
     ] = 0.1,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
@@ -234,7 +237,7 @@ def training(
         typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
     ] = None,
     at_most: Annotated[
-        int, typer.Option(min=1, help="Take at most so many checkpoints, evenly spaced.")
+        int, typer.Option(min=1, help="Largest number of checkpoints to take, evenly spaced.")
     ] = 20,
     by: Annotated[
         str | None,
@@ -247,7 +250,9 @@ def training(
     minutes: Annotated[float, typer.Option(help="Time to spend on ln Z, about.")] = 2.0,
     chain_steps: Annotated[
         int | None,
-        typer.Option(help="Transitions of chains in place of minutes: the same numbers again."),
+        typer.Option(
+            help="Number of chain transitions, instead of minutes; the same seed then gives the same numbers."
+        ),
     ] = None,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
@@ -410,7 +415,9 @@ def models() -> None:
 def reproduce(
     profile: ProfileOption = "digits",
     only: OnlyOption = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Chapters at the same time.")] = 2,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Number of chapters to execute at the same time.")
+    ] = 2,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -421,8 +428,8 @@ def reproduce(
         bool,
         typer.Option(
             "--resume",
-            help="Leave out chapters that are executed already, as they, their parameters, the library, the published numbers, "
-            "the models and the chapters whose records they read are now.",
+            help="Skip chapters that have been executed with their present text, parameters, library, published numbers, models "
+            "and records.",
         ),
     ] = False,
     cluster: ClusterOption = None,
@@ -470,7 +477,7 @@ def refresh(only: OnlyOption = None) -> None:
 def book(
     profile: ProfileOption = "digits",
     pdf: Annotated[
-        bool, typer.Option("--pdf", help="Join the pages of the built book to one PDF instead.")
+        bool, typer.Option("--pdf", help="Join the pages of the built book into one PDF instead.")
     ] = False,
 ) -> None:
     """Build the HTML book from executed chapters and check its pages."""

@@ -22,7 +22,7 @@ class ImageDataset:
     train, test : Tensor, shape [N, D]
         Intensities, float32.
     train_labels, test_labels : Tensor, shape [N]
-        Digit shown, int64.
+        What is shown: a digit, or for Omniglot an alphabet or a character, int64.
     image_shape : (int, int)
         Height and width, whose product is D.
     checksum : str

@@ -7,7 +7,7 @@ l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, summing x_i out gives
 
     m_{i -> j} = softplus(l_{i -> j} + J_ij) - softplus(l_{i -> j}),
 
-and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as the tree is deep. On a graph with
+and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as its longest path has edges. On a graph with
 loops a unit hears its own opinion again as if it were news; the fixed point, if one is reached, is an approximation
 without any bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
 
