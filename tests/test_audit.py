@@ -15,7 +15,13 @@ from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.evaluation import audit, compare
-from paperlib.evaluation.audit import CONSISTENT, EXIT_CODES, IMPOSSIBLE, NOT_SUPPORTED
+from paperlib.evaluation.audit import (
+    CONSISTENT,
+    EXIT_CODES,
+    IMPOSSIBLE,
+    NOT_SUPPORTED,
+    upper_bound_from_reached,
+)
 from paperlib.evaluation.evaluation import AnnealingRuns
 from paperlib.experiments.audit_study import audit_study, audited_models
 from paperlib.models import planted
@@ -145,6 +151,27 @@ def test_mass_of_distinct_images():
     [mass] = [bound for bound in found.bounds if bound.name == "the mass of the test images"]
     assert mass.low == pytest.approx(log_z(SMALL), abs=1e-9)
     assert found.verdict == CONSISTENT
+
+
+@pytest.mark.parametrize("hidden", [0, 30])
+def test_bound_from_the_images_that_annealing_reaches(hidden):
+    """For draws of the model, and exact p_ann, it fails in at most one run of ten, and a few images cost it little."""
+    log_p = SMALL.log_unnormalized(STATES)
+    # a p_ann that leaves half of the states out, and a model with little mass there
+    reached = torch.arange(len(STATES)) % 2 == 0
+    log_p = torch.where(reached, log_p, log_p - 3)
+    truth = log_p.logsumexp(0).item()
+    annealed = torch.where(reached, log_p, torch.tensor(-math.inf).double()).log_softmax(0)
+    generator, fails, bounds = seeded_generator(3), 0, []
+    for _ in range(200):
+        chosen = torch.multinomial(log_p.softmax(0), 100, True, generator=generator)
+        ratios = log_p[chosen] - annealed[chosen].clamp(min=-60)
+        ratios[:hidden] += 50
+        bounds.append(upper_bound_from_reached(ratios, 0.1))
+        fails += bounds[-1] < truth
+    assert fails < 20 + 3 * math.sqrt(18)
+    assert sum(bounds) / 200 < truth + (1.0 if hidden else 0.4)
+    assert upper_bound_from_reached(torch.zeros(1).double(), 0.1) == math.inf  # too few
 
 
 WRONG = {

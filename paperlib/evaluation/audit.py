@@ -9,7 +9,8 @@ largest estimate with all that AIS from the model's own modes has found: RAISE s
 
 What RAISE allows has an error of its own. Were the n images draws of the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality the mean of ln p*(v) - ln r is then at least
-ln Z - ln(1 / q) / n, except with probability q. Half a nat is added to that, too.
+ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. Where nothing else speaks against the ladder,
+`upper_bound_from_reached` counts instead. Half a nat is added to either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consiste
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
 # How sure a certified bound and the estimates' interval are.
 _CERTIFIED, _SURE = 0.999, 0.997
+# Beyond a factor of ten an image that RAISE reaches too easily counts no more; so few that are not of the model's kind decide nothing.
+_MOST = 10.0
+# In nats: beyond all images, and far less than anyone reads off.
+_FAR, _EXACT = 10.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -306,7 +311,61 @@ def _allowed(found: Evaluation) -> float:
     if found.posterior_draws:
         # an estimated ln p*(v) errs low, by an amount of which only the spread is known
         chance = max(chance, 3 * bracket.lower.test_set_std_error)
-    return best.ais.log_z + weighted_mean(gaps, weights).item() + chance + SMALL
+    allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
+    if found.judgement is not None and found.judgement.only_raise_short:
+        reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
+        allowed = min(allowed, reached)
+    return allowed + SMALL
+
+
+def upper_bound_from_reached(
+    log_ratios: Tensor, chance: float, weights: Tensor | None = None
+) -> float:
+    """An upper bound on ln Z from RAISE's estimates r of p_ann(v), which images that annealing hardly reaches do not spoil.
+
+    Were the images draws of the model, x = Z r(v) / p*(v) would have the mean one, and min(x, 10) at most that. So the product over the
+    images of (1 + min(x, 10)) / 2 has at most the mean one as well, and exceeds 1 / q with probability at most q, by Markov's
+    inequality. The bound is the largest ln Z with which it does not. An image costs at most a factor of two, however far below p(v)
+    its r is.
+
+    Parameters
+    ----------
+    log_ratios : Tensor, shape [n]
+        ln p*(v) - ln r of each image, in nats.
+    chance : float
+        q, between 0 and 1.
+    weights : Tensor, shape [n], optional
+        By which the images count, above zero; by default all alike.
+
+    Returns
+    -------
+    float
+        In nats; infinite if there are too few images for so small a chance.
+
+    Examples
+    --------
+    >>> everywhere = torch.full((100,), 3.0).double()
+    >>> print(f"{upper_bound_from_reached(everywhere, 0.003):.2f}")
+    3.11
+    >>> print(f"{upper_bound_from_reached(everywhere + 50 * (torch.arange(100) < 10), 0.003):.2f}")
+    3.27
+    """
+    powers = torch.ones_like(log_ratios) if weights is None else weights / weights.max()
+
+    def log_wealth(log_z: float) -> float:
+        ratios = (log_z - log_ratios).clamp(max=math.log(_MOST)).exp()
+        return (powers * ((1 + ratios) / 2).log()).sum().item()
+
+    low, high = log_ratios.min().item() - _FAR, log_ratios.max().item() + _FAR
+    if log_wealth(high) <= -math.log(chance):
+        return math.inf
+    while high - low > _EXACT:
+        middle = (low + high) / 2
+        if log_wealth(middle) <= -math.log(chance):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _judge(

@@ -67,6 +67,8 @@ class Judgement:
         What speaks against the number, and what to do; empty if it is trusted.
     settled : tuple of str
         Doubts of one line of evidence that do not count, since the other one vouches.
+    only_raise_short : bool
+        Whether nothing else speaks against the ladder than that RAISE is too far below it.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Judgement:
     source: str
     findings: tuple[str, ...]
     settled: tuple[str, ...]
+    only_raise_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,13 +248,16 @@ def judge(
     if finished.interrupted:
         against.append("Interrupted: not everything was looked at.")
     against += _apart(best, ladder, finished)
-    doubts = _ladder_doubts(best, ladder, finished, explained)
+    own = _ladder_doubts(ladder, finished)
+    doubts = [*own, *_shortfall(best, ladder, explained)]
     of_ladder = [text for _, text in doubts]
     source = "AIS" if doubts and not bracket_reasons else "ladder"
     if against or (doubts and bracket_reasons):
         words = [NOT_TRUSTED] if against else [word for word, _ in doubts]
         found = _unique(*against, *of_ladder, *bracket_reasons)
-        return Judgement(min(words, key=_WORST_FIRST.index), source, found, ())
+        only_raise_short = not against and not own
+        word = min(words, key=_WORST_FIRST.index)
+        return Judgement(word, source, found, (), only_raise_short)
     settled = _unique(*(bracket_reasons if source == "ladder" else of_ladder))
     return Judgement(TRUSTED, source, (), settled)
 
@@ -260,9 +266,7 @@ def _unique(*texts: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _ladder_doubts(
-    best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns, explained: float
-) -> list[tuple[str, str]]:
+def _ladder_doubts(ladder: TemperingEstimate, finished: FinishedRuns) -> list[tuple[str, str]]:
     """Why the ladder does not vouch for itself, each with the word that it deserves."""
     doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
     checks = finished.ladder_mode_checks
@@ -284,16 +288,6 @@ def _ladder_doubts(
                 "Give it more time.",
             )
         )
-    lost = explained + max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
-    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
-    if short > lost + _TOLERANCE:
-        doubts.append(
-            (
-                OPEN,
-                f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost:.1f} of "
-                "them. Some images may be hard to reach. Give it more time.",
-            )
-        )
     low, high = ladder.interval(LEVEL)
     if not (high - low) / 2 <= SMALL:
         doubts.append(
@@ -303,6 +297,23 @@ def _ladder_doubts(
             )
         )
     return doubts
+
+
+def _shortfall(
+    best: AnnealingRun, ladder: TemperingEstimate, explained: float
+) -> list[tuple[str, str]]:
+    """A doubt if RAISE is further below the ladder than there are reasons for."""
+    lost = explained + max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
+    if short <= lost + _TOLERANCE:
+        return []
+    return [
+        (
+            OPEN,
+            f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost:.1f} of "
+            "them. Some images may be hard to reach. Give it more time.",
+        )
+    ]
 
 
 def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns) -> list[str]:
