@@ -1,9 +1,8 @@
 """Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
 
-A page shows more than its notebook holds: how to run the chapter, and below every figure its record and the command that makes it
-again. It folds the cells that check claims to one line each, numbers the tables that have a caption, and enters the glossary's terms
-in the index. What a reader downloads
-from the page is the notebook without these.
+A page shows more than its notebook: it tells how to run the chapter, and names below every figure its record and the command that
+reproduces it. Each cell that checks claims is folded to one line, tables with a caption are numbered, and the glossary's terms are
+entered in the index. The notebook that a reader downloads from the page has none of these additions.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from paperlib.experiments.records import load_result, source_line
 from paperlib.publishing.glossary import add_index_entries, defining_chapters
 from paperlib.publishing.runner import chapters, executed_path
 
-# What papermill adds although the chapter's own parameters say it already.
+# A cell that papermill adds although it only repeats the chapter's own parameters.
 _SAYS_NOTHING = '# Parameters\nprofile = "digits"'
-# A picture of a record in a chapter's text, up to the end of its caption.
+# The picture of a record in a chapter's text, up to the end of its caption.
 _STORED_FIGURE = re.compile(
     r"^```\{figure\} \.\./figures/(?P<profile>\w+)/(?P<name>[\w-]+)\.\w+\n.*?(?=\n```$)",
     re.MULTILINE | re.DOTALL,
 )
-# How `Chapter.check` ends a claim.
+# The end of a claim that `Chapter.check` prints.
 _CHECKED = re.compile(r": (yes|no)( \(with your settings\))?$", re.MULTILINE)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
@@ -50,12 +49,12 @@ paperlib reproduce --only {number} --set seed=1
 
 
 def build_book(profile: str) -> Path:
-    """Build the HTML book with the executed copies of the chapters in the place of the committed ones.
+    """Build the HTML book from the executed copies of the chapters instead of the committed ones.
 
     Parameters
     ----------
     profile : str
-        Whose executed copies; each chapter must have one.
+        Profile whose executed copies are used; each chapter must have one.
 
     Returns
     -------
@@ -73,7 +72,7 @@ def build_book(profile: str) -> Path:
     shutil.copytree(root / "book", source / "book", ignore=shutil.ignore_patterns(".*"))
     shutil.copytree(root / "figures", source / "figures")
     shutil.copy(root / "_toc.yml", source)
-    # A page of this name is where Sphinx puts its index; without one the table of contents cannot name it.
+    # Sphinx puts its index in place of this page; without the page, the table of contents could not list the index.
     (source / "genindex.md").write_text("# Index\n")
     terms = defining_chapters((root / "book" / "glossary.md").read_text(encoding="utf-8"))
     config = yaml.safe_load((root / "_config.yml").read_text())
@@ -111,7 +110,7 @@ def build_book(profile: str) -> Path:
 
 
 def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbformat.NotebookNode:
-    """A copy of an executed chapter with what only its page shows.
+    """A copy of an executed chapter with the additions that only its page shows.
 
     Parameters
     ----------
@@ -120,7 +119,7 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
     chapter : str
         Its name, without suffix.
     profile : str
-        Whose records its figures belong to.
+        Profile of the records that its figures belong to.
     """
     page = copy.deepcopy(notebook)
     for cell in page.cells:
@@ -142,7 +141,7 @@ def as_page(notebook: nbformat.NotebookNode, chapter: str, profile: str) -> nbfo
 
 
 def _count_checks(cell: nbformat.NotebookNode) -> None:
-    """Let the line to which a cell of checks folds say how many claims it has checked."""
+    """Make the line to which a cell of checks is folded say how many claims it has checked."""
     printed = "".join(output.get("text", "") for output in cell.outputs)
     count = len(_CHECKED.findall(printed))
     prompt = f"Checked: {count} claim{'' if count == 1 else 's'}"
@@ -150,12 +149,12 @@ def _count_checks(cell: nbformat.NotebookNode) -> None:
 
 
 def _number_table(cell: nbformat.NotebookNode, caption: str, name: str) -> None:
-    """Give the one table of a cell its caption, by which the page numbers it, and a name for references."""
+    """Give a cell's only table a caption, so that the page numbers it, and a name for references."""
     for output in cell.outputs:
         markdown = output.get("data", {}).get("text/markdown", "")
         if markdown.startswith("|"):
             table, blank, source = markdown.partition("\n\n")
-            # Colons, since a caption with a role in it could not follow backticks.
+            # Colons, because a caption that contains a role could not follow backticks.
             numbered = f":::{{table}} {caption}\n:name: {name}\n\n{table}\n:::"
             output.data["text/markdown"] = numbered + blank + source
 
@@ -166,7 +165,7 @@ def _with_source(figure: re.Match[str]) -> str:
 
 
 def _record_of_figure(cell: nbformat.NotebookNode, profile: str) -> dict[str, Any] | None:
-    """The record that a cell has saved with its figure, by the name that the output carries."""
+    """The record that a cell has saved with its figure, found by the name in the output's metadata."""
     for output in cell.get("outputs", []):
         if "paperlib" in output.get("metadata", {}):
             return load_result(output.metadata["paperlib"]["record"], profile)
@@ -174,12 +173,12 @@ def _record_of_figure(cell: nbformat.NotebookNode, profile: str) -> dict[str, An
 
 
 def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """The book's settings with links to its repository and buttons that open a chapter on Binder, if the address is known.
+    """The book's settings, with links to its repository and buttons that open a chapter on Binder if the address is known.
 
     Parameters
     ----------
     config : dict
-        `_config.yml`. The address is `repository: url`; where that is empty, it is that of the GitHub workflow that builds the book.
+        `_config.yml`. The address is `repository: url` or, if that is empty, that of the GitHub workflow that builds the book.
     environment : mapping
         Environment variables.
     """
@@ -188,10 +187,10 @@ def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> d
     if not repository.get("url") and "GITHUB_REPOSITORY" in environment:
         server = environment.get("GITHUB_SERVER_URL", "https://github.com")
         repository["url"] = f"{server}/{environment['GITHUB_REPOSITORY']}"
-        # The very commit: what opens is then what the page shows.
+        # The exact commit, so that the button opens what the page shows.
         repository["branch"] = environment.get("GITHUB_SHA", repository.get("branch", "main"))
     if repository.get("url"):
-        # Jupyter Book would do this itself, did the book not set other options of the theme.
+        # Jupyter Book would do this itself if the book did not set other options of the theme.
         config["sphinx"]["config"]["html_theme_options"] |= {
             "repository_url": repository["url"],
             "repository_branch": repository["branch"],
@@ -213,7 +212,7 @@ def toc_pages(toc: Path) -> list[str]:
 
 
 def toc_parts(toc: Path) -> dict[str, list[str]]:
-    """The pages of each part of a table of contents, without suffixes; the first page stands under no name.
+    """The pages of each part of a table of contents, without suffixes; the root page belongs to a part with an empty name.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""What a running chapter needs beside its own subject: its size, its checks, and its records.
+"""Support for a running chapter: its size, its checks, and its records.
 
-A chapter opens this once, in its set-up cell, right after the cell with its parameters:
+A chapter calls this once, in its set-up cell, right after the cell with its parameters:
 
     chapter = open_chapter("05-exact-partition-functions", globals(), seed=2008, num_chains=100)
 
-The keywords repeat the parameters as the book gives them. From them the chapter knows whether its
-reader has changed one. Its claims are about the given parameters: with these a claim that fails is
-a defect and stops the run; with others it is a finding and is only reported.
+The keywords repeat the parameters as the book gives them, so that the chapter knows whether its
+reader has changed one. Its claims are about the given parameters: with these, a claim that fails is
+a defect and stops the run; with others, it is a finding and is only reported.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Chapter:
-    """A chapter while it runs; made by `open_chapter`.
+    """A running chapter, made by `open_chapter`.
 
     Attributes
     ----------
     size : Profile
         The size at which it runs.
     as_given : bool
-        Whether claims must hold: true if all parameters are the given ones. Set it to False after a
-        change of the code.
+        Whether claims must hold: true if all parameters are the given ones. Set it to False after
+        changing the code.
     """
 
     def __init__(self, name: str, size: Profile, seed: int, as_given: bool) -> None:
@@ -55,12 +55,12 @@ class Chapter:
     ) -> dict[str, Any]:
         """Write a record and its picture, and show the picture unless it has been shown already.
 
-        Parameters, what is returned and what is raised are those of `Run.save`. The output with the
-        picture carries the record's name in its metadata, so that the page can say where it is from.
-        A `plt.show()` that follows has nothing left to show.
+        Parameters, return value and errors are those of `Run.save`. The output with the picture carries
+        the record's name in its metadata, so that the page can say where the picture is from. A
+        `plt.show()` that follows has nothing left to show.
         """
         record = self._run.save(name, columns, rows, figure=figure, **options)
-        # A notebook closes a figure when it has shown it.
+        # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
             plt.close(figure)
@@ -76,17 +76,17 @@ class Chapter:
         claim : str
             A sentence without its full stop.
         holds : truth value
-            Anything with one, a tensor of one element for example.
+            Anything that is true or false, for example a tensor with one element.
         expected : bool
-            What should come out; False for a claim that the chapter refutes.
+            The expected answer; False for a claim that the chapter refutes.
         required : bool
-            False for a claim that is only reported, at the papers' size for example.
+            False for a claim that is only reported, for example at the papers' size.
 
         Raises
         ------
         AssertionError
-            If something else comes out than expected, although the claim is required and all
-            parameters are the given ones.
+            If the answer is not the expected one, although the claim is required and all parameters
+            are the given ones.
 
         Examples
         --------
@@ -124,16 +124,16 @@ class Chapter:
     def stored_table(
         self, name: str, columns: Sequence[str] | None = None, **values: Any
     ) -> Table | Markdown:
-        """The committed record of the papers' size as a table, or a sentence if there is none yet.
+        """The committed record at the papers' size as a table, or a sentence if there is none yet.
 
         Parameters
         ----------
         name : str
-            Of the record.
+            Name of the record.
         columns : sequence of str, optional
-            Which columns, in which order; by default all that are filled in one of the rows.
+            Which columns, in which order; by default all that are filled in at least one of the rows.
         **values
-            Only the rows with these values: `steps=100`.
+            Only rows with these values are shown, for example `steps=100`.
         """
         record = load_result(name, "paper")
         if record is None:
@@ -151,18 +151,18 @@ class Chapter:
     def joint_table(
         self, record: Mapping[str, Any], columns: Sequence[str] | None = None, **values: Any
     ) -> Table:
-        """The rows of this run, and below them those of the committed record of the papers' size.
+        """The rows of this run, and below them those of the committed record at the papers' size.
 
-        A run at the papers' size has only the first, as has a record that was never made at that size.
+        The latter are missing in a run at the papers' size, and for a record that was never made at that size.
 
         Parameters
         ----------
         record : mapping
-            From `save`, or with some of its rows only.
+            A record from `save`, possibly with only some of its rows.
         columns : sequence of str, optional
             Which columns, in which order; by default all of `record`.
         **values
-            Only the stored rows with these values: `steps=100`.
+            Only stored rows with these values are shown, for example `steps=100`.
 
         Examples
         --------
@@ -188,16 +188,16 @@ def _rows_with(record: Mapping[str, Any], values: Mapping[str, Any]) -> list[Map
 
 
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
-    """Open a chapter: start the clock of its records, compare its parameters with the given ones.
+    """Open a chapter: start the clock of its records, and compare its parameters with the given ones.
 
     Parameters
     ----------
     name : str
-        Of the notebook, without its suffix.
+        Name of the notebook, without its suffix.
     parameters : mapping
-        The parameters as they are now, `profile` among them: `globals()` of the notebook.
+        The parameters as they are now, including `profile`: `globals()` of the notebook.
     **given
-        The parameters as the book gives them, all but `profile`: claims hold in both profiles.
+        The parameters as the book gives them, except `profile`, since claims hold in both profiles.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What the two papers conclude, each conclusion judged from the stored records.
+"""The conclusions of the two papers, each judged from the stored records.
 
-A claim is an inequality or an order. Its threshold is the paper's own; three Monte Carlo standard errors are allowed for. Where the paper
-went to a larger K than we did, and a gap is still open, the claim is *open at our K*.
+A claim is an inequality or an ordering. Its threshold is the paper's own, with an allowance of three Monte Carlo standard errors.
+Where the paper went to a larger K than we did and a gap is still open, the claim is *open at our K*.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from paperlib.learning import ContrastiveDivergence
 from paperlib.models.files import read_metadata
 from paperlib.publishing.tables import format_value
 
-#: What can become of a claim, the best first.
+#: The possible outcomes of a claim, the best first.
 OUTCOMES = ("holds", "partly", "open at our K", "does not hold", "no estimate", "not run")
 
 Row = Mapping[str, Any]
 Records = Callable[[str], Mapping[str, Any] | None]
 
-#: Of AIS and RAISE in both tables of the second paper.
+#: Annealing steps of AIS and RAISE in both tables of the second paper.
 PAPERS_K = 100_000
-#: Chains of AIS there. CSL is given as many Gibbs steps.
+#: Chains of AIS in these tables. CSL is given as many Gibbs steps as all of these chains together.
 PAPERS_CHAINS = 5_000
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 _PATHS = "sm2008-training-paths"
@@ -33,7 +33,7 @@ _PATHS = "sm2008-training-paths"
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a claim.
+    """How a claim was judged.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Finding:
     ours : str
         Our numbers.
     why : str
-        The reason that was found, if the claim does not simply hold.
+        The reason that we found, if the claim does not simply hold.
     """
 
     outcome: str
@@ -57,19 +57,19 @@ class Claim:
     Attributes
     ----------
     id : str
-        By which `data/published.yaml` names it.
+        Name of the claim in `data/published.yaml`.
     paper : str
         `sm2008` or `raise2015`.
     where : str
         Section, table or figure.
     statement : str
-        In our words.
+        The conclusion in our words.
     chapter : str
         The name of the notebook that discusses it.
     records : tuple of str
-        That decide.
+        Names of the records that decide.
     judge : callable
-        Takes the rows of each of these records and gives a `Finding`.
+        Takes the rows of each of these records and returns a `Finding`.
     """
 
     id: str
@@ -81,12 +81,12 @@ class Claim:
     judge: Callable[..., Finding]
 
     def finding(self, stored: Records) -> Finding:
-        """What the records say; `not run` if one of them does not exist.
+        """The finding from the records; `not run` if one of them does not exist.
 
         Parameters
         ----------
         stored : callable
-            Gives a record by its name, or None.
+            Returns the record with a given name, or None.
         """
         records = [stored(name) for name in self.records]
         missing = [name for name, record in zip(self.records, records, strict=True) if not record]
@@ -96,7 +96,7 @@ class Claim:
 
 
 def findings(stored: Records) -> dict[str, Finding]:
-    """What became of every claim, by its id."""
+    """The finding for every claim, by its id."""
     return {claim.id: claim.finding(stored) for claim in CLAIMS}
 
 
@@ -113,7 +113,7 @@ def _holds(condition: bool, ours: str, why: str = "") -> Finding:
 
 
 def _share(held: Sequence[bool], ours: str, why: str) -> Finding:
-    """Of a claim about several cases."""
+    """The finding for a claim about several cases."""
     if all(held):
         return Finding("holds", ours)
     return Finding("partly" if any(held) else "does not hold", ours, why)
@@ -169,7 +169,7 @@ def _ratio_agrees(rows: Sequence[Row]) -> Finding:
 
 
 def _at_judged_length(rows: Iterable[Row], model: str, column: str) -> dict[int, float]:
-    """By seed, at the length that was fixed beforehand, where AIS is trusted."""
+    """A model's values by seed, at the training length that was fixed beforehand, where AIS is trusted."""
     return {
         row["seed"]: float(row[column])
         for row in rows
@@ -183,7 +183,7 @@ def _at_judged_length(rows: Iterable[Row], model: str, column: str) -> dict[int,
 def _difference(
     better: Mapping[int, float], worse: Mapping[int, float], published: float
 ) -> Finding:
-    """Of two rows of Table 1, seed by seed."""
+    """The finding for the difference of two rows of Table 1, taken seed by seed."""
     seeds = sorted(better.keys() & worse.keys())
     if len(seeds) < FEWEST_SEEDS:
         return Finding("no estimate", "–", f"{len(seeds)} seeds of both; {FEWEST_SEEDS} are needed")
@@ -216,7 +216,7 @@ def _cd25_over(model: str, published: float) -> Callable[..., Finding]:
 
 def _mixtures_below_rbm(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
     test = {row["model"]: row["test"] for row in rows}
-    # Those with a start and a smoothing that no published number had a part in.
+    # Mixtures whose start and smoothing were chosen without any published number.
     unfitted = {name: value for name, value in test.items() if name.endswith("started at images")}
     rbm = own[0]["test"]
     ours = f"{_listed(unfitted)}; CD25(500) {format_value(rbm)}"
@@ -238,7 +238,7 @@ def _second_layer_parameters() -> Finding:
 
 
 def _dbn_training_time() -> Finding:
-    """Minutes for an epoch of the second layer against one of the first, as the stored models' files say."""
+    """The minutes for an epoch of the second layer against those of the first, as the files of the stored models state them."""
     ratios = {}
     for below, above in (("mnist-cd1-500", "mnist-dbn-cd1"), ("mnist-cd3-500", "mnist-dbn-cd3")):
         minutes = []
@@ -249,7 +249,7 @@ def _dbn_training_time() -> Finding:
                 return Finding("not run", "–", f"the time of {model_id} is not known")
             minutes.append(float(metadata["minutes"]) / training.epochs)
         ratios[RECIPES[above].label] = 1 + minutes[1] / minutes[0]
-    # "Roughly three times longer" is what rounds to three.
+    # "Roughly three times longer" means a ratio that rounds to three.
     near = [round(ratio) == 3 for ratio in ratios.values()]
     return _share(
         near,
@@ -303,7 +303,7 @@ def _total_error(rows: Sequence[Row]) -> Finding:
 
 
 def _train_test(*printed: int) -> Callable[..., Finding]:
-    """Whether gaps round to what the paper says, or to what its own tables round to."""
+    """Whether gaps round to the number that the paper states, or to those that its own tables round to."""
 
     def judge(rows: Sequence[Row], *own: Sequence[Row]) -> Finding:
         gaps = {}
@@ -348,13 +348,13 @@ def _gap_cases(rows: Iterable[Row], start: str, models: Callable[[str], bool]) -
 def _within(
     cases: Sequence[Row], limit: float, longer: Iterable[Row] = (), *, exceptions: int = 0
 ) -> Finding:
-    """Whether all gaps but `exceptions` are at most `limit`, up to three standard errors; `longer` has some at the paper's K."""
+    """Whether all gaps but `exceptions` are at most `limit`, within three standard errors; `longer` has some at the paper's K."""
     gaps = "; ".join(
         f"{case['model']} {format_value(case['gap'])} (K = {case['steps']:,})" for case in cases
     )
     wide = [case for case in cases if abs(case["gap"]) > limit + 3 * case["error"]]
     if len(wide) <= exceptions:
-        # As for a bracket: two noisy numbers that lie near each other agree on nothing.
+        # As for a bracket, it proves nothing if two noisy numbers are near each other.
         noisy = [case["model"] for case in cases if case["error"] > limit / 2]
         if noisy:
             why = f"the error of the gap is more than half of that for {', '.join(noisy)}"
@@ -524,7 +524,7 @@ _FULL, _BELIEF, _RAISE, _DBM = (
 _SEEDS = "15-own-images-weights-and-seeds"
 _BASE = "our CD1(500) and CD3(500), on which these layers stand, are fitted"
 
-#: Every conclusion of both papers, in their order.
+#: Every conclusion of both papers, in the order of the papers.
 CLAIMS = (
     Claim(
         "intervals-hold-truth",

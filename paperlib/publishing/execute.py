@@ -1,6 +1,7 @@
-"""`python -m paperlib.publishing.execute CHAPTER PROFILE [NAME=VALUE ...]`: one chapter in a process of its own.
+"""`python -m paperlib.publishing.execute CHAPTER PROFILE [NAME=VALUE ...]`: execute one chapter in its own process.
 
-Whoever starts it holds the other end of its standard input. When that is closed, because the starter was killed, it stops.
+The process that starts this one holds the other end of its standard input. When that end is closed, because the starter was killed,
+this process stops.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _stop_with_starter() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_stop_with_starter, daemon=True).start()
-    # Where Ctrl-C was ignored, as in a background job, it is not for this process.
+    # Heed Ctrl-C even where the starter ignores it, as a background job does.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     chapter, profile, *settings = sys.argv[1:]
     # for the kernel, which inherits it

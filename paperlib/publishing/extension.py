@@ -1,7 +1,7 @@
-"""A Sphinx extension of the book's own: search finds prose, and columns of words are as wide as words need.
+"""The book's own Sphinx extension: search finds only prose, and columns of sentences are as wide as sentences need.
 
-`_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for it, so that the
-builder is replaced by one that feeds it less.
+`_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder
+is replaced by one that feeds the index less.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
-# From so many characters and words on, a cell is read and not compared.
+# A cell with more characters than this and at least this many words is read as a sentence, not compared as a value.
 _CHARACTERS, _WORDS = 24, 4
 
 
 class ProseFirstBuilder(StandaloneHTMLBuilder):
-    """The HTML builder, with a search index of the prose alone.
+    """The HTML builder, with a search index of the prose only.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def prose_of(doctree: nodes.document) -> nodes.document:
     """
     prose = doctree.deepcopy()
     for node in list(prose.findall(_is_no_prose)):
-        # an outer one may have taken it out already
+        # it may have been removed with an outer node already
         if node.parent is not None and node in node.parent:
             node.parent.remove(node)
     return prose
@@ -60,12 +60,12 @@ def _is_no_prose(node: nodes.Node) -> bool:
 
 
 def mark_columns_of_words(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Give the cells of every column that holds sentences the class `words`, for the style sheet to widen.
+    """Give the class `words` to the cells of every column that holds sentences, so that the style sheet can widen it.
 
     Parameters
     ----------
     app, docname
-        As Sphinx gives them to those who listen to `doctree-resolved`.
+        As Sphinx passes them to listeners of `doctree-resolved`.
     doctree : document
         The page, whose tables are changed.
     """

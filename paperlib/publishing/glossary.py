@@ -1,4 +1,4 @@
-"""The glossary's terms become entries of the index at the place in a chapter that defines them.
+"""Entries of the index for the glossary's terms, at the places in the chapters that define them.
 
 A term is written once, in the glossary, with a link to its chapter. The book's search and its index then lead there too.
 """
@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|~{3,}|\$\$)")
 
 
 def defining_chapters(glossary: str) -> dict[str, str]:
-    """Which page defines each term.
+    """The page that defines each term.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def defining_chapters(glossary: str) -> dict[str, str]:
 def add_index_entries(page: NotebookNode, chapter: str, terms: dict[str, str]) -> None:
     """Put an index entry before the paragraph of a chapter that defines a term.
 
-    That is the first one that has the term in emphasis, or else the first one that has it at all, or else the chapter's first.
+    That is the first paragraph that has the term in emphasis, or else the first that has it at all, or else the chapter's first.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def add_index_entries(page: NotebookNode, chapter: str, terms: dict[str, str]) -
 
 
 def _enter(cell: NotebookNode, term: str, pattern: re.Pattern[str]) -> bool:
-    """Put the entry into this cell, before the first of its paragraphs that fits, if there is one."""
+    """Put the entry into this cell, before its first matching paragraph; returns whether there is one."""
     paragraphs = cell.source.split("\n\n")
     fences: list[str] = []
     for number, paragraph in enumerate(paragraphs):
@@ -74,14 +74,14 @@ def _enter(cell: NotebookNode, term: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _follow(line: str, fences: list[str]) -> None:
-    """Bring the fences that are open before a line up to date with it; one that opens within another is longer or shorter, never alike."""
+    """Update the list of open fences with a line; a fence inside another is longer or shorter than that, never equal."""
     found = _FENCE.match(line)
     if found is None:
         return
     mark, rest = found[1], line[found.end() :].strip()
     closes = bool(fences) and fences[-1][0] == mark[0] and len(mark) >= len(fences[-1])
     if mark == "$$":
-        # A formula may stand on one line, and its label behind the end of it.
+        # A formula may be on one line, and its label may follow its end.
         closes = closes or rest.endswith("$$")
         if rest.endswith("$$") and not (fences and fences[-1] == "$$"):
             return

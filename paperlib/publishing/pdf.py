@@ -1,4 +1,4 @@
-"""The whole book as one PDF: a browser prints every page, and the pages are joined, with bookmarks and links within."""
+"""The whole book as one PDF: a browser prints every page, and the pages are joined, with bookmarks and internal links."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from paperlib.publishing.book import toc_parts
 if TYPE_CHECKING:
     from pypdf import PdfWriter
 
-#: Milliseconds for anything that a page is waited for. Only a defect takes so long.
+#: Milliseconds to wait for anything on a page. Only a defect takes so long.
 PATIENCE = 600_000
-#: Arguments without most of which Chromium tries to reach its maker's hosts at every start.
+#: Arguments for Chromium; without most of them it tries to reach its maker's hosts at every start.
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -33,12 +33,12 @@ QUIET = [
 def build_pdf() -> Path:
     """Print the built book to `_build/companion.pdf`.
 
-    The index is left out: it consists of links.
+    The index is left out, since it consists of links.
 
     Returns
     -------
     Path
-        Of the PDF.
+        Path of the PDF.
 
     Raises
     ------
@@ -56,14 +56,14 @@ def build_pdf() -> Path:
 
 
 def print_book(html: Path, parts: Mapping[str, Sequence[str]], target: Path) -> None:
-    """Print pages and join them, with a bookmark for each page below one for its part.
+    """Print pages and join them, with a bookmark for each page below that of its part.
 
     Parameters
     ----------
     html : Path
         The folder of the built book.
     parts : mapping of str to sequence of str
-        Pages by part, without suffix. The pages of a part without a name stand at the top.
+        Pages by part, without suffix. The pages of a part without a name have bookmarks at the top level.
     target : Path
         The file to write.
 
@@ -97,7 +97,7 @@ def print_book(html: Path, parts: Mapping[str, Sequence[str]], target: Path) -> 
 
 
 def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, str]:
-    """Print every page to a file of its own, named by its place; returns their titles."""
+    """Print every page to its own file, named after its position, and return the titles."""
     from playwright.sync_api import sync_playwright
 
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -137,7 +137,7 @@ def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, st
 
 
 def _lead_within(book: PdfWriter, html: Path, first: Mapping[str, int]) -> None:
-    """Let links to other pages of the book lead to their place in the PDF, and take out those to other files of this machine."""
+    """Make links to other pages of the book lead to their place in the PDF, and remove links to other files of this machine."""
     from pypdf.generic import ArrayObject, NameObject
 
     places = {(html / f"{name}.html").resolve(): number for name, number in first.items()}

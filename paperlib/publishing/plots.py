@@ -1,4 +1,4 @@
-"""One look for all figures: a palette that colour-blind readers can tell apart, line styles beside colours."""
+"""One look for all figures: a palette that colour-blind readers can tell apart, and line styles in addition to colours."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.validation import require_shape
 
-# Okabe & Ito's colours, the light ones left out: they vanish on white.
+# Okabe & Ito's colours without the light ones, which vanish on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
-# Of the states of a drawn chain, whose neighbours are about 1 apart.
+# Radius of the states of a drawn chain, in which neighbours are about 1 apart.
 _RADIUS = 0.2
 
 
@@ -39,7 +39,7 @@ def use_style() -> None:
             "grid.alpha": 0.3,
             "image.cmap": "gray_r",
             "legend.frameon": False,
-            # Figures are white cards also on a dark page, so that black text stays readable.
+            # Figures are white cards even on a dark page, so that black text stays readable.
             "figure.facecolor": "white",
             "savefig.facecolor": "white",
             "svg.hashsalt": "paperlib",
@@ -50,7 +50,7 @@ def use_style() -> None:
 def show_images(
     images: Tensor, image_shape: tuple[int, int], columns: int = 10, title: str | None = None
 ) -> Figure:
-    """Images as one grid.
+    """Show images as one grid.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def show_images(
     image_shape : (int, int)
         Height and width.
     columns : int
-        Images beside each other.
+        Images per row.
     title : str, optional
-        Above the grid.
+        Title above the grid.
     """
     figure, axes = plt.subplots(figsize=(0.62 * columns, 0.62 * -(-len(images) // columns) + 0.3))
     draw_images(axes, images, image_shape, columns)
@@ -71,7 +71,7 @@ def show_images(
 
 
 def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int) -> None:
-    """Draw images as one grid into given axes; arguments as in `show_images`."""
+    """Draw images as one grid into the given axes; arguments as in `show_images`."""
     height, width = image_shape
     rows = -(-len(images) // columns)
     canvas = torch.zeros(rows * (height + 1) + 1, columns * (width + 1) + 1)
@@ -82,7 +82,7 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
         )
         canvas[top : top + height, left : left + width] = image.reshape(image_shape)
     axes.imshow(canvas, vmin=0, vmax=1, interpolation="nearest")
-    # thin lines between the images, drawn rather than coloured, so that blank images stay visible
+    # draw thin lines between the images, so that blank images stay visible
     for edge in range(columns + 1):
         axes.axvline(edge * (width + 1), color="0.8", linewidth=0.6, linestyle="-")
     for edge in range(rows + 1):
@@ -99,19 +99,19 @@ def draw_chain(
 ) -> None:
     """Draw a finite Markov chain as a graph: an arrow for every move, a loop for every chance to stay.
 
-    The larger a rate is, the wider is its arrow. Rates up to a hundredth of the largest one have none.
+    The larger a rate, the wider its arrow. Rates of up to a hundredth of the largest have no arrow.
 
     Parameters
     ----------
     axes : Axes
         Where to draw.
     rates : Tensor, shape [S, S]
-        From row to column: a transition matrix, or a flow.
+        Rates from row to column: a transition matrix or a flow.
     places : Tensor, shape [S, 2], optional
-        Where the states are, in units in which neighbours are about 1 apart. By default on a circle, the first at
-        the top, and then clockwise.
+        Positions of the states, in units in which neighbours are about 1 apart. By default the states are on a circle,
+        clockwise from the top.
     labels : sequence of str, optional
-        Written into the states.
+        Text inside the states.
     shades : Tensor, shape [S], optional
         How dark the states are, from 0 (white) to 1 (black). By default all are white.
 
@@ -172,14 +172,14 @@ def _point(place: Tensor) -> tuple[float, float]:
 def _loop(place: Tensor, middle: Tensor, width: float) -> Circle:
     """A circle behind a state, on the side away from the middle of the graph."""
     out = place - middle
-    # the only state of its chain, or one in the middle: upwards
+    # upwards for the only state of a chain, or for one in the middle
     out = out / out.norm() if out.norm() > 0 else torch.tensor([0.0, 1.0])
     centre = _point(place + 1.3 * _RADIUS * out)
     return Circle(centre, 0.7 * _RADIUS, fill=False, linewidth=width, zorder=1)
 
 
 def _arrow(start: Tensor, end: Tensor, width: float, bend: float) -> FancyArrowPatch:
-    """From the edge of one state to the edge of another."""
+    """An arrow from the edge of one state to the edge of another."""
     gap = _RADIUS * (end - start) / (end - start).norm()
     return FancyArrowPatch(
         _point(start + gap),
@@ -195,7 +195,7 @@ def _arrow(start: Tensor, end: Tensor, width: float, bend: float) -> FancyArrowP
 
 
 def _on_a_circle(number: int) -> Tensor:
-    """Places with a distance of 1 between neighbours, from the top clockwise, [number, 2]."""
+    """Places on a circle, clockwise from the top, with a distance of 1 between neighbours, [number, 2]."""
     angles = 2 * math.pi * torch.arange(number, dtype=torch.float64) / number
     radius = 0.5 / math.sin(math.pi / number) if number > 1 else 0.0
     return radius * torch.stack([angles.sin(), angles.cos()], dim=1)

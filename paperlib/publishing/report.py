@@ -15,33 +15,33 @@ from paperlib.publishing.tables import Table, cell_of, cell_std_error, differenc
 from paperlib.publishing.verdicts import VERDICTS, Judgement, is_fitted, judge
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
-# As the page of symbols calls them, for narrow columns.
+# Names as on the page of symbols, for narrow columns.
 _IN_SHORT = {"sm2008": "2008 paper", "raise2015": "RAISE paper"}
-#: How large a difference is, in the unit of the number. A grade describes and does not judge.
+#: Grades for the size of a difference, in the unit of the number. A grade describes and does not judge.
 GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A published number and what became of it.
+    """A published number, our value, and the verdict.
 
     Attributes
     ----------
     entry : Published
-        The number, its unit and what it is judged by.
+        The number, its unit and the criterion it is judged by.
     value : number, pair of numbers or None
-        Ours: what decides, where that is one number or one interval; otherwise that of our stored model.
+        Our value, which is the one that decides if the criterion is `same-weights`, and otherwise that of our stored model.
     std_error : float or None
         Its Monte Carlo standard error.
     judgement : Judgement
-        The verdict and what decided.
+        The verdict and the evidence for it.
     steps : int or None
-        Our number of annealing steps, where the record says it.
+        Our number of annealing steps, if the record states it.
     fitted : bool
         Whether the recipe of our stored model was fitted to published values.
     chapter, command, commit, utc : str or None
-        The chapter that discusses it, how our number is made again, the commit of the library that
-        the chapter used, and when.
+        The chapter that discusses the number, the command that reproduces ours, the commit of the library
+        that the chapter used, and the time.
     """
 
     entry: Published
@@ -57,7 +57,7 @@ class ReportRow:
 
     @property
     def grade(self) -> str:
-        """How far ours is from the published number, one of `GRADES` or `further`; empty if there is no difference."""
+        """How far ours is from the published number, one of `GRADES` or `further`; empty if no difference can be taken."""
         gap = difference(self.entry.meant, self.value)
         if not isinstance(gap, int | float):
             return ""
@@ -96,7 +96,7 @@ def report_rows() -> list[ReportRow]:
 
 
 def _steps(entry: Published, record: Mapping[str, Any] | None) -> int | None:
-    """Our K of a number of the second paper's tables."""
+    """Our K for a number from the second paper's tables."""
     if record is None or entry.reproduced_by is None or entry.paper != "raise2015":
         return None
     start = entry.reproduced_by.column.rsplit("_", 1)[0]
@@ -118,7 +118,7 @@ def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
 
 
 def claim_findings() -> dict[str, Finding]:
-    """What became of every claim at the papers' size, by its id."""
+    """The finding for every claim at the papers' size, by its id."""
     return findings(cache(_stored))
 
 
@@ -143,18 +143,18 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
 
 
 def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:
-    """How many claims came to each outcome."""
+    """How many claims had each outcome."""
     outcomes = [finding.outcome for finding in found.values()]
     return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
 
 
 def comparison_table(record_name: str) -> Table:
-    """Published | ours | difference | criterion | verdict, for every published number that a record of the papers' size answers.
+    """Published | ours | difference | criterion | verdict, for every published number that a record at the papers' size answers.
 
     Parameters
     ----------
     record_name : str
-        For example `sm2008-table-1`.
+        Name of the record, for example `sm2008-table-1`.
     """
     record = _stored(record_name)
     rows = []
@@ -185,7 +185,7 @@ def comparison_table(record_name: str) -> Table:
 
 @dataclass(frozen=True)
 class Report:
-    """All rows as a table that the reader can filter, without a kernel and without another host."""
+    """All rows as a table that the reader can filter without a kernel and without contacting another host."""
 
     rows: Sequence[ReportRow]
 
@@ -217,7 +217,7 @@ class Report:
         )
 
 
-# A symbol beside the colour, for those who do not see it.
+# A symbol beside the colour, for readers who cannot see the colour.
 _SIGNS = {
     "good": ("✓", ("agrees", "typical", "holds")),
     "mixed": ("~", ("partly", "open at our K", "setting, ours differs")),

@@ -1,7 +1,7 @@
-"""Executing chapters with papermill: copies only, parameters checked, whole outputs or none.
+"""Executing chapters with papermill: only copies are executed, parameters are checked, and outputs are written whole or not at all.
 
-An executed copy carries a checksum of what it was made from, by which a later run knows what is done already.
-A chapter that reads records of other chapters names these in its metadata, `"paperlib": {"reads": [...]}`, and is
+An executed copy carries a checksum of its inputs, which tells a later run what has been done already.
+A chapter that reads records of other chapters lists these in its metadata, `"paperlib": {"reads": [...]}`, and is
 executed after them.
 """
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as ClusterFuture
 
-# Seconds for a kernel to start, and for what it has printed to arrive: only a defect takes so long.
+# Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
 _PAPERMILL_TAGS = {"injected-parameters"}
-# What the library is made of: the players' style and script stand in the outputs of chapters.
+# The library's sources; these include the players' style and script, which are part of the outputs of chapters.
 _SOURCES = {".py", ".css", ".js"}
 
 
@@ -46,7 +46,7 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
     Raises
     ------
     InputError
-        If a name in `only` fits no chapter.
+        If a name in `only` matches no chapter.
     """
     notebooks = sorted((storage.repository_root() / "book").glob("*.ipynb"))
     for name in only:
@@ -61,14 +61,14 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
 
 
 def executed_path(chapter: Path, profile: str) -> Path:
-    """Where the executed copy of a chapter is kept: in `_build` of the checkout whose `book` it is in."""
+    """The path of a chapter's executed copy, in `_build` of the checkout whose `book` contains the chapter."""
     return chapter.parents[1] / "_build" / "executed" / profile / chapter.name
 
 
 def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
     """Raise a ValueError unless every parameter is one of the chapter's own.
 
-    papermill only warns, and then runs the chapter with its defaults.
+    papermill itself only warns, and then runs the chapter with its defaults.
     """
     import papermill
 
@@ -81,12 +81,12 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def reads(chapter: Path) -> list[Path]:
-    """The chapters whose records a chapter reads, by the names in its metadata.
+    """The chapters whose records a chapter reads, as listed in its metadata.
 
     Raises
     ------
     InputError
-        If there is no chapter of such a name beside it.
+        If a listed name is not that of a chapter in the same folder.
     """
     names = nbformat.read(chapter, as_version=4).metadata.get("paperlib", {}).get("reads", [])
     others = [chapter.with_name(f"{name}.ipynb") for name in names]
@@ -97,10 +97,10 @@ def reads(chapter: Path) -> list[Path]:
 
 
 def is_executed(chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None) -> bool:
-    """Whether the executed copy of a chapter was made from what is here now.
+    """Whether the executed copy of a chapter was made from the inputs as they are now.
 
-    That is the chapter, the parameters, this library, the published numbers, the stored models, and
-    the executed copies of the chapters that it reads. The packages below are not looked at.
+    The inputs are the chapter, the parameters, this library, the published numbers, the stored models,
+    and the executed copies of the chapters that it reads. Other packages are not compared.
     """
     copy = executed_path(chapter, profile)
     if not copy.is_file():
@@ -121,10 +121,10 @@ def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
 
 
 def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Take out what differs from run to run: timings, papermill's notes, the interpreter's patch version.
+    """Remove everything that differs from run to run: timings, papermill's notes, the interpreter's patch version.
 
-    The cell with injected parameters stays, tagged so that the book leaves it out. So do the names of
-    the chapters that this one reads.
+    The cell with injected parameters stays, tagged so that the book leaves it out. The names of the
+    chapters that this one reads stay, too.
     """
     others = notebook.metadata.get("paperlib", {}).get("reads", [])
     notebook.metadata = nbformat.from_dict(
@@ -149,7 +149,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Printed text in one piece: into how many a kernel cuts it depends on timing."""
+    """Outputs with printed text in one piece, since the number of pieces from a kernel depends on timing."""
     joined: list[nbformat.NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -163,7 +163,7 @@ def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.Noteb
 def execute_chapter(
     chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
 ) -> Path:
-    """Execute a copy of a chapter in this process; returns the path of the executed copy.
+    """Execute a copy of a chapter in this process, and return the path of the executed copy.
 
     Raises
     ------
@@ -208,10 +208,10 @@ def execute_chapter(
 
 
 def _connection(folder: Path) -> Any:
-    """Settings by which a kernel is spoken to through files in a folder of its own.
+    """Settings with which a kernel is reached through files in its own folder.
 
-    Through ports, the default, two kernels that start at the same time now and then get the same one: it is looked for first, and
-    taken a second later.
+    With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
+    first and taken a second later.
     """
     from traitlets.config import Config
 
@@ -237,9 +237,9 @@ def execute_chapters(
     device: str = "cpu",
     report: Any = print,
 ) -> list[Path]:
-    """Execute chapters, `jobs` at a time, each in a process of its own with its share of the cores.
+    """Execute chapters, `jobs` at a time, each in its own process with its share of the cores.
 
-    A chapter starts when those of the selected ones that it reads are done.
+    A chapter starts when all selected chapters that it reads are done.
 
     Parameters
     ----------
@@ -250,25 +250,25 @@ def execute_chapters(
     parameters : mapping, optional
         Given to every chapter.
     jobs : int
-        Chapters at the same time.
+        Number of chapters executed at the same time.
     resume : bool
-        Leave out the chapters that are executed already, as `is_executed` says, unless one that they
+        Skip the chapters that have been executed already, according to `is_executed`, unless one that they
         read is executed now.
     client : dask.distributed.Client, optional
-        Execute chapters on its cluster, and their shards as well. Workers must see this checkout, the data and the cache under the
-        same paths.
+        Client of the cluster on which to execute the chapters and their shards. Workers must see this checkout, the data and the
+        cache under the same paths.
     device : str
-        On which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
+        Device on which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
     report : callable
         Called with a line of text when a chapter ends.
 
     Raises
     ------
     ReproductionError
-        If a cell failed; chapters in progress are completed first, others not started.
+        If a cell failed; chapters in progress are completed first, and no others are started.
     InputError
         If a parameter is unknown to one of the chapters, there is no such device, or chapters read each
-        other in a circle, before any of them starts.
+        other in a circle. It is raised before any chapter starts.
     """
     if require_device("device", device, client is None).type != "cpu" and profile == "digits":
         raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
@@ -281,7 +281,7 @@ def execute_chapters(
     except CycleError as error:
         circle = " -> ".join(chapter.stem for chapter in error.args[1])
         raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
-    # What differs from this process's environment, and from a worker's.
+    # Variables that differ from the environment of this process, or of a worker.
     threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
     environment = {
         "OMP_NUM_THREADS": str(threads),
@@ -289,11 +289,11 @@ def execute_chapters(
         DEVICE: device,
     }
     for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
-        # Chapters run in their own folder: what the user wrote relative to the current one must still hold.
+        # Chapters run in their own folder, so a path relative to the current one would name another place.
         if os.environ.get(name):
             environment[name] = str(Path(os.environ[name]).absolute())
     if "PAPERLIB_FIGURES" not in environment:
-        # What comes out of other settings must not take the place of the results of the book.
+        # Results from other settings must not replace those of the book.
         root = storage.repository_root()
         folder = root / "_build" / "figures" if parameters else root / "figures"
         environment["PAPERLIB_FIGURES"] = str(folder)
@@ -359,7 +359,7 @@ def execute_chapters(
 
 
 def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A chapter in a process of its own, which ends when this one does: that is when its standard input ends."""
+    """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "paperlib.publishing.execute", *arguments],
         env=os.environ | environment,
@@ -367,27 +367,27 @@ def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subproce
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        # In a session of its own, Ctrl-C reaches it once and through us, so that it can put its kernel away.
+        # In its own session, Ctrl-C reaches it only once and through us, so that it can shut down its kernel.
         start_new_session=True,
     )
 
 
 def _finish(process: subprocess.Popen[str]) -> str | None:
-    """Wait for a chapter's process; what went wrong, if anything."""
-    # Not `communicate`, which would end its standard input.
+    """Wait for a chapter's process, and return what went wrong, if anything."""
+    # Not `communicate`, which would close its standard input.
     assert process.stderr is not None
     errors = process.stderr.read()
-    # The kernel's own notices come through the same channel.
+    # The kernel's own notices arrive in the same stream.
     told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
     status = process.wait()
     if status == 0:
         return None
-    # A process that is killed says nothing.
+    # A process that is killed prints nothing.
     return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
 
 
 def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The same on a worker of a cluster."""
+    """Execute a chapter on a worker of a cluster, and return what went wrong, if anything."""
     from distributed import secede
 
     if not Path(arguments[0]).is_file():
@@ -401,7 +401,7 @@ def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str])
 
 
 def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
-    """Take the outputs of the executed `digits` copies over into the committed chapters; returns those that changed."""
+    """Copy the outputs of the executed `digits` copies into the committed chapters, and return the chapters that changed."""
     changed = []
     for chapter in selected:
         executed = nbformat.read(executed_path(chapter, "digits"), as_version=4)

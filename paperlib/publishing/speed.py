@@ -1,7 +1,7 @@
-"""Measured speed: what follows from the records that `benchmarks` writes, for the terminal and for the page of the book.
+"""Measured speed: tables and figures from the records that `benchmarks` writes, for the terminal and for the page of the book.
 
-A record holds the seconds of every repeat. Here are its medians and quartiles, ratios of medians, the targets that the library has
-set itself with what was reached, and the exponents of its growth. Nothing is measured here.
+A record holds the seconds of every repeat. This module computes medians and quartiles, ratios of medians, exponents of growth, and
+whether the library reached the targets that it has set itself. It measures nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from paperlib.publishing.tables import Table, format_value
 Record = Mapping[str, Any]
 Row = Mapping[str, Any]
 
-#: Name of the folder of these records in `figures`.
+#: Name of the folder in `figures` that holds these records.
 PROFILE = "bench"
 LIBRARY, FLOAT_FLOOR, INTEGER_FLOOR = "paperlib", "float32 products", "integer products"
 _LOOP = "plain torch"
@@ -52,14 +52,14 @@ COLUMNS = {
 _ORDER = (LIBRARY, _LOOP, PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
 _COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {FLOAT_FLOOR: "#767676"}
 _HATCHES = {LIBRARY: "", _LOOP: "//", PEER: "..", FLOAT_FLOOR: "xx"}
-#: The tasks whose rows are the parts of the library's step of AIS, and of its update of CD-1.
+#: The tasks whose rows are the parts of the library's AIS step and of its CD-1 update.
 STEP, UPDATE = "AIS step", "CD-1 update"
 _SWEPT = {"hidden units": "hidden", "chains": "chains", "K": "steps"}
 _SHAPES = ((784, 20), (784, 500), (500, 2000))
-# A difference of two independent results by more than so many standard errors is no accident; float32 sums of hundreds of terms
-# are good to the second of these numbers, relative to the result.
+# Two independent results that differ by more than this many standard errors do not differ by chance; float32 sums of hundreds of
+# terms have an error of at most the second number, relative to the result.
 _STANDARD_ERRORS, _FLOAT32 = 5, 2e-6
-# For how many steps an AIS estimate is typically made: its fixed costs are shared out among them.
+# The typical number of steps of an AIS estimate, over which its fixed costs are spread.
 _TYPICAL_STEPS = 10_000
 
 
@@ -69,13 +69,13 @@ def machine_slug(machine: str) -> str:
 
 
 def load_records() -> list[Record]:
-    """All committed records, by name."""
+    """All committed records, sorted by name."""
     folder = storage.repository_root() / "figures" / PROFILE
     return [read_record(path) for path in sorted(folder.glob("*.json"))]
 
 
 def thread_counts(record: Record) -> list[int]:
-    """With how many threads it was measured, ascending."""
+    """The numbers of threads with which a record was measured, ascending."""
     return sorted({row["threads"] for row in record["rows"] if not row["sweep"]})
 
 
@@ -87,7 +87,7 @@ def find(
     by: str,
     chains: int | None = None,
 ) -> Row | None:
-    """The row of one item of work, or None if it was not measured; `chains` None: whatever there is."""
+    """The row of one item of work, or None if it was not measured; with `chains` None, any number of chains will do."""
     for row in record["rows"]:
         about = (row["threads"], row["task"], (row["visible"], row["hidden"]), row["by"])
         if (
@@ -100,7 +100,7 @@ def find(
 
 
 def seconds_per_step(row: Row) -> float:
-    """Median over the repeats."""
+    """Seconds per step, as the median over the repeats."""
     return float(np.median(row["seconds"])) / row["steps"]
 
 
@@ -109,20 +109,20 @@ def seconds_per_step(row: Row) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """What the library wants to reach.
+    """A target for the library's speed or memory.
 
     Attributes
     ----------
     claim : str
-        In words, the limit left out.
+        The target in words, without the limit.
     limit : float
         Largest value allowed, or the smallest if `at_least`.
     unit : str
         `times`, `s`, `MiB` or `ns`.
     value : callable
-        From a record and a number of threads to the measured value; None if something is missing.
+        Takes a record and a number of threads, and returns the measured value, or None if something is missing.
     at_least : bool
-        Which side of the limit is wanted.
+        Whether values above the limit reach the target, rather than values below.
     """
 
     claim: str
@@ -146,7 +146,7 @@ Item = tuple[str, tuple[int, int], str, int | None]
 
 
 def _ratio(numerator: Item, denominator: Item) -> Callable[[Record, int], float | None]:
-    """Time for a step of one item over that of another; an item is (task, shape, by, chains)."""
+    """The ratio of the time per step of one item to that of another; an item is (task, shape, by, chains)."""
 
     def value(record: Record, threads: int) -> float | None:
         above, below = (find(record, threads, *item) for item in (numerator, denominator))
@@ -158,7 +158,7 @@ def _ratio(numerator: Item, denominator: Item) -> Callable[[Record, int], float 
 
 
 def _ratio_with_bound(shape: tuple[int, int], chains: int) -> Callable[[Record, int], float | None]:
-    """The peer's time for an estimate of typical length over the library's with its check against a bound."""
+    """The ratio of the peer's time for an estimate of typical length to the library's, which includes its check against a bound."""
 
     def value(record: Record, threads: int) -> float | None:
         ours, peer = (find(record, threads, "AIS", shape, by, chains) for by in (LIBRARY, PEER))
@@ -174,7 +174,7 @@ def _ratio_with_bound(shape: tuple[int, int], chains: int) -> Callable[[Record, 
 def _nanoseconds_per_unit(
     shape: tuple[int, int], chains: int
 ) -> Callable[[Record, int], float | None]:
-    """Time of an AIS step over the units that it draws."""
+    """Time of an AIS step per unit that it draws."""
 
     def value(record: Record, threads: int) -> float | None:
         row = find(record, threads, "AIS", shape, LIBRARY, chains)
@@ -194,7 +194,7 @@ def _exact_memory(record: Record, threads: int) -> float | None:
 
 
 def targets() -> list[Target]:
-    """All of them, in the order of the table."""
+    """All targets, in the order of the table."""
     chosen = []
     shape = (784, 500)
     for task, chains, floor in product(
@@ -256,7 +256,7 @@ def targets() -> list[Target]:
 
 
 def target_table(record: Record) -> Table:
-    """Every target with what was measured on each number of threads, and the verdict."""
+    """Every target with the measured value and the verdict for each number of threads."""
     counts = thread_counts(record)
     heading = ["target", "limit"]
     heading += [text for count in counts for text in (f"{_threads(count)}", "verdict")]
@@ -272,7 +272,7 @@ def target_table(record: Record) -> Table:
 
 
 def ratio_table(record: Record, threads: int) -> Table:
-    """How many times as long as the library everybody else takes for the same work, by medians; floors lie below one."""
+    """How many times as long as the library all others take for the same work, as ratios of medians; floors are below one."""
     works = _works(record, threads)
     others = [name for name in _names(works) if name != LIBRARY]
     rows = []
@@ -287,9 +287,9 @@ def ratio_table(record: Record, threads: int) -> Table:
 
 
 def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float, float] | None:
-    """How many times as long as the library somebody takes for a task: the smallest and the largest ratio of medians.
+    """How many times as long as the library another takes for a task, as the smallest and the largest ratio of medians.
 
-    They are over all machines, numbers of threads, sizes of the model and numbers of chains. None if it was not measured.
+    The ratios are over all machines, numbers of threads, model sizes and numbers of chains. None if none was measured.
     """
     ratios = [
         seconds_per_step(work[by]) / seconds_per_step(work[LIBRARY])
@@ -302,7 +302,7 @@ def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float,
 
 
 def summary(records: Sequence[Record]) -> str:
-    """What the records say, in three sentences."""
+    """The records in three sentences."""
 
     def span(task: str, by: str) -> str:
         found = times_as_long(records, task, by)
@@ -320,7 +320,7 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def draw_summary(records: Sequence[Record]) -> Figure:
-    """Milliseconds for a step of 100 chains, or an update of CD-1, of 784 x 500 units; a panel for each machine, on one thread."""
+    """Milliseconds for a step of 100 chains or a CD-1 update with 784 x 500 units on one thread, in a panel for each machine."""
     tasks = ("AIS", "RAISE", "CD-1")
     figure, axes = plt.subplots(
         1, len(records), figsize=(7.0, 3.0), sharey=True, squeeze=False, layout="constrained"
@@ -368,7 +368,7 @@ def time_table(record: Record, threads: int) -> Table:
 
 
 def memory_table(record: Record) -> Table:
-    """Peak MiB of a process that does nothing else, and in brackets how much of it the work has added."""
+    """Peak MiB of a process that does nothing else, and in brackets the part of it that the work added."""
     works = _works(record, thread_counts(record)[-1])
     names = _names(works)
 
@@ -383,7 +383,7 @@ def memory_table(record: Record) -> Table:
 
 
 def call_table(records: Sequence[Record]) -> Table:
-    """What everybody calls for which tasks, in any of the records."""
+    """The calls that were timed for each participant, with their tasks, from all records."""
     tasks: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         for task, named in record["provenance"]["calls"].items():
@@ -397,16 +397,16 @@ def call_table(records: Sequence[Record]) -> Table:
 
 
 def part_tasks(record: Record) -> list[str]:
-    """Those of `STEP` and `UPDATE` whose parts were measured."""
+    """Those of the tasks `STEP` and `UPDATE` whose parts were measured."""
     measured = {row["task"] for row in record["rows"]}
     return [task for task in (STEP, UPDATE) if task in measured]
 
 
 def part_table(record: Record, threads: int, task: str = STEP) -> Table:
-    """Microseconds of the parts of the library's step of AIS with 100 chains, and in brackets their shares of the whole.
+    """Microseconds of the parts of the library's AIS step with 100 chains, and in brackets their shares of the whole.
 
-    For the task `UPDATE` those of its update of CD-1. The parts are measured alone, in calls that follow upon each other; what is left
-    is the interpreter, and what the parts cost each other in the processor's caches. It may come out below zero.
+    For the task `UPDATE`, the parts are those of its CD-1 update. Each part is measured alone, in consecutive calls. The remainder
+    is the time of the interpreter, and the time that the parts cost each other in the processor's caches; it may be negative.
     """
     parts: dict[str, dict[tuple[int, int], float]] = {}
     whole: dict[tuple[int, int], float] = {}
@@ -479,7 +479,7 @@ def tables(record: Record) -> list[tuple[str, Table]]:
 
 
 def disagreements(record: Record) -> list[str]:
-    """Where a result differs from the library's by more than chance and float32 allow; one line for each, none if all is well."""
+    """The results that differ from the library's by more than chance and float32 allow, one line for each."""
     found = []
     for threads in thread_counts(record):
         for work in _works(record, threads):
@@ -487,7 +487,7 @@ def disagreements(record: Record) -> list[str]:
             for name, row in work.items():
                 if row["value"] is None or ours["value"] is None:
                     continue
-                # who gives no standard error has used as many steps and chains
+                # a result without a standard error comes from as many steps and chains as ours
                 errors = [
                     ours["std_error"],
                     ours["std_error"] if row["std_error"] is None else row["std_error"],
@@ -505,20 +505,20 @@ def disagreements(record: Record) -> list[str]:
 
 @dataclass(frozen=True)
 class Growth:
-    """Time against one size, the others fixed.
+    """Time against one size, with the others fixed.
 
     Attributes
     ----------
     sweep : str
-        Which size.
+        The size that varies.
     by : str
-        Whose time.
+        Whose time it is.
     sizes, seconds : lists of numbers
         The curve: medians over the repeats.
     exponent : float
         Slope of the straight line fitted by least squares to the logarithms.
     intercept : float
-        Its logarithm of seconds at size 1.
+        Logarithm of the line's seconds at size 1.
     """
 
     sweep: str
@@ -530,7 +530,7 @@ class Growth:
 
 
 def growth(record: Record) -> list[Growth]:
-    """All curves of a record."""
+    """All growth curves of a record."""
     curves: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row in record["rows"]:
         if row["sweep"]:
@@ -545,7 +545,7 @@ def growth(record: Record) -> list[Growth]:
 
 
 def growth_table(record: Record) -> Table:
-    """The exponents."""
+    """The exponents of all growth curves."""
     return Table(
         ["AIS time against", "from", "to", "by", "exponent"],
         [
@@ -562,7 +562,7 @@ def growth_table(record: Record) -> Table:
 
 
 def draw_growth(records: Sequence[Record]) -> Figure:
-    """A row of panels for each record and a panel for each size, both axes logarithmic: medians, and the fitted lines."""
+    """Medians and fitted lines on logarithmic axes, in a row of panels for each record and a panel for each size."""
     figure, axes = plt.subplots(
         len(records),
         len(_SWEPT),
@@ -594,7 +594,7 @@ def draw_growth(records: Sequence[Record]) -> Figure:
 
 
 def _works(record: Record, threads: int) -> list[dict[str, Row]]:
-    """For each item of work that the library did its rows by name, growth left out."""
+    """The rows by name of each item of work that the library did, without growth curves."""
     works: dict[tuple, dict[str, Row]] = {}
     for row in record["rows"]:
         if not row["sweep"] and row["threads"] == threads:
@@ -604,7 +604,7 @@ def _works(record: Record, threads: int) -> list[dict[str, Row]]:
 
 
 def _names(works: Sequence[Mapping[str, Row]]) -> list[str]:
-    """Everybody who takes part, in the order of the tables."""
+    """All participants, in the order of the tables."""
     taking_part = {name for work in works for name in work}
     return [name for name in _ORDER if name in taking_part]
 
@@ -623,7 +623,7 @@ def _threads(count: int) -> str:
 
 
 def _digits(value: float | None) -> str:
-    """Three digits, or all of a larger whole part."""
+    """A number with three significant digits, or with all digits of a larger whole part."""
     if value is None:
         return format_value(None)
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""Tables and stored pictures of the book, drawn from `data/published.yaml` and `figures/` and from nothing else."""
+"""Tables and stored pictures of the book, drawn only from `data/published.yaml` and `figures/`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Table:
     Attributes
     ----------
     heading : sequence of str
-        Of the columns.
+        Headings of the columns.
     rows : sequence of sequences of str
-        As many cells as there are columns.
+        Rows with one cell for each column.
     source : str
-        A line below it that says where its numbers come from.
+        A line below the table that says where its numbers come from.
 
     Examples
     --------
@@ -51,15 +51,15 @@ class Table:
 
 
 def format_value(value: Any, unit: str = "") -> str:
-    """A value as a table's cell: two decimals, a proper minus sign, a dash for what is missing.
+    """A value as a table's cell: two decimals, a proper minus sign, a dash for a missing value.
 
     Parameters
     ----------
     value : object
         A number, a sequence of numbers, a word, or None.
     unit : str
-        Of its column. A `count` or `%` that is no integer has three significant digits: an effective
-        number of runs is not known to more.
+        Unit of its column. A `count` or `%` that is not an integer has three significant digits, because
+        an effective number of runs is not known more precisely.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def format_value(value: Any, unit: str = "") -> str:
 
 
 def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
-    """The rows of a record as they are.
+    """The rows of a record, unchanged.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None
 
 @dataclass(frozen=True)
 class Picture:
-    """What `paper_figure` returns: Markdown for Jupyter and the book."""
+    """The result of `paper_figure`, as Markdown for Jupyter and the book."""
 
     markdown: str
 
@@ -117,16 +117,16 @@ class Picture:
 
 
 def paper_figure(name: str, alternative: str, caption: str) -> Picture:
-    """The stored picture of a record of the papers' size, or a sentence if there is none yet.
+    """The stored picture of a record at the papers' size, or a sentence if there is none yet.
 
     Parameters
     ----------
     name : str
-        Of the record.
+        Name of the record.
     alternative : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the picture.
     caption : str
-        In Markdown.
+        Caption in Markdown.
     """
     folder = storage.companion_folder() / "figures" / "paper"
     record = load_result(name, "paper")
@@ -135,7 +135,7 @@ def paper_figure(name: str, alternative: str, caption: str) -> Picture:
             f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
         )
     address = f"../figures/paper/{name}.svg"
-    if not Path(address).is_file():  # a chapter that was taken out of the checkout
+    if not Path(address).is_file():  # the chapter was moved out of the checkout
         data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
         address = f"data:image/svg+xml;base64,{data}"
     return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
@@ -144,12 +144,12 @@ def paper_figure(name: str, alternative: str, caption: str) -> Picture:
 def model_table(model_ids: Sequence[str]) -> Table:
     """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
 
-    A column says of which the recipe was fitted to a published value, if there are any.
+    If any recipe was fitted to published values, a further column says how.
 
     Parameters
     ----------
     model_ids : sequence of str
-        From `paperlib models`; one that has no file is shown without minutes and checksum.
+        Names from `paperlib models`; a model without a file is shown without minutes and checksum.
     """
     rows = []
     for model_id in model_ids:
@@ -174,24 +174,24 @@ def model_table(model_ids: Sequence[str]) -> Table:
 
 
 def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
-    """What stands in a cell of a record; None if the record or the row does not exist."""
+    """The value in a cell of a record; None if the record or the row does not exist."""
     row = _row_of(cell, record)
     return None if row is None or cell is None else row.get(cell.column)
 
 
 def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
-    """The Monte Carlo standard error of what stands in a cell; None if it has none, or none that is finite.
+    """The Monte Carlo standard error of the value in a cell; None if it has none, or none that is finite.
 
-    It is a column of the record. For bounds, of which the 2008 paper prints three standard errors,
-    it is a third of that column. For what depends on AIS's ln Z alone, it is that of ln Z, or half the
-    width of its one-sigma interval.
+    It is a column of the record. For bounds, for which the 2008 paper prints three standard errors,
+    it is a third of that column. For values whose error is that of AIS's ln Z, it is the standard error
+    of ln Z, or half the width of its one-sigma interval.
     """
     error = stored_std_error(cell, record)
     return error if isinstance(error, int | float) and math.isfinite(error) else None
 
 
 def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
-    """The same, infinite where the record says that it is not known."""
+    """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
     row = _row_of(cell, record)
     if row is None or cell is None:
         return None
@@ -205,7 +205,7 @@ def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any
             return row["log_z_error"]
         if "interval_1_sigma" in row:
             low, high = row["interval_1_sigma"]
-            # an end that is not a number is an infinite one, which records store as text
+            # an end that is not a number is infinite, which records store as text
             return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
     return None
 
@@ -225,7 +225,7 @@ def _heading(column: Mapping[str, Any]) -> str:
 
 
 def difference(published: Any, value: Any) -> Any:
-    """Reproduced minus published, elementwise; None where there is none.
+    """Reproduced minus published, elementwise; None where the difference is not defined.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What becomes of a published number: the criterion of its entry, applied to the stored records."""
+"""The verdict on a published number: the criterion of its entry, applied to the stored records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paperlib.publishing.tables import cell_of, difference, format_value, stored
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 
-#: Every verdict, in the order in which a reader wants them. In the middle stand the outcomes of claims.
+#: Every verdict, in the order in which a reader wants to see them. The outcomes of claims are in the middle.
 VERDICTS = (
     "agrees",
     "differs",
@@ -30,16 +30,16 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a published number.
+    """How a published number was judged.
 
     Attributes
     ----------
     verdict : str
         One of `VERDICTS`.
     evidence : str
-        What decided, in words and numbers.
+        The evidence for the verdict, in words and numbers.
     standard_errors : float or None
-        The difference in units of its standard error, where weights or recipe are the authors'.
+        The difference in units of its standard error, if the weights or the recipe are the authors'.
     """
 
     verdict: str
@@ -55,13 +55,13 @@ def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> J
     entry : Published
         The number.
     stored : callable
-        Gives a record by its name, or None.
+        Returns the record with a given name, or None.
     claims : mapping of str to Finding
         From `paperlib.publishing.claims.findings`.
     """
     kind, criterion = entry.criterion.kind, entry.criterion
     if kind == "claim":
-        assert criterion.claim is not None  # as the reader of the file makes sure
+        assert criterion.claim is not None  # ensured when the file is read
         found = claims[criterion.claim]
         return Judgement(found.outcome, found.why or found.ours)
     if kind == "setting":
@@ -103,7 +103,7 @@ def _same_recipe(
 
 def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judgement:
     if std_error is None:
-        # What does not depend on ln Z has no error but rounding.
+        # A number that does not depend on ln Z has only a rounding error.
         std_error = 0.0
     if not math.isfinite(std_error):
         return Judgement("no estimate", "the library says that the error of ours is not known")
@@ -116,7 +116,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
             else f"ours {format_value(ours)}"
         )
         return Judgement("agrees" if overlap else "differs", evidence)
-    # The paper's number was estimated by the same protocol, so that its error is as large as ours.
+    # The paper's number was estimated with the same protocol, so its error is as large as ours.
     error = math.sqrt(2) * std_error
     off = difference(entry.value, value)
     allowed = 3 * error + _half_a_digit(entry)
@@ -126,7 +126,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
 
 
 def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
-    """How much less work our AIS, RAISE or CSL was given than the paper's; empty if it was as much, or does not count."""
+    """How much less work our AIS, RAISE or CSL did than the paper's; empty if it did as much or the amount is irrelevant."""
     row = next(row for row in _rows(record) if row["model"] == cell.row)
     start = next((key for key in ("uniform", "base_rate") if cell.column.startswith(key)), "")
     steps = row.get(f"{start}_steps", PAPERS_K)
@@ -139,7 +139,7 @@ def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
 
 
 def _half_a_digit(entry: Published) -> float:
-    """Half a unit of the last digit that the paper prints: hundredths in its tables, and where it says so tenths or whole nats."""
+    """Half a unit of the last digit that the paper prints, which is hundredths in its tables, and elsewhere tenths or whole nats."""
     assert entry.value is not None
     for digits in (0, 1):
         if round(entry.value, digits) == entry.value:
@@ -157,7 +157,7 @@ def _setting(entry: Published, stored: Records) -> Judgement:
     return Judgement("setting, ours differs", f"ours: {listed}")
 
 
-# Record and column of our K, and the model if it is that of one.
+# The record and column of our K, and the model if it is the K of a single one.
 _STEPS = {
     "raise2015/table-1/caption/intermediate-distributions": (_RBMS, "steps", None),
     "raise2015/table-2/caption/intermediate-distributions": (_DEEP, "uniform_steps", None),
@@ -186,14 +186,14 @@ _UNITS_OF = {
 
 
 def used_setting(entry: Published, stored: Records) -> list[Any] | None:
-    """What our runs use in place of a published setting, all values that occur; None where neither a record nor a recipe says it.
+    """All values that our runs use in place of a published setting; None if neither a record nor a recipe states it.
 
     Parameters
     ----------
     entry : Published
-        Of the kind `setting`.
+        An entry of the kind `setting`.
     stored : callable
-        Gives a record by its name, or None.
+        Returns the record with a given name, or None.
     """
     if entry.id in _STEPS:
         name, column, model = _STEPS[entry.id]
@@ -202,7 +202,7 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         return sorted(values) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
-        # so many steps of each of the paper's chains make as many hidden states
+        # this many steps of each of the paper's chains make as many hidden states as ours
         return sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)}) or None
     training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
     name = entry.column
@@ -220,7 +220,7 @@ def _rows(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
 
 
 def is_fitted(entry: Published, record: Mapping[str, Any] | None) -> bool:
-    """Whether our value of a published number belongs to a model whose recipe was fitted to published values."""
+    """Whether our value for a published number comes from a model whose recipe was fitted to published values."""
     if record is None or entry.reproduced_by is None:
         return False
     ids = record["provenance"]["models"]

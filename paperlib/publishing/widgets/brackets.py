@@ -1,6 +1,6 @@
-"""A player of a bracket: how AIS from above and RAISE from below close in on an average as the number of steps grows.
+"""A player for a bracket: how AIS from above and RAISE from below close in on an average as the number of steps grows.
 
-Without scripts the whole course is shown.
+Without scripts, the whole course is shown.
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
 
@@ -17,28 +17,28 @@ from paperlib.publishing.tables import format_value
 from paperlib.publishing.widgets.page import Slider, card
 
 _MILLISECONDS = 500  # per number of steps while playing
-# The drawing's own units; where the plotting area begins and ends.
+# Size of the drawing in its own units, and where the plotting area begins and ends.
 _WIDTH, _HEIGHT = 480, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 30, 250
 _LINE_HEIGHT = 18
-# AIS, RAISE: a colour and a shape of its line each, told apart without colours as well.
+# A colour and a line style each for AIS and RAISE, which can be told apart without colours as well.
 _LOOKS = (("AIS", "#D55E00", ""), ("RAISE", "#0072B2", ' stroke-dasharray="6 4"'))
 
 
 @dataclass(frozen=True)
 class BracketPlayer:
-    """What `bracket_player` returns: shows itself in a notebook and in the book.
+    """The result of `bracket_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
     steps : list of int
         Annealing steps K.
     above, below : list of float
-        The averages by AIS and by RAISE, in nats.
+        The averages from AIS and from RAISE, in nats.
     truth : float
         The exact average.
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     steps: list[int]
@@ -52,7 +52,7 @@ class BracketPlayer:
 
     @property
     def captions(self) -> list[str]:
-        """What is said of each number of steps."""
+        """The caption for each number of steps."""
         truth = format_value(self.truth)
         return [
             f"K = {steps:,}: AIS {format_value(high)}, RAISE {format_value(low)}, "
@@ -115,7 +115,7 @@ class BracketPlayer:
     def _axes(self) -> str:
         everything = [*self.above, *self.below]
         values = [self.truth]
-        # Labels do not collide.
+        # Without the labels that would collide with that of the truth.
         values += [
             value
             for value in (max(everything), min(everything))
@@ -144,14 +144,14 @@ def bracket_player(
     truth: float,
     description: str,
 ) -> BracketPlayer:
-    """A player of the course of a bracket.
+    """A player for the course of a bracket.
 
     Parameters
     ----------
     steps : sequence of at least two int
         Annealing steps K, increasing.
     above, below : sequences of float
-        The averages by AIS and by RAISE with so many steps, in nats.
+        The averages from AIS and from RAISE for these numbers of steps, in nats.
     truth : float
         The exact average.
     description : str

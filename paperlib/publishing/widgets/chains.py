@@ -1,7 +1,7 @@
-"""A player of finite Markov chains: where a chain may be after t steps, from a start of choice.
+"""A player for finite Markov chains: where a chain may be after t steps from a chosen start.
 
 The page holds the transition matrices and computes the distributions itself, without a kernel.
-Without scripts the first chain is shown after its last step.
+Without scripts, the first chain is shown after its last step.
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
 
@@ -21,30 +21,30 @@ from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import require_count, require_shape
 
 _MILLISECONDS = 500  # per step while playing
-# The drawing's own units: one picture above the other, so that it fits a narrow page.
+# Sizes in the drawing's own units, with one picture above the other so that it fits a narrow page.
 _WIDTH, _HEIGHT = 480, 366
 _LEFT, _RIGHT = 60, 472
 _BARS = (14, 194)  # top (probability one) and bottom (zero)
-_CURVE = (244, 334)  # distance one and the smallest that is shown
+_CURVE = (244, 334)  # distance one and the smallest distance that is shown
 _DECADES = 5
 
 
 @dataclass(frozen=True)
 class ChainPlayer:
-    """What `chain_player` returns: shows itself in a notebook and in the book.
+    """The result of `chain_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
     chains : mapping of str to MarkovChain
-        What the reader can choose from.
+        The chains that the reader can choose from.
     state_labels : sequence of str
         One short name for each state.
     target : Tensor, shape [S]
-        The distribution with which every step is compared.
+        The distribution that every step is compared with.
     num_steps : int
-        How far the player goes.
+        Number of steps that the player shows.
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     chains: Mapping[str, MarkovChain]
@@ -128,7 +128,7 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
         )
 
     def _axes(self) -> str:
-        """Lines, ticks and names that never change."""
+        """Lines, ticks and labels that never change."""
         parts = []
         for value in (0, 0.5, 1):
             y = _BARS[1] - (_BARS[1] - _BARS[0]) * value
@@ -157,7 +157,7 @@ def chain_player(
     num_steps: int,
     description: str,
 ) -> ChainPlayer:
-    """A player of the distributions of chains on the same states; arguments as in `ChainPlayer`.
+    """A player for the distributions of chains on the same states; arguments as in `ChainPlayer`.
 
     Raises
     ------

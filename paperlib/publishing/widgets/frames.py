@@ -1,4 +1,4 @@
-"""A player of images: frames that a reader steps through in the page, without a kernel.
+"""A player for images: frames that a reader steps through in the page, without a kernel.
 
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
@@ -19,23 +19,23 @@ from paperlib.errors import InputError
 from paperlib.publishing.widgets.page import Slider, card
 from paperlib.validation import as_float_tensor, require_count, require_shape
 
-_TILE = 64  # pixels of the screen per image, about
-_LINE = 204  # grey of the lines between images, readable as a border on white
+_TILE = 64  # screen pixels per image, approximately
+_LINE = 204  # grey of the lines between images, visible as a border on white
 _MILLISECONDS = 400  # per frame while playing
 
 
 @dataclass(frozen=True)
 class FramePlayer:
-    """What `frame_player` returns: shows itself in a notebook and in the book.
+    """The result of `frame_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
     pictures : sequence of bytes
-        One PNG per frame, all of one size.
+        One PNG per frame, all of the same size.
     captions : sequence of str
         One per frame.
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     pictures: Sequence[bytes]
@@ -71,25 +71,25 @@ def frame_player(
     image_shape: tuple[int, int],
     columns: int = 4,
 ) -> FramePlayer:
-    """A player of frames, each a grid of images.
+    """A player for frames, each of which is a grid of images.
 
     Parameters
     ----------
     frames : sequence of Tensor, shapes [N, D]
         Rows of pixels in [0, 1]; the same N for each frame.
     captions : sequence of str
-        What is said of each frame, in plain text.
+        Caption of each frame, in plain text.
     description : str
-        What the frames show, in plain text. With a frame's caption it is its alternative text.
+        What the frames show, in plain text. Together with a frame's caption, it is the frame's alternative text.
     image_shape : (int, int)
         Height and width, whose product is D.
     columns : int
-        Images beside each other.
+        Images per row.
 
     Raises
     ------
     InputError
-        If there is no frame, their number is not that of the captions, their shapes differ, or a
+        If there are no frames, their number is not that of the captions, their shapes differ, or a
         pixel is not in [0, 1].
     """
     if not frames or len(frames) != len(captions):

@@ -1,7 +1,7 @@
-"""A player of a ladder: on which rung each chain of a replica stands after every step.
+"""A player for a ladder: the rung of each chain of a replica after every step.
 
-A chain of the reader's choice is drawn in colour, with its round trips so far; the others are grey.
-Without scripts the first chain is shown after the last step.
+The chain that the reader chooses is drawn in colour, with its round trips so far; the others are
+grey. Without scripts, the first chain is shown after the last step.
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
 
@@ -18,14 +18,14 @@ from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 _MILLISECONDS = 500  # per step while playing
-# The drawing's own units; where the plotting area begins and ends.
+# Size of the drawing in its own units, and where the plotting area begins and ends.
 _WIDTH, _HEIGHT = 480, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 468, 30, 254
 
 
 @dataclass(frozen=True)
 class LadderPlayer:
-    """What `ladder_player` returns: shows itself in a notebook and in the book.
+    """The result of `ladder_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LadderPlayer:
     betas : list of float
         The temperatures of the rungs, [N].
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     rungs: list[list[int]]
@@ -140,12 +140,13 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
 
 
 def ladder_player(rungs: ArrayLike, betas: Sequence[float], description: str) -> LadderPlayer:
-    """A player of the chains of one replica.
+    """A player for the chains of one replica.
 
     Parameters
     ----------
     rungs : array or Tensor, shape [T + 1, N]
-        The rung of each chain before the first and after each of at least one step: whole numbers, of which each row has all from 0 to N - 1.
+        The rung of each chain before the first step and after each of at least one step. Each row has every whole number
+        from 0 to N - 1.
     betas : sequence of N numbers
         The temperatures of the rungs, at least two.
     description : str
@@ -154,7 +155,7 @@ def ladder_player(rungs: ArrayLike, betas: Sequence[float], description: str) ->
     Raises
     ------
     InputError
-        If there is no step, there are fewer than two rungs, or a row does not give each chain a rung of its own.
+        If there is no step, there are fewer than two rungs, or a row does not give each chain its own rung.
     """
     table = as_tensor("rungs", rungs).cpu()
     require_shape("rungs", table, [None, len(betas)])

@@ -1,12 +1,12 @@
-"""The card of a player: one piece of HTML for a notebook and for the book alike.
+"""The card of a player, one piece of HTML for both a notebook and the book.
 
 A player shows moments, one at a time: frames, steps of a chain, or updates. The players share
 the card, its style (`player.css`) and its script (`player.js`). `frames`, `chains`, `traces`,
-`ladders`, `particles` and `brackets` add what each of them draws.
+`ladders`, `particles` and `brackets` each add their own drawing.
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
-Without scripts the last moment is shown, without controls. A page may hold several players, and
-the same one more than once.
+Where scripts are off, the last moment is shown, without controls. A page may hold several players,
+and the same one more than once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from paperlib import storage
 
 _FOLDER = Path(__file__).parent
 
-# The class `dark-light` of the pictures keeps the book's theme from dimming them on dark pages.
+# The pictures' class `dark-light` keeps the book's theme from dimming them on dark pages.
 _CARD = Template("""\
 <div class="paperlib-player $kind-player" data-player="$key" role="group" \
 aria-label="$description"$style>
@@ -48,18 +48,18 @@ startPlayers("$key");
 
 @dataclass(frozen=True)
 class Slider:
-    """The slider of time.
+    """The time slider.
 
     Attributes
     ----------
     name : str
-        What it chooses, for a screen reader.
+        What the slider chooses, for a screen reader.
     last : int
-        The last moment, at which the player stands before it is played.
+        The last moment, which the player shows before it is played.
     first : int
         The first moment.
     word : str
-        What stands before it; nothing by default.
+        The word before the slider; none by default.
     """
 
     name: str
@@ -85,28 +85,28 @@ def card(
     Parameters
     ----------
     kind : str
-        Which of the drawings in `player.js` it is: frames, chains, traces, ladders, particles or brackets.
+        The kind of drawing in `player.js`: frames, chains, traces, ladders, particles or brackets.
     description : str
-        What is to be seen, for those who cannot see it, in plain text.
+        Description for readers who cannot see the player, in plain text.
     drawing : str
         HTML of the picture at the last moment.
     caption : str
-        What is said of the last moment, in plain text.
+        Caption of the last moment, in plain text.
     slider : Slider
-        The slider of time.
+        The time slider.
     data : dict
-        What the script draws from: anything that JSON can hold.
+        Data that the script draws: anything that JSON can hold.
     milliseconds : int
         How long each moment is shown while playing.
     choices : str
-        HTML of further controls, each of the class `choice`.
+        HTML of further controls, each with the class `choice`.
     style : str
-        Style of the card itself.
+        CSS style of the card itself.
 
     Returns
     -------
     str
-        The same text for the same arguments.
+        The HTML, the same for the same arguments.
     """
     everything = {
         "kind": kind,
@@ -116,8 +116,8 @@ def card(
     }
     text = _in_script(everything)
     return _CARD.substitute(
-        # Elements are found by a key made from the contents, so that a script starts its own player
-        # only, and never one that another version of the library has made.
+        # Elements are found by a key made from the contents, so that a script starts only its own
+        # player, and never one that another version of the library has made.
         key=storage.sha256((text + _source("player.js")).encode())[:16],
         kind=kind.removesuffix("s"),
         description=html.escape(description),
@@ -141,9 +141,9 @@ def select(word: str, choices: Sequence[str]) -> str:
     Parameters
     ----------
     word : str
-        What stands before it.
+        The word before the list.
     choices : sequence of str
-        In plain text.
+        The choices in plain text.
     """
     options = "".join(
         f'<option value="{number}">{html.escape(choice)}</option>'
@@ -153,7 +153,7 @@ def select(word: str, choices: Sequence[str]) -> str:
 
 
 def _in_script(value: object) -> str:
-    """JSON that may stand inside of a script element: no `<` can end it."""
+    """JSON that may be placed inside a script element, because it has no `<` that could end the element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 

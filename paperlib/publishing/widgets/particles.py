@@ -1,7 +1,7 @@
-"""A player of particles on a line: how they move as the temperature changes, and how their weights grow apart.
+"""A player for particles on a line: how they move as the temperature changes, and how their weights grow apart.
 
-Above, the density at the present temperature, and in grey that of the target. Below, every particle in a lane of its own; the larger
-its weight among the particles, the larger its disc. The reader chooses among runs.
+The upper part shows the density at the current temperature and, in grey, that of the target. In the lower part every particle has its
+own lane, and its disc is larger the larger its weight is among the particles. The reader chooses among runs.
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
 
@@ -19,11 +19,11 @@ from paperlib.publishing.widgets.page import Slider, card, select
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 _MILLISECONDS = 300  # per moment while playing
-# The drawing's own units; where the density and the lanes begin and end.
+# Size of the drawing in its own units, and where the density and the lanes begin and end.
 _WIDTH, _HEIGHT = 480, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 12, 468, 30, 160
 _LANES = (176, 318)
-# Radius of a disc without weight, and what the largest weight adds.
+# Radius of a disc with weight zero, and how much the largest weight adds.
 _RADIUS, _GROWTH = 2.0, 7.0
 
 
@@ -34,15 +34,15 @@ class ParticleRun:
     Attributes
     ----------
     label : str
-        What the reader chooses it by.
+        Name by which the reader chooses the run.
     betas : list of float
         The temperature of each moment, [T + 1].
     places : list of lists of int
-        Of the particles, [T + 1][N].
+        Places of the particles, [T + 1][N].
     weights : list of lists of float
-        Relative to the largest of the moment, [T + 1][N].
+        Weights relative to the largest of the moment, [T + 1][N].
     captions : list of str
-        What is said of each moment, [T + 1].
+        Caption of each moment, [T + 1].
     """
 
     label: str
@@ -54,16 +54,16 @@ class ParticleRun:
 
 @dataclass(frozen=True)
 class ParticlePlayer:
-    """What `particle_player` returns: shows itself in a notebook and in the book.
+    """The result of `particle_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
     runs : list of ParticleRun
-        To choose from.
+        The runs to choose from.
     start, target : list of float
         ln f of every place at beta = 0 and at beta = 1, [G].
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     runs: list[ParticleRun]
@@ -141,25 +141,25 @@ def particle_run(
     log_weights: ArrayLike,
     captions: Sequence[str],
 ) -> ParticleRun:
-    """A run for a player of particles.
+    """A run for `particle_player`.
 
     Parameters
     ----------
     label : str
-        What the reader chooses it by.
+        Name by which the reader chooses the run.
     betas : sequence of T + 1 numbers
         The temperature of each moment.
     places : array or Tensor, shape [T + 1, N]
-        Of the particles, whole numbers.
+        Places of the particles, whole numbers.
     log_weights : array or Tensor, shape [T + 1, N]
-        Of the particles, in nats; a constant is of no matter.
+        Log-weights of the particles, in nats, up to a constant.
     captions : sequence of T + 1 str
-        What is said of each moment, in plain text.
+        Caption of each moment, in plain text.
 
     Raises
     ------
     InputError
-        If there are fewer than two moments, or the shapes do not fit.
+        If there are fewer than two moments, or the shapes do not match.
     """
     moments = len(betas)
     if moments < 2 or len(captions) != moments:
@@ -183,21 +183,21 @@ def particle_run(
 def particle_player(
     runs: Sequence[ParticleRun], start: ArrayLike, target: ArrayLike, description: str
 ) -> ParticlePlayer:
-    """A player of particles between two densities on a line.
+    """A player for particles between two densities on a line.
 
     Parameters
     ----------
     runs : sequence of ParticleRun
-        At least one, each of as many moments and particles as the first, from `particle_run`.
+        At least one run from `particle_run`; all have as many moments and particles as the first.
     start, target : array or Tensor, shape [G]
-        ln f of every place at beta = 0 and at beta = 1, in nats; between them ln f_beta is a straight line in beta.
+        ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear in beta.
     description : str
         What the player shows, in plain text.
 
     Raises
     ------
     InputError
-        If there is no run, runs differ in size, or a place is none of the line.
+        If there is no run, runs differ in size, or a place is not on the line.
     """
     ends = [as_float_tensor(*end).double().cpu() for end in (("start", start), ("target", target))]
     require_shape("target", ends[1], list(ends[0].shape))

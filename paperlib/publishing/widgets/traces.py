@@ -1,7 +1,7 @@
-"""A player of mean-field traces: choose a step size and step through the updates.
+"""A player for mean-field traces: choose a step size and step through the updates.
 
-It shows the means and the bound. Both were computed beforehand, and the page looks them up, so that
-it cannot disagree with the library. Without scripts the last state of the first run is shown.
+It shows the means and the bound. Both are computed beforehand and only looked up by the page, which
+therefore cannot disagree with the library. Without scripts, the last state of the first run is shown.
 `paperlib.publishing.widgets.page` says what holds for every player.
 """
 
@@ -18,18 +18,18 @@ from paperlib.errors import InputError
 from paperlib.publishing.widgets.page import Slider, card
 from paperlib.validation import require_finite, require_shape
 
-# Both drawings, in units of about a pixel of the screen; where the plotting area begins.
+# The plotting area of both drawings, in units of about one screen pixel.
 _LEFT, _TOP, _WIDTH, _HEIGHT = 44, 24, 250, 150
 _RIGHT, _BOTTOM = _LEFT + _WIDTH, _TOP + _HEIGHT
 _AXES = f'<path d="M{_LEFT} {_TOP} V{_BOTTOM} H{_RIGHT}" fill="none" stroke="#999"/>'
 _MILLISECONDS = 500  # per update while playing
-# JSON with four digits after the point is enough to draw, and small.
+# Four decimals in the JSON are enough for drawing, and keep it small.
 _DIGITS = 4
 
 
 @dataclass(frozen=True)
 class TracePlayer:
-    """What `trace_player` returns: shows itself in a notebook and in the book.
+    """The result of `trace_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class TracePlayer:
     exact : list of float
         Exact posterior means, [M].
     goal : float
-        The bound of the dashed line.
+        The bound at which the dashed line is drawn.
     limits : tuple of float
-        Lowest and highest bound that are drawn; lower ones lie on the lower edge.
+        Lowest and highest bound in the drawing; lower ones are drawn on the lower edge.
     description : str
-        What is to be seen, for those who cannot see it.
+        Description for readers who cannot see the player.
     """
 
     labels: tuple[str, ...]
@@ -159,12 +159,12 @@ def trace_player(
     limits: tuple[float, float],
     description: str,
 ) -> TracePlayer:
-    """A player of mean-field runs on one visible vector.
+    """A player for mean-field runs on one visible vector.
 
     Parameters
     ----------
     runs : mapping of str to (Tensor, Tensor), shapes [T + 1, M] and [T + 1]
-        Means and bounds of each run, by its label; the same T, at least 1, for all.
+        Means and bounds of each run, by its label. T is at least 1 and the same for all runs.
     exact : Tensor, shape [M]
         Exact posterior means.
     goal : float
@@ -209,7 +209,7 @@ def trace_player(
 
 
 def _rounded(values: Tensor) -> list:
-    """Nested lists of numbers with a few digits."""
+    """Nested lists of numbers, rounded to a few digits."""
     if values.ndim > 1:
         return [_rounded(row) for row in values]
     return [round(value, _DIGITS) for value in values.tolist()]
