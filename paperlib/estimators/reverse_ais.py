@@ -124,7 +124,7 @@ def raise_log_prob(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     on_step : callable, optional
         Called with the number of chains that have taken a step, N M `reverse_steps(path, K)` in all. In place of the progress bar.
 

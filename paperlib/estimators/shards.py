@@ -99,7 +99,7 @@ def ais_in_shards(
     folder : path
         Where shards are kept; made if it does not exist.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
     client : dask.distributed.Client, optional
         Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`.
         None: compute them here.

@@ -159,7 +159,7 @@ def parallel_tempering(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     betas : sequence of N numbers, optional
         0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
     num_replicas : int, optional

@@ -152,7 +152,7 @@ def log_z_along_training(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     betas : sequence of K + 1 numbers, optional
         0 = beta_0 < ... < beta_K = 1. Knots that are missing are put in. None: a pilot population finds betas.
     chain_steps : int, optional

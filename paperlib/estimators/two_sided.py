@@ -156,7 +156,7 @@ def two_sided_ais(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     forward : array or Tensor, shape [M], optional
         Log-weights of AIS along the same path with the same betas, in place of walks forward.
     num_blocks : int, optional

@@ -197,7 +197,7 @@ def train_rbm(
     on_epoch : callable, optional
         Called with the epoch (from 1) and a copy of the model after each epoch that is run.
     progress : bool, optional
-        Show a progress bar with the reconstruction error; by default where standard error is a terminal.
+        Show a progress bar with the reconstruction error; by default if standard error is a terminal.
 
     Returns
     -------

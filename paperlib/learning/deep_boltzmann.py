@@ -177,7 +177,7 @@ def train_dbm(
     on_epoch : callable, optional
         Called with the epoch (from 1) and a copy of the model after each epoch of joint training.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
 
     Returns
     -------

@@ -110,7 +110,7 @@ def train_mixture(
     dtype : torch.dtype
         Of the computation and of the result; sums over images are float64.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
 
     Returns
     -------
