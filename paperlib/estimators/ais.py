@@ -68,7 +68,7 @@ def ais(
     Raises
     ------
     InputError
-        If the schedule does not run from 0 to 1, there is not at least one chain, or the log-weights overflow.
+        If the schedule does not run from 0 to 1, `num_chains` is less than 1, or the log-weights overflow.
 
     Notes
     -----

@@ -136,8 +136,8 @@ def raise_log_prob(
     Raises
     ------
     InputError
-        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; there is not at least one
-        chain; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
+        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; `num_chains` is less
+        than 1; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
 
     Notes
     -----
