@@ -4,7 +4,7 @@ The library behind the book: models that know their unnormalised log-probability
 a tractable distribution to a model, and estimators that walk a path and return log-weights with diagnostics.
 
 ======================  =====================================================================================
-`paperlib.kernels`      how fast it goes: the one door to numba, triton, CUDA graphs and private parts of torch
+`paperlib.kernels`      everything about speed: the one door to numba, triton, CUDA graphs and private parts of torch
 `paperlib.models`       models: energies, conditionals, bounds on ln Z, storage; nothing about estimators
 `paperlib.datasets`     digits (bundled), MNIST and Omniglot; binarisation; base-rate biases
 `paperlib.variational`  lower bounds, mean field, EM, learned inference, and the models that only these need

@@ -81,13 +81,13 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. Of an exact value: ln p(v) of the test images.",
+            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.",
         ),
     ] = None,
 ) -> None:
     """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
 
-    AIS from above and RAISE from below stand beside it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
+    AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
     """
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
@@ -134,7 +134,10 @@ def audit(
         typer.Option(metavar="NATS", help="Or the average ln p(v) of the test images in question."),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(metavar="NATS", help="By how much a claim may miss without remark.")
+        float,
+        typer.Option(
+            metavar="NATS", help="How far off a claim may be and still count as consistent."
+        ),
     ] = 0.1,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
@@ -147,8 +150,8 @@ def audit(
 ) -> None:
     """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
 
-    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported, and 4 for
-    impossible; 2 is an input that cannot be used.
+    Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported,
+    and 4 for impossible; 2 means an input that cannot be used.
     """
     from paperlib.evaluation import audit as audit_claim
     from paperlib.evaluation.audit import EXIT_CODES
@@ -200,7 +203,7 @@ def compare(
 ) -> None:
     """Compare two models: which gives the test images the higher probability, and whether that could be chance.
 
-    The difference is taken image by image, and its error counts in those of both ln Z. The minutes are for both together.
+    The difference is taken image by image, and its error includes those of both ln Z. The minutes are for both models together.
     """
     from paperlib.evaluation import compare as compare_models
     from paperlib.evaluation.job import Job
@@ -234,7 +237,7 @@ def training(
         typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
     ] = None,
     at_most: Annotated[
-        int, typer.Option(min=1, help="Take at most so many checkpoints, evenly spaced.")
+        int, typer.Option(min=1, help="Largest number of checkpoints to take, evenly spaced.")
     ] = 20,
     by: Annotated[
         str | None,
@@ -247,7 +250,9 @@ def training(
     minutes: Annotated[float, typer.Option(help="Time to spend on ln Z, about.")] = 2.0,
     chain_steps: Annotated[
         int | None,
-        typer.Option(help="Transitions of chains in place of minutes: the same numbers again."),
+        typer.Option(
+            help="Number of chain transitions, instead of minutes; the same seed then gives the same numbers."
+        ),
     ] = None,
     seed: SeedOption = 0,
     device: DeviceOption = "cpu",
@@ -262,7 +267,7 @@ def training(
 ) -> None:
     """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
 
-    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with what there is so far.
+    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so far.
     """
     from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
     from paperlib.evaluation.training_report import (
@@ -323,7 +328,7 @@ def _whole_numbers(name: str, text: str) -> list[int]:
 def _inputs(
     job: Job, minutes: float, steps: int | None, ladder_steps: int | None
 ) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
-    """The model as its file has it and on its device, test images and further arguments; what was changed on the way is said."""
+    """The model as its file has it and on its device, test images and further arguments; prints what was changed on the way."""
     from paperlib.numerics import seeded_generator
 
     found = job.read_model()
@@ -410,7 +415,9 @@ def models() -> None:
 def reproduce(
     profile: ProfileOption = "digits",
     only: OnlyOption = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Chapters at the same time.")] = 2,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Number of chapters to execute at the same time.")
+    ] = 2,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -421,8 +428,8 @@ def reproduce(
         bool,
         typer.Option(
             "--resume",
-            help="Leave out chapters that are executed already, as they, their parameters, the library, the published numbers, "
-            "the models and the chapters whose records they read are now.",
+            help="Skip chapters that have been executed with their present text, parameters, library, published numbers, models "
+            "and records.",
         ),
     ] = False,
     cluster: ClusterOption = None,
@@ -470,7 +477,7 @@ def refresh(only: OnlyOption = None) -> None:
 def book(
     profile: ProfileOption = "digits",
     pdf: Annotated[
-        bool, typer.Option("--pdf", help="Join the pages of the built book to one PDF instead.")
+        bool, typer.Option("--pdf", help="Join the pages of the built book into one PDF instead.")
     ] = False,
 ) -> None:
     """Build the HTML book from executed chapters and check its pages."""
@@ -497,7 +504,7 @@ def _client(address: str | None) -> AbstractContextManager[Client | None]:
 def _output(name: str, path: Path) -> Iterator[Path]:
     """`atomic_path` for a file that the user asked for.
 
-    A full disk or a folder without permission becomes an `InputError`, and so a sentence.
+    A full disk or a folder without permission becomes an `InputError`, which the command shows as one sentence.
     """
     try:
         with storage.atomic_path(path) as temporary:
@@ -525,12 +532,12 @@ def _parameters(settings: list[str]) -> dict[str, Any]:
 def main() -> None:
     """Run the command.
 
-    An input that cannot be used ends it with a sentence and exit code 2, a chapter or a book that
-    failed with exit code 1. Any other exception keeps its traceback, to which a note is added that
-    it is a bug.
+    An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
+    failed ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
+    probably a bug.
     """
     for stream in (sys.stdout, sys.stderr):
-        # The name of a file may be one that cannot be printed.
+        # The name of a file may hold characters that cannot be printed.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:

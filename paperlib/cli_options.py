@@ -25,7 +25,7 @@ DataOption = Annotated[
 TrainOption = Annotated[
     Path | None,
     typer.Option(
-        help="Training images, for the start of the chains and the base rates beside the value only."
+        help="Training images, used only for the start of the chains and for the base rates beside the value."
     ),
 ]
 BinarizeOption = Annotated[
@@ -59,7 +59,7 @@ LadderStepsOption = Annotated[
         help="Chain-steps of the ladder, with --steps; by default half of those of AIS and RAISE.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(help="Of all chains.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of all chains.")]
 DeviceOption = Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")

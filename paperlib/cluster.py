@@ -1,13 +1,13 @@
-"""A Dask cluster for what takes one machine too long: a running one, or one on this machine.
+"""A Dask cluster for work that takes one machine too long: a running one, or one on this machine.
 
-What is sent there is a pure function of what is sent along. So it does not matter which worker
-computes it, in which order, or how often: a worker that dies loses what it was computing, and
-another one does it again. Whoever sent it keeps the results.
+Each task sent there is a pure function of the data sent with it. So it does not matter which worker
+computes it, in which order, or how often: if a worker dies, its unfinished tasks are done again by
+another one. The sender keeps the results.
 
 Workers need this version of paperlib and of its draws. Shards need nothing else; they are sent to
 the cluster that the environment variable `PAPERLIB_CLUSTER` names. Chapters and training
-(`--cluster` on the command line) write files: for them the workers must see the same checkout, data
-and cache under the same paths.
+(`--cluster` on the command line) write files, so for them the workers must see the same checkout,
+data and cache under the same paths.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def connect(address: str) -> Client:
     Parameters
     ----------
     address : str
-        Of a running Dask scheduler, such as `tcp://10.0.0.1:8786`; or `local`, for one worker
-        process of one thread on each core of this machine, which end with the connection.
+        Address of a running Dask scheduler, such as `tcp://10.0.0.1:8786`; or `local`, for one
+        single-threaded worker process on each core of this machine. These end with the connection.
 
     Raises
     ------
@@ -68,9 +68,9 @@ def connect(address: str) -> Client:
 
 
 def from_environment() -> Client | None:
-    """The cluster that the environment variable `PAPERLIB_CLUSTER` names; None without it.
+    """The cluster that the environment variable `PAPERLIB_CLUSTER` names; None if it is not set.
 
-    It is connected to once for each process.
+    Each process connects to it once.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
 
 
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Mean over the first dimension; without weights the plain one; [N, ...] gives [...].
+    """Weighted mean over the first dimension, or the plain mean without weights; [N, ...] gives [...].
 
     Examples
     --------
@@ -40,14 +40,14 @@ def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
 def softplus(x: Tensor) -> Tensor:
     """Elementwise `ln(1 + e^x)`, to full precision for every `x`.
 
-    torch's default threshold of 20, beyond which it returns `x` itself, costs 2e-9 a unit in float64: visible in a
-    test by enumeration.
+    torch's default threshold of 20, beyond which it returns `x` itself, costs 2e-9 per unit in float64, which is visible in
+    a test by enumeration.
     """
     return torch.nn.functional.softplus(x, threshold=40)
 
 
 def all_states(width: int) -> Tensor:
-    """Every binary vector of a length, counting upwards: float64 [2^width, width]."""
+    """Every binary vector of length `width`, counting upwards: float64 [2^width, width]."""
     bit = torch.tensor([0.0, 1.0], dtype=torch.float64)
     return torch.cartesian_prod(*[bit] * width).view(-1, width)
 
@@ -80,7 +80,7 @@ def bernoulli_entropy(logits: Tensor) -> Tensor:
 def student_quantile(level: float, degrees_of_freedom: float) -> float:
     """How many standard errors an estimate may be off to either side at this level.
 
-    By Student's t, or for infinite degrees of freedom by the normal distribution; infinite where there are none.
+    From Student's t distribution, or from the normal one for infinite degrees of freedom; infinite if there are none.
 
     Raises
     ------
@@ -102,15 +102,35 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, upper))
 
 
+def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
+    """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
+
+    Parameters
+    ----------
+    parts : tuple of float
+        Of each estimate its standard error and the degrees of freedom of that.
+
+    Examples
+    --------
+    >>> joined_error((3.0, math.inf), (4.0, math.inf))
+    (5.0, inf)
+    """
+    joined = math.hypot(*(error for error, _ in parts))
+    if not 0 < joined < math.inf:
+        return joined, math.inf
+    spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
+    return joined, 1 / spread if spread > 0 else math.inf
+
+
 def resolve_generator(
     generator: torch.Generator | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:
-    """`generator` itself, or for `None` a fresh one from system entropy; never the global state.
+    """`generator` itself or, for `None`, a fresh one from system entropy; never the global state.
 
     Raises
     ------
     InputError
-        If `generator` is not a `torch.Generator` or lives on another device than `device`.
+        If `generator` is not a `torch.Generator` or lives on a device other than `device`.
     """
     device = torch.device(device)
     if generator is None:
@@ -130,7 +150,7 @@ def resolve_generator(
 
 
 def _place(device: torch.device) -> tuple[str, int]:
-    """A device's type and number, that of the current GPU if it names none; of processors there is one, whatever its number."""
+    """A device's type and number: that of the current GPU if it names none, and always the same one for the CPU."""
     if device.type == "cuda":
         return device.type, torch.cuda.current_device() if device.index is None else device.index
     return device.type, 0 if device.type == "cpu" else device.index or 0

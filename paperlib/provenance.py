@@ -1,7 +1,8 @@
 """What computes a number: the code and whether it is committed, the machine, and the versions.
 
-Shards (`paperlib.estimators.shards`) and records (`paperlib.experiments.records`) carry it, so that
-a number can be traced to the code that made it. What cannot be established is None.
+Shards (`paperlib.estimators.shards`) and records (`paperlib.experiments.records`) carry this
+information, so that a number can be traced to the code that made it. What cannot be established is
+None.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from paperlib import __version__, storage
 from paperlib.errors import InputError
 
-# What numbers depend on. Results and stored shards are not here: a run writes them itself.
+# What numbers depend on. Results and stored shards are left out, since a run writes them itself.
 CHECKED = (
     "paperlib",
     "book",
@@ -33,7 +34,7 @@ CHECKED = (
 def repository_state() -> tuple[str | None, bool | None]:
     """Commit of the checkout that this package runs from, and whether it differs from that commit.
 
-    It is asked once for each process: the answer is about the code that was imported, not about the
+    Git is asked once per process, so the answer is about the code that was imported, not about the
     folder hours later.
 
     Returns
@@ -53,7 +54,7 @@ def repository_state() -> tuple[str | None, bool | None]:
         root = storage.repository_root()
     except InputError:
         return None, None
-    # An installed copy may be used inside of a checkout whose commit says nothing of it.
+    # An installed copy may be used inside a checkout whose commit says nothing about it.
     if (root / "paperlib").resolve() != Path(__file__).resolve().parent:
         return None, None
     return state_of(root)
@@ -65,7 +66,7 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
     Parameters
     ----------
     root : Path
-        Its folder.
+        Folder of the checkout.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
     """
 
     def git(*arguments: str) -> str:
-        # Chapters ask at the same time: none of them takes the lock of the repository.
+        # Chapters ask at the same time, so none of them may take the lock of the repository.
         command = ["git", "--no-optional-locks", *arguments]
         return subprocess.run(
             command, cwd=root, capture_output=True, text=True, check=True
@@ -82,7 +83,7 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
 
     try:
         top, commit = git("rev-parse", "--show-toplevel", "HEAD").splitlines()
-        # A folder without a repository of its own may lie in somebody else's.
+        # A folder that is not a repository may lie inside another one.
         if Path(top).resolve() != root.resolve():
             return None, None
         return commit, bool(git("status", "--porcelain", "--untracked-files=all", "--", *CHECKED))
@@ -121,7 +122,7 @@ def device_name(device: torch.device) -> str:
 
 
 def made_by() -> dict[str, str | bool | None]:
-    """What makes the numbers of this process.
+    """The code, machine and versions that make the numbers of this process.
 
     Returns
     -------
@@ -143,7 +144,7 @@ def made_by() -> dict[str, str | bool | None]:
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "os": platform.platform(),
         "python": platform.python_version(),
-        # without the kind of the build, such as +cpu
+        # without the kind of build, such as +cpu
         "torch": torch.__version__.split("+")[0],
         "numpy": _version("numpy"),
         "numba": _version("numba"),

@@ -1,4 +1,4 @@
-"""Where files are, and that they are whole or not there: folders, atomic replacement, checksums."""
+"""Where files are, and how they are kept whole: folders, atomic replacement, checksums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from paperlib.errors import InputError
 
-# How many times larger than the file what is packed in it may be. Binary images of which most pixels are off come near it.
+# How many times larger than a packed file its contents may be. Binary images in which most pixels are off come close to it.
 _LARGEST_RATIO = 100
 _SMALLEST_LIMIT = 2**26
 _PIECE = 2**20
@@ -52,9 +52,9 @@ def repository_root() -> Path:
 
 
 def companion_folder() -> Path:
-    """Where `data/` and `figures/` are, which the chapters read.
+    """The folder with `data/` and `figures/`, which the chapters read.
 
-    In the checkout, or else in the part of it that an installed wheel carries.
+    It is the checkout or else the part of it that an installed wheel carries.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def companion_folder() -> Path:
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its name when the block ends without an exception.
+    """A temporary file beside `path` that is renamed to it when the block ends without an exception.
 
     An exception, Ctrl-C included, removes the temporary file and leaves what was at `path`
     untouched.
@@ -93,7 +93,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix is kept: writers such as numpy and matplotlib choose the format by it.
+    # The suffix is kept, since writers such as numpy and matplotlib choose the format by it.
     handle, name = tempfile.mkstemp(
         dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix
     )
@@ -113,7 +113,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Whether there is an ordinary file of this name: no folder, device or pipe, and False for what can be no name of a file.
+    """Whether there is an ordinary file of this name, not a folder, device or pipe; False for an impossible file name.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def unpacked_limit(path: Path) -> int:
-    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB where that is more.
+    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def require_modest(path: Path, size: int) -> None:
 def require_modest_zip(path: Path) -> None:
     """Raise an InputError if the members of a zip file, such as `.npz`, are larger than `require_modest` allows.
 
-    What is no zip file passes: its own reader says so.
+    A file that is not a zip file passes, since its own reader reports that.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     limit, size = unpacked_limit(path), 0
     try:
-        # Counted first, and kept only if there is not too much of it.
+        # Counted first, and kept only if there is not too much.
         with gzip.open(path) as file:
             while size <= limit and (count := len(file.read(_PIECE))):
                 size += count

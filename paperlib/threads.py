@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """With a single thread of torch: the last digits of float32 sums depend on how many threads share them.
+    """A context with a single torch thread, since the last digits of float32 sums depend on how many threads share them.
 
     Examples
     --------
@@ -37,19 +37,19 @@ def run_in_threads(
     on_result: Callable[[], object] = lambda: None,
     stop: Callable[[], object] = lambda: None,
 ) -> list[Result]:
-    """The results of all tasks, in their order; as many run at a time as torch has threads (`torch.set_num_threads`), each with one thread.
+    """The results of all tasks, in order; as many run at a time as torch has threads (`torch.set_num_threads`), each with one thread.
 
-    That a task is the work of one thread makes its last digits the same for any number of them. Threads pay where the tasks spend their
-    time in large tensor operations, outside the interpreter.
+    Since each task is the work of one thread, its last digits are the same for any number of threads. Threads pay off where the tasks
+    spend their time in large tensor operations, outside the interpreter.
 
     Parameters
     ----------
     tasks : sequence of callables without arguments
-        What is to be done.
+        What has to be done.
     on_result : callable, optional
-        Called, by this thread, for every task that is done.
+        Called by the calling thread for every task that is done.
     stop : callable, optional
-        Called at the first exception in a task, or at Ctrl-C, before the tasks in progress are waited for: it may end them.
+        Called at the first exception in a task, or at Ctrl-C, before waiting for the tasks in progress, which it may end.
     """
     threads = torch.get_num_threads()
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -64,18 +64,18 @@ def run_in_threads(
             pool.shutdown(cancel_futures=True)
             raise
         finally:
-            # What a worker sets would otherwise become the default of all threads to come.
+            # The workers' setting would otherwise become the default of all later threads.
             torch.set_num_threads(threads)
 
 
 class _StoppedError(Exception):
-    """Another walk has failed, or the user has had enough."""
+    """Another walk has failed, or the user has pressed Ctrl-C."""
 
 
 def walk_side_by_side(
     walks: Sequence[Callable[[Callable[[int], object]], Result]], on_step: Callable[[int], object]
 ) -> list[Result]:
-    """`run_in_threads` for tasks of many steps, each of which is told to `on_step` by one thread at a time.
+    """`run_in_threads` for tasks of many steps, each of which is reported to `on_step` by one thread at a time.
 
     An exception in one of them, or Ctrl-C, ends the others at their next step.
 

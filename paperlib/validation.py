@@ -1,6 +1,6 @@
 """Checks and conversions of arguments.
 
-All messages say which argument, what was expected, and what came.
+All messages name the argument and say what was expected and what came.
 
 Users have states of units in many forms: `binarize` gives bytes, files give numpy arrays, a
 comparison gives booleans. Three functions turn them into tensors, and nothing else in the library
@@ -26,7 +26,7 @@ from paperlib.errors import InputError
 # What every public function takes where its documentation says "array or Tensor".
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike
 
-# Numbers looked at together: 16 MiB in float32, whatever the size of the whole.
+# Numbers looked at together: 16 MiB in float32, whatever the total size.
 _BLOCK_NUMBERS = 2**22
 
 
@@ -34,7 +34,7 @@ def as_tensor(name: str, value: object) -> Tensor:
     """A tensor of real numbers from a tensor, an array or nested sequences, in their own type.
 
     A tensor is returned as it is, and an array shares its memory with the result where torch can do
-    that. Unsigned integers of two bytes and more become int64, since torch has hardly any
+    that. Unsigned integers of two bytes or more become int64, since torch has hardly any
     operations for them.
 
     Raises
@@ -55,7 +55,7 @@ def as_tensor(name: str, value: object) -> Tensor:
             array = np.asarray(value)
             if not array.dtype.isnative:
                 array = array.astype(array.dtype.newbyteorder("="))
-            # torch takes neither arrays that must not be written to nor those that run backwards.
+            # torch takes neither read-only arrays nor arrays that run backwards.
             tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
@@ -228,7 +228,7 @@ def require_count(name: str, value: object, minimum: int = 1) -> int:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is a number of Python's, and no truth value."""
+    """Whether `value` is a Python number, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -240,7 +240,7 @@ def require_fraction(name: str, value: object) -> float:
 
 
 def require_device(name: str, device: torch.device | str, present: bool = True) -> torch.device:
-    """`device`; raise unless it is a processor or a CUDA GPU, and if `present` is set one that torch finds here."""
+    """`device`; raise unless it is a CPU or a CUDA GPU and, if `present` is set, one that torch finds here."""
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
@@ -257,7 +257,7 @@ def require_device(name: str, device: torch.device | str, present: bool = True) 
 
 
 def require_enumerable(num_hidden: int, most: int) -> None:
-    """Raise unless the states of so many hidden units are few enough to be enumerated."""
+    """Raise if there are too many hidden units to enumerate their states."""
     if num_hidden > most:
         raise InputError(
             f"model: expected at most {most} hidden units to enumerate, got {num_hidden}"

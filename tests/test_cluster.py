@@ -16,7 +16,13 @@ from enumeration import random_rbm
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import ReproductionError
-from paperlib.estimators import ais, ais_in_shards, raise_in_shards, shards
+from paperlib.estimators import (
+    ais,
+    ais_in_shards,
+    raise_in_shards,
+    shards,
+    tempering_in_shards,
+)
 from paperlib.experiments.profiles import PROFILES
 from paperlib.experiments.recipes import RECIPES
 from paperlib.experiments.training import train_models
@@ -79,6 +85,18 @@ def test_same_numbers_for_any_number_of_workers(tmp_path, expected, workers):
         # every shard is found: nothing more is sent
         client.submit = None
         assert same(run(tmp_path, client), expected)
+
+
+def test_ladders_of_a_cluster_are_those_of_one_process(tmp_path):
+    def climb(folder, client=None):
+        found = tempering_in_shards(PATH, 2_000, 3, 1, folder, progress=False, client=client)
+        return found.betas, found.blocks, found.samples
+
+    here = climb(tmp_path / "here")
+    with start_cluster(2, False) as local, distributed.Client(local) as client:
+        assert same(climb(tmp_path / "there", client), here)
+        client.submit = None
+        assert same(climb(tmp_path / "there", client), here)
 
 
 def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(

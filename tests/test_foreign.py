@@ -211,7 +211,7 @@ JULIA = {
     "no weights": ({"weights": None}, "expected data as weights in .*, got nothing"),
     "not turned": ({"weights": np.zeros((6, 4))}, r"fit each other in .*, got shapes \[6, 4\]"),
     "two parameters": ({"hidden_par": np.zeros((4, 2))}, "fit each other"),
-    "type a number": ({"rbm_type": 3.0}, "expected a text as rbm_type"),
+    "type a number": ({"rbm_type": 3.0}, "expected a string as rbm_type"),
 }
 
 
@@ -362,7 +362,7 @@ HOSTILE = {
     "no kind": (lambda path: write_archive(path, kind=None), "expected data as model_type"),
     "kind in rows": (
         lambda path: write_archive(path, kind=np.array([b"BBRBM"])),
-        "expected a text as model_type",
+        "expected a string as model_type",
     ),
     "kind a group": (lambda path: write_archive(path, kind=None, group="model_type/x"), "update_N"),
     "no updates": (lambda path: write_archive(path, group="params"), "expected models as update_N"),

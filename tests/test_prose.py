@@ -779,3 +779,17 @@ def test_in_these_words(claim, words):
 def test_what_the_prose_leans_on_is_printed():
     found = set().union(*(printed(page, "yes") for page in CHAPTERS))
     assert found >= PRINTED_YES, "a claim on which the prose leans has failed, or has other words"
+
+
+def findings(page: str) -> list[list[str]]:
+    """The numbers in each of the findings that a page lists after "Five of the findings"."""
+    text = re.sub(r"\{doc\}`.*?`", "", (ROOT / page).read_text())
+    text = text.partition("Five of the findings")[2]
+    listed = text.partition("\n\n")[2].partition("\n\n")[0]
+    return [re.findall(r"\d[\d.,]*\d|\d", point) for point in listed.split("\n- ")]
+
+
+def test_readme_lists_the_findings_of_the_landing_page():
+    on_page = findings("book/intro.md")
+    assert len(on_page) == 5
+    assert findings("README.md") == on_page

@@ -154,3 +154,11 @@ def test_exact_samples_have_the_exact_distribution(tiny_rbm):
     chi_square = (count * (frequencies - expected).square() / expected).sum()
     # 511 degrees of freedom: mean 511, standard deviation 32; the bound is 4.5 of these away
     assert chi_square < 511 + 4.5 * 32
+
+
+def test_parameters_by_name():
+    tensors = random_rbm(3, 2, 0).tensors()
+    assert RBM.from_tensors(tensors).checksum() == random_rbm(3, 2, 0).checksum()
+    del tensors["hidden_bias"]
+    with pytest.raises(ValueError, match="tensors: expected hidden_bias as well, got weights"):
+        RBM.from_tensors(tensors)

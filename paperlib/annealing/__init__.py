@@ -1,7 +1,7 @@
 """Annealing paths: from a distribution that can be sampled to a model, one beta at a time, and schedules of beta.
 
 If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. The uniform start
-(`visible_bias=None`) needs no data and is the classic way to a wrong answer.
+(`visible_bias=None`) needs no data and is the classic way to get a wrong answer.
 """
 
 from paperlib.annealing.deep_paths import DBMPath, DBNPath

@@ -1,12 +1,12 @@
 """Annealing paths to deep models, whose test vectors leave a part of the state unobserved.
 
-A DBM is an RBM over (v, h2) and h1, so that its path is that RBM's. RAISE starts at a v whose h2 is unknown and has an
-intractable posterior: Algorithm 3 of the RAISE paper walks the path once forward with v held fixed, from the start's own
-p_0(h2), and counts the weight of that walk in. By the definition of q_rev in its section 3.2, h'_k is drawn from the reversal of
-the kernel that leaves p_{k-1} invariant; the algorithm prints the one at k, which fails the test by enumeration.
+A DBM is an RBM over (v, h2) and h1, so its path is the path of that RBM. RAISE starts at a v whose h2 is unknown and has an
+intractable posterior. Algorithm 3 of the RAISE paper therefore walks the path once forward with v held fixed, from the start's
+p_0(h2), and includes the weight of that walk. By the definition of q_rev in its section 3.2, h'_k is drawn from the reversal of
+the kernel that leaves p_{k-1} invariant; the algorithm as printed uses the kernel at k, which fails the test by enumeration.
 
-A DBN is a few directed layers below an RBM (section 3.3): the path is the top RBM's, and the directed layers are drawn from
-the recognition distribution and weighed once.
+A DBN is an RBM on top of a few directed layers (section 3.3). Its path is the path of the top RBM; the directed layers are drawn
+from the recognition distribution and weighted once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from paperlib.numerics import bernoulli_log_prob
 
 
 class DBMPath(BaseRatePath):
-    """From independent units to a DBM. States are those of `dbm.joint_rbm`: v and h2 beside each other.
+    """A path from independent units to a DBM. States are those of `dbm.joint_rbm`: v and h2 side by side.
 
-    An AIS estimate along this path is one of ln Z of the DBM.
+    AIS along this path estimates ln Z of the DBM.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class DBMPath(BaseRatePath):
         Biases of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
     hidden_bias_2 : array or Tensor, shape [M_2], optional
         Biases of h2 at the start; `base_rate_path` finds good ones. None: zero.
-        Where most units of h2 are off most of the time, half of them on is a start as bad as half of the pixels on.
+        If most units of h2 are off most of the time, a start with half of them on is as bad as one with half of the pixels on.
 
     Raises
     ------
     InputError
-        If `visible_bias` or `hidden_bias_2` has another length or holds NaN or infinite values.
+        If `visible_bias` or `hidden_bias_2` has the wrong length or holds NaN or infinite values.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class DBMPath(BaseRatePath):
         generator: torch.Generator,
         on_step: Callable[[int], object],
     ) -> tuple[VisibleState, Tensor]:
-        """The heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
+        """Run the heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
         v = v.to(self.device, torch.bool)
         bias = self._visible_bias_a
@@ -113,7 +113,7 @@ class DBMPath(BaseRatePath):
     def _clamped_transition(
         self, state: VisibleState, beta: Beta, generator: torch.Generator
     ) -> VisibleState:
-        """One block Gibbs step of h1 and h2 at `beta`, v held fixed; with h1 summed out it is reversible."""
+        """One block Gibbs step of h1 and h2 at `beta` with v held fixed; it is reversible with h1 summed out."""
         width = self.num_visible
         first = state.first
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)
@@ -124,22 +124,22 @@ class DBMPath(BaseRatePath):
 
 
 class DBNPath(BaseRatePath):
-    """From independent units to the top RBM of a DBN. States are those of that RBM: h^{L-1}.
+    """A path from independent units to the top RBM of a DBN. States are those of that RBM: h^{L-1}.
 
-    An AIS estimate along this path is one of ln Z of the top RBM, which is that of the DBN.
+    AIS along this path estimates ln Z of the top RBM, which is that of the DBN.
 
     Parameters
     ----------
     dbn : DBN
         The target.
     visible_bias : array or Tensor, shape [M_{L-1}], optional
-        Biases of the start; `base_rate_path` finds good ones. None: zero, the uniform start, which is all that the RAISE paper
+        Biases of the start; `base_rate_path` finds good ones. None: zero, the uniform start, the only one that the RAISE paper
         has for DBNs.
 
     Raises
     ------
     InputError
-        If `visible_bias` has another length or holds NaN or infinite values.
+        If `visible_bias` has the wrong length or holds NaN or infinite values.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class DBNPath(BaseRatePath):
         return type(self)(self._dbn.to(device), self._visible_bias_a)
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on, the directed layers included."""
+        """SHA-256 of everything that draws and weights along the path depend on, including the directed layers."""
         return storage.sha256(f"{super().checksum()} {self._dbn.checksum()}".encode())
 
     def begin_reverse(
@@ -180,7 +180,8 @@ class DBNPath(BaseRatePath):
     ) -> tuple[VisibleState, Tensor]:
         """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
 
-        The top RBM's part of ln p* is that of the path, whose weights may be rounded: the mean weight is then a probability.
+        The top RBM's part of ln p* is computed with the weights of the path, which may be rounded, so that the mean weight is a
+        probability.
         """
         v = v.to(self.device, self.dtype)
         hidden = self._dbn.recognize(v, generator)

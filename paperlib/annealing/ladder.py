@@ -1,20 +1,22 @@
 """A ladder: chains at many temperatures in one batch, which exchange their temperatures.
 
-The rungs are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica is one chain on every rung. All replicas walk in one
-batch, with one beta for each chain. After a transition neighbours x at rung k and y at rung k + 1 of a replica exchange rungs with the
-probability
+The rungs are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica has one chain on every rung. All replicas walk in
+one batch, with one beta for each chain. After a transition, neighbours x at rung k and y at rung k + 1 of a replica exchange rungs
+with the probability
 
     min(1, f_k(y) f_{k+1}(x) / (f_k(x) f_{k+1}(y))),
 
-which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). What is exchanged are the temperatures. A chain keeps its
-state, and with it all products that it remembers.
+which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). Chains exchange their temperatures, not their
+states, so a chain keeps its state and all the products that it remembers.
 
-First the pairs (0, 1), (2, 3), ... try to exchange, then the pairs (1, 2), (3, 4), .... That order is not reversible: a chain that was
-accepted goes on in the same direction until it is rejected. Its way from one end to the other takes a number of exchanges that grows as
-that of rungs, and not as their square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, section 3). There is one
-transition to both halves: exchanges cost a tenth of it, and chains go up and down twice as fast as with a transition to each.
+The pairs (0, 1), (2, 3), ... try to exchange first, then the pairs (1, 2), (3, 4), .... This order is not reversible: a chain whose
+exchange is accepted continues in the same direction until one is rejected. The number of exchanges that it needs from one end to the
+other therefore grows as the number of rungs, and not as its square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet
+2022, section 3). One transition serves both halves: exchanges cost a tenth of it, and chains move up and down twice as fast as with
+one transition for each half.
 
-A chain weighs its state at the beta of each partner. The same numbers serve the exchange and the ratio of the two normalisers.
+A chain evaluates ln f of its state at the beta of each partner. These numbers serve both the exchange and the ratio of the two
+normalisers.
 """
 
 from __future__ import annotations
@@ -30,18 +32,18 @@ from paperlib.annealing.path import AnnealingPath, State
 
 
 class Ladder(Generic[State]):
-    """Chains on rungs.
+    """Chains on the rungs of a path, where neighbours exchange rungs.
 
     Parameters
     ----------
     path : AnnealingPath
-        Whose f_beta the rungs have.
+        The path whose f_beta the rungs have.
     betas : Tensor, shape [N]
         float64, increasing, at least two.
     num_replicas : int
-        R.
+        Number of replicas, R.
     state : State
-        Of R N chains: the first replica's by rung, then the next one's.
+        The state of R N chains: those of the first replica by rung, then those of the next one.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class Ladder(Generic[State]):
         self.betas = betas.to(device, torch.float64)
         self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
         rungs = torch.arange(count)
-        # Of each parity the betas of the partners, a rung's own where it has none.
+        # For each parity, the betas of the partners; a rung without a partner has its own beta.
         self._partner_betas = []
         for parity in (0, 1):
             partner = rungs + 1 - 2 * ((rungs + parity) % 2)
@@ -87,7 +89,7 @@ class Ladder(Generic[State]):
 
     @property
     def num_chains(self) -> int:
-        """Number of all chains, R N."""
+        """Total number of chains, R N."""
         return self.chain_at.numel()
 
     def rung_of(self) -> Tensor:
@@ -99,18 +101,18 @@ class Ladder(Generic[State]):
         return self.chain_at[:, :: self.chain_at.shape[1] - 1]
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
-        """A transition of all chains at `factor` times their betas, without exchanges: on the way from the start to their rungs."""
+        """Make a transition of all chains at `factor` times their betas, without exchanges, on the way from the start to the rungs."""
         betas = self.betas[self.rung_of()] * factor
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
-        """A transition of all chains, then the exchanges, first of the even pairs and then of the odd ones.
+        """Make a transition of all chains, then exchange first the even pairs and then the odd ones.
 
         Returns
         -------
         Tensor, shape [2, R, N]
-            float64, before the even and before the odd exchanges: for the chain on each rung, ln f at its partner's beta less that at its
-            own; zero without a partner.
+            float64, before the even and before the odd exchanges: for the chain on each rung, ln f at its partner's beta minus ln f at
+            its own; zero without a partner.
         """
         rung_of = self.rung_of()
         betas = self.betas[rung_of]
@@ -134,7 +136,7 @@ class Ladder(Generic[State]):
         uniform = torch.rand(
             accept.shape, dtype=torch.float64, device=accept.device, generator=generator
         )
-        # In place and without a branch: one of a few small operations beside each transition.
+        # In place and without a branch, to add only a few small operations to each transition.
         below, above = self.chain_at[:, lower], self.chain_at[:, upper]
         moved = (above - below).mul_(uniform < accept)
         below.add_(moved)
@@ -143,7 +145,7 @@ class Ladder(Generic[State]):
 
 @dataclass
 class Record:
-    """What a ladder has told in a number of steps.
+    """What a ladder has recorded in a number of steps.
 
     Attributes
     ----------
@@ -160,7 +162,7 @@ class Record:
     ends: Tensor
 
     def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
-        """ln f_{k+1}(x) / f_k(x) of each link k, at the chains of its lower and of its upper rung.
+        """ln f_{k+1}(x) / f_k(x) for each link k, at the chains on its lower rung and at those on its upper rung.
 
         Parameters
         ----------
@@ -180,17 +182,17 @@ class Record:
         return lower.contiguous(), upper.contiguous()
 
     def rejection_rates(self) -> Tensor:
-        """The probability that an exchange is rejected, averaged over all that were tried; float64 [N - 1]."""
+        """The probability that an exchange is rejected, averaged over all attempts; float64 [N - 1]."""
         lower, upper = self.links()
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 
     def round_trips(self) -> int:
-        """How often a chain went from beta = 0 to beta = 1 and back."""
+        """How many times a chain went from beta = 0 to beta = 1 and back."""
         return count_round_trips(self.ends.numpy())
 
 
 def count_round_trips(ends: np.ndarray) -> int:
-    """How often a chain went from the first end to the second and back.
+    """How many times a chain went from the first end to the second and back.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def count_round_trips(ends: np.ndarray) -> int:
     """
     trips = 0
     for replica in np.moveaxis(ends, 1, 0):
-        # Only changes tell something.
+        # Only changes matter.
         changed = np.ones(len(replica), bool)
         changed[1:] = (replica[1:] != replica[:-1]).any(1)
         seen_start: set[int] = set()

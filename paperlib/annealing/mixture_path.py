@@ -4,16 +4,16 @@ With mixing weights pi_c, means mu_c, inputs u = W' v + a to the hidden units an
 
     f_beta(v) = sum_c pi_c Bern(v | mu_c)^{1 - beta}  e^{beta b' v} prod_j (1 + e^{beta u_j})
 
-that is, through the sum over components of one geometric path from each component to the RBM. At beta = 0 it is the mixture itself
-times 2^M, the hidden units' factor as along a base-rate path, so that ln Z_0 = M ln 2. At beta = 1 the mixing weights sum to one, and
-f_1 = p*(v).
+that is, through the sum over components of one geometric path from each component to the RBM. At beta = 0, f_0 is the mixture itself
+times 2^M, the factor of the hidden units as along a base-rate path, so that ln Z_0 = M ln 2. At beta = 1 the mixing weights sum to
+one, and f_1 = p*(v).
 
-The component c is a unit that is summed out, as the hidden units are. Given v it is independent of them, and a transition draws c and
-all hidden units given v, then v given both. In v alone that is reversible. The weights are those of the sum, which vary less than
-those of pairs (c, v) would (Yasuda & Takahashi 2022 prove it for hidden units). And RAISE needs nothing new: a test vector leaves no
-unit open that the path keeps, and its weight is that of the sum over components.
+The component c is a unit that is summed out, like the hidden units. Given v it is independent of them. A transition draws c and all
+hidden units given v, then v given both, which is reversible in v alone. The weights are those of the sum, which vary less than those
+of pairs (c, v) would (Yasuda & Takahashi 2022 prove this for hidden units). RAISE needs nothing new: a test vector determines all the
+units that the path keeps, and its weight is that of the sum over components.
 
-A mixture as the start of a path to an RBM is not in either paper.
+Neither paper starts a path to an RBM at a mixture.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from paperlib.validation import ArrayLike, as_states
 
 @dataclass(slots=True)
 class MixtureState(VisibleState):
-    """Visible units of a batch of chains, with what the mixture makes of them.
+    """Visible units of a batch of chains, with their log-probabilities under the mixture's components.
 
     Attributes
     ----------
@@ -51,22 +51,22 @@ class MixtureState(VisibleState):
 
 
 class MixturePath(RBMInterpolation):
-    """From a mixture of Bernoullis to an RBM. States are visible units; component and hidden units are summed out.
+    """A path from a mixture of Bernoullis to an RBM. States are visible units; components and hidden units are summed out.
 
-    An AIS estimate along this path is one of ln Z of the RBM.
+    AIS along this path estimates ln Z of the RBM.
 
     Parameters
     ----------
     rbm : RBM
         The target.
     mixture : BernoulliMixture
-        The start: from `paperlib.learning.train_mixture`, or without any data from `mean_field_mixture`. It is brought to the
-        target's type and device.
+        The start, from `paperlib.learning.train_mixture` or, without any data, from `mean_field_mixture`. It is converted to the
+        target's type and moved to its device.
 
     Raises
     ------
     InputError
-        If either is none, or the numbers of visible units differ.
+        If `rbm` is not an RBM, `mixture` is not a mixture of Bernoullis, or their numbers of visible units differ.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class MixturePath(RBMInterpolation):
         logits = self._mixture.logits
         self._to_components = logits.T.contiguous()
         self._log_off = -softplus(logits.double()).sum(1)
-        # Normalised in float64: what is left of rounding would be a part of Z_0.
+        # Normalised in float64, since any rounding error left would be a part of Z_0.
         self._log_mixing = self._mixture.log_mixing_weights.double().log_softmax(0)
         self.log_z_start = rbm.num_hidden * math.log(2)
 
@@ -106,7 +106,7 @@ class MixturePath(RBMInterpolation):
         return type(self)(self._rbm.to(device), self._mixture.to(device))
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on."""
+        """SHA-256 of everything that draws and weights along the path depend on."""
         return storage.sha256(f"{super().checksum()} {self._mixture.checksum()}".encode())
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> MixtureState:
@@ -122,7 +122,7 @@ class MixturePath(RBMInterpolation):
         )
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
-        """None: draws of components do not depend on a chain's place alone."""
+        """An empty list, since draws of components depend on more than a chain's place."""
         return []
 
     def _require_own(self, state: VisibleState) -> None:
@@ -162,11 +162,11 @@ class MixturePath(RBMInterpolation):
         return self._state(v, state)
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself over that of the rounded one, at the end of the path; the mixture is not rounded."""
+        """ln f of the model itself minus that of the rounded one, at the end of the path; the mixture is not rounded."""
         return self._rounding(state, end)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """The model's, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        """A lower bound on ln Z of the RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
         return log_z_lower_bound(self._rbm, units)
 
     def log_start(self, v: ArrayLike) -> Tensor:
@@ -182,7 +182,7 @@ class MixturePath(RBMInterpolation):
 
 
 def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """One of C components for each chain, with probabilities in proportion to the weights, by inversion; int64 [chains].
+    """Draw one of C components for each chain by inversion, with probabilities proportional to the weights; int64 [chains].
 
     Parameters
     ----------
@@ -201,5 +201,5 @@ def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
     uniform = torch.rand(
         len(log_weights), 1, dtype=below.dtype, device=below.device, generator=generator
     )
-    # The last sum may miss 1 by rounding.
+    # The last sum may differ from 1 by rounding.
     return (below[:, :-1] <= uniform).sum(1)

@@ -1,16 +1,17 @@
-"""What an annealing path is: three verbs, and everything else that an estimator may ask, with a default.
+"""The interface of an annealing path: three methods, and a default for everything else that an estimator may ask for.
 
 A path knows the densities f_beta between its start (beta = 0) and its target (beta = 1), and a Markov transition that leaves each
-invariant. It knows nothing of weights. An estimator walks a path, forward (AIS) or backward (RAISE), and knows nothing of models.
+invariant. It knows nothing about weights. An estimator walks a path, forward (AIS) or backward (RAISE), and knows nothing about
+models.
 
-A new path defines `sample_start`, `log_f` and `transition`, and AIS, importance sampling and whatever else walks forward works with
-it. It adds more for more:
+A new path defines `sample_start`, `log_f` and `transition`; AIS, importance sampling and every other estimator that walks forward
+then work with it. Each further member that it defines enables more:
 
 ===========================  =============================================================================================
 `log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
-`log_z_lower_bound`          a warning where an estimate is provably too low
+`log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
 ===========================  =============================================================================================
 """
@@ -33,32 +34,33 @@ State = TypeVar("State")
 
 
 class AnnealingPath(ABC, Generic[State]):
-    """From a distribution that can be sampled to another, one beta at a time.
+    """A path from a distribution that can be sampled to another, one beta at a time.
 
-    A state holds a batch of chains: a tensor whose first dimension is the chains, or a dataclass of such tensors. It is a value: a
-    path makes new ones and changes none, and whoever wants other units asks for another state.
+    A state holds a batch of chains: a tensor whose first dimension runs over the chains, or a dataclass of such tensors. States are
+    values: a path makes new ones and never changes one, and other units need another state.
 
     `beta` is a number, or a tensor [chains] with one number for each chain.
 
     Attributes
     ----------
     log_z_start : float or None
-        ln Z of the start f_0, in nats. None: unknown, or not of interest. AIS then estimates ln(Z_1 / Z_0), and RAISE refuses.
+        ln Z of the start f_0, in nats. None if it is unknown or not of interest: AIS then estimates ln(Z_1 / Z_0), and RAISE raises an
+        error.
     uniform_start : bool
-        Whether the start knows nothing of the data, which AIS warns of.
+        Whether the start knows nothing about the data, which makes AIS warn.
     reversible : bool
-        Whether `transition` satisfies detailed balance, so that it is its own reversal. A path has to say so.
+        Whether `transition` satisfies detailed balance, so that it is its own reversal. False unless a path says so.
     replayable : bool
         Whether a GPU may record a step and replay it. `log_ratio`, `transition` and `reverse_transition` then get their betas as
-        tensors without dimensions, and must not look into them, nor into any other tensor.
+        zero-dimensional tensors, and must not read the values of these or of any other tensor.
     reverse_passes : int
-        How often a reverse chain walks the whole path: once, or twice if it has to heat up first.
+        How many times a reverse chain walks the whole path: once, or twice if it has to heat up first.
     device : torch.device
         Where states live.
     dtype : torch.dtype
         Type of `units`.
     num_visible : int
-        Number of units of a test vector; 0 for a path that no test vector belongs to.
+        Number of units of a test vector; 0 for a path without test vectors.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class AnnealingPath(ABC, Generic[State]):
 
     @property
     def num_visible(self) -> int:
-        """Number of units of a test vector; 0 for a path that no test vector belongs to."""
+        """Number of units of a test vector; 0 for a path without test vectors."""
         return 0
 
     @property
@@ -120,7 +122,7 @@ class AnnealingPath(ABC, Generic[State]):
 
     @property
     def walks_in_threads(self) -> bool:
-        """Whether blocks gain by walking side by side in threads."""
+        """Whether blocks are faster when they walk side by side in threads."""
         return walks_in_threads(self.num_visible, self.device)
 
     def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
@@ -133,7 +135,7 @@ class AnnealingPath(ABC, Generic[State]):
         Raises
         ------
         InputError
-            If the path does not say that it is reversible, nor how to step back.
+            If the path neither says that it is reversible nor defines how to step back.
         """
         if not self.reversible:
             raise InputError(
@@ -143,32 +145,33 @@ class AnnealingPath(ABC, Generic[State]):
         return self.transition(state, beta, generator)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
-        """ln of the distribution that is meant at an end, 0 or 1, over the f_beta that is walked there; [chains], mostly zero.
+        """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.
 
-        Fast products round a model's weights. AIS counts this in at both ends, and stays unbiased for the model itself.
+        Fast products round a model's weights. AIS adds this correction at both ends and so stays unbiased for the model itself.
         """
         return 0.0
 
     def select(self, state: State, index: Tensor) -> State:
-        """The state of the chains with these indices, in their order; one may occur more than once, or not at all."""
+        """The state of the chains with these indices, in the given order; an index may occur more than once, or not at all."""
         tensors = state_tensors(state)
         return with_tensors(state, {name: tensor[index] for name, tensor in tensors.items()})
 
     def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
-        """The state in at most so many parts that walk with copies of one generator as they would have walked together.
+        """Divide the state into at most `parts` parts that walk with copies of one generator as they would have walked together.
 
-        Of each part the indices of its chains, and its state. Empty, the default: chains of this path draw one after the other.
+        Returns the indices of the chains and the state of each part. The default is an empty list, which means that the chains of this
+        path draw one after the other.
         """
         return []
 
     def join(self, parts: Sequence[tuple[Tensor, State]]) -> State:
-        """The state that `divide` has divided, from its parts, wherever these have walked."""
+        """Put the parts that `divide` made, and that may have walked since, back together into one state."""
         raise InputError(
             f"path: expected one whose states can be divided, got {type(self).__name__} without join"
         )
 
     def units(self, state: State) -> Tensor:
-        """The units that the path moves, [chains, n], in the type `dtype`: what an estimate keeps of a chain's end."""
+        """The units that the path moves, [chains, n], in the type `dtype`; an estimate keeps those of the final states."""
         if isinstance(state, Tensor):
             return state.to(self.dtype).reshape(len(state), -1)
         raise InputError(
@@ -176,16 +179,16 @@ class AnnealingPath(ABC, Generic[State]):
         )
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A proven lower bound on ln Z of the target, in nats, or None if there is none. `units` [N, n] are near its modes."""
+        """A proven lower bound on ln Z of the target, in nats, or None if there is none. `units` [N, n] lie near its modes."""
         return None
 
     def state_at(self, v: ArrayLike) -> State:
-        """The state of chains whose visible units are `v` [chains, D]; what RAISE starts from.
+        """The state of chains whose visible units are `v` [chains, D], from which RAISE starts.
 
         Raises
         ------
         InputError
-            If the path does not define it.
+            If the path does not define this method.
         """
         raise InputError(
             f"path: expected one that can start at a test vector, got {type(self).__name__} without state_at"
@@ -200,9 +203,9 @@ class AnnealingPath(ABC, Generic[State]):
     ) -> tuple[State, Tensor]:
         """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 
-        The weight is such that, multiplied by the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that follows, its
-        expectation is p_ann(v). By default nothing is unobserved, and it is f_1(v) / Z_0. A path with units that are not observed
-        draws them here from a proposal.
+        The product of this weight and the ratios f_k(x_k) / f_{k+1}(x_k) of the reverse chain that follows has the expectation
+        p_ann(v). By default all units are observed, and the weight is f_1(v) / Z_0. A path with unobserved units draws them here from
+        a proposal.
         """
         if self.log_z_start is None:
             raise InputError(
@@ -213,7 +216,7 @@ class AnnealingPath(ABC, Generic[State]):
         return state, self.log_f(state, 1.0) - self.log_z_start
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on; it names the shards of a run.
+        """SHA-256 of everything that draws and weights along the path depend on; it names the shards of a run.
 
         Raises
         ------
@@ -230,7 +233,7 @@ class AnnealingPath(ABC, Generic[State]):
         Raises
         ------
         InputError
-            If the path knows no other device than its own.
+            If the path supports no device other than its own.
         """
         if torch.device(device) != self.device:
             raise InputError(
@@ -251,7 +254,7 @@ def require_beta(beta: object, num_chains: int) -> None:
 
 
 def beta_column(beta: Beta, dtype: torch.dtype) -> Beta:
-    """One number for each chain as [chains, 1], in this type; a number stays what it is."""
+    """`beta` in this type, as [chains, 1] if it has one number for each chain; a number stays as it is."""
     if not isinstance(beta, Tensor):
         return beta
     return beta.to(dtype)[:, None] if beta.ndim else beta.to(dtype)
@@ -282,7 +285,7 @@ def state_tensors(state: object) -> dict[str, Tensor]:
 
 
 def with_tensors(state: State, tensors: Mapping[str, Tensor]) -> State:
-    """A state like this one with these tensors, named as by `state_tensors`.
+    """A state like this one but with these tensors, named as by `state_tensors`.
 
     Examples
     --------

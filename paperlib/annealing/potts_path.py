@@ -1,8 +1,8 @@
-"""From independent sites to an RBM with categorical visible units.
+"""A path from independent sites to an RBM with categorical visible units.
 
     f_beta(v) = exp((1 - beta) b_A' v + beta b' v) prod_j (1 + e^{beta u_j}),        u = W' v + a
 
-is the base-rate path of `paperlib.annealing.rbm_paths`, over bits of which each site has one on.
+is the base-rate path of `paperlib.annealing.rbm_paths`, over bits of which exactly one is on at each site.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from paperlib.validation import ArrayLike, as_binary, as_float_tensor, as_states
 
 
 class PottsPath(RBMInterpolation):
-    """From independent sites to a `PottsRBM`; an AIS estimate along it is one of ln Z.
+    """A path from independent sites to a `PottsRBM`; AIS along it estimates ln Z.
 
     Parameters
     ----------
     model : PottsRBM
         The target.
     visible_bias : array or Tensor, shape [L, q], optional
-        Biases of the start, such as logarithms of the frequencies of states at each site of the training set
+        Biases of the start, such as the logarithms of the frequencies of states at each site in the training set
         (`paperlib.datasets.site_frequency_bias`). None: zero, the uniform start.
 
     Raises
     ------
     InputError
-        If `visible_bias` has another shape or holds NaN or infinite values.
+        If `visible_bias` has the wrong shape or holds NaN or infinite values.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class PottsPath(RBMInterpolation):
     True
     """
 
-    # Nobody has tried it on a GPU.
+    # Not tried on a GPU.
     replayable: ClassVar[bool] = False
 
     def __init__(self, model: PottsRBM, visible_bias: object | None = None) -> None:
@@ -79,7 +79,7 @@ class PottsPath(RBMInterpolation):
         return bits.unflatten(-1, (self._model.num_sites, self._model.num_states))
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on."""
+        """SHA-256 of everything that draws and weights along the path depend on."""
         return storage.sha256(f"{self._model.num_states} states {super().checksum()}".encode())
 
     def to(self, device: torch.device | str) -> Self:
@@ -87,12 +87,12 @@ class PottsPath(RBMInterpolation):
         return type(self)(self._model.to(device), self._by_site(self._visible_bias_a))
 
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
-        """The state of chains whose visible bits are given, [chains, D]; see `RBMInterpolation`.
+        """The state of chains with the given visible bits [chains, D]; see `RBMInterpolation`.
 
         Raises
         ------
         InputError
-            If `v` has another shape, is empty, is not binary, or a site has not one bit on.
+            If `v` has the wrong shape, is empty, is not binary, or a site does not have exactly one bit on.
         """
         units = as_binary("v", v, self.num_visible)
         if bool((self._by_site(units).sum(-1) != 1).any()):
@@ -109,14 +109,14 @@ class PottsPath(RBMInterpolation):
         return as_states("v", v, bias, self.num_visible) @ bias - log_sites
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
-        """Independent sites."""
+        """Independent draws of all sites."""
         logits = self._visible_bias_a.expand(num_chains, -1)
         return self._state(draw_categories(logits, self._model.num_states, generator))
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself over that of the rounded one, at the end of the path."""
+        """ln f of the model itself minus that of the rounded one, at the end of the path."""
         return self._rounding(state, end)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """The model's, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        """A lower bound on ln Z of the model, from the search of `paperlib.models.bounds` near the given units [N, D]."""
         return log_z_lower_bound(self._model, units)

@@ -6,11 +6,11 @@ With u^A = W_A' v + a_A and u^B = W_B' v + a_B the inputs to the hidden units, b
     f_beta(v) = exp((1 - beta) b_A' v + beta b_B' v) prod_j (1 + e^{(1 - beta) u^A_j}) prod_j (1 + e^{beta u^B_j})
 
 The base-rate path is the case in which A has no weights. A transition draws all hidden units given v, then a new v
-given them. With the hidden units summed out that is reversible, hence its own reversal.
+given them. With the hidden units summed out this is reversible, hence its own reversal.
 
-Two slips of the paper are avoided here. It prints p*_k with e^{+E}; the product form, used above, is right. And since
-f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a factor 2^{M_A}: the mean weight estimates
-2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.end_correction` puts right.
+Two slips in the paper are avoided here. First, it prints p*_k with e^{+E}; the product form, used above, is right. Second,
+since f_beta sums over both hidden layers, f_0 carries a factor 2^{M_B} and f_1 a factor 2^{M_A}. The mean weight therefore
+estimates 2^{M_A - M_B} Z_B / Z_A, which `RBMPairPath.end_correction` corrects.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from paperlib.validation import (
 
 StartSampler = Callable[[int, torch.Generator], Tensor]
 
-# With fewer the products of a part cost more than a second thread gains.
+# With fewer chains, the products of a part cost more than a second thread gains.
 _FEWEST_CHAINS = 50
 
 
@@ -60,7 +60,7 @@ _FEWEST_CHAINS = 50
 class VisibleState:
     """Visible units of a batch of chains, with the products that a weight and the next transition share.
 
-    A state belongs to the path that made it. Its tensors are not to be edited: `state_at` makes a state with other units.
+    A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a state with other units.
 
     Attributes
     ----------
@@ -71,9 +71,9 @@ class VisibleState:
     bias_difference : Tensor, shape [chains]
         float64, (b_B - b_A)' v.
     memory : dict
-        Of the chains' last products, see `paperlib.kernels.products`; it changes no result.
+        Memory of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
     first : int
-        In a part of a block of chains, where its first chain stood in the block.
+        For a part of a block of chains, the place of its first chain in the block.
     """
 
     v: Tensor
@@ -84,7 +84,7 @@ class VisibleState:
 
 
 class RBMInterpolation(AnnealingPath[VisibleState]):
-    """The common part: A may have any number of hidden units, none included.
+    """The common part of these paths; A may have any number of hidden units, including none.
 
     Parameters
     ----------
@@ -113,15 +113,15 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         self._sampler = self._make_sampler(groups)
 
     def _make_sampler(self, groups: Sequence[slice]) -> BipartiteSampler:
-        """What draws the units; another for another type of visible units."""
+        """The sampler that draws the units; other types of visible units need another one."""
         return BipartiteSampler(self._weights, self._hidden_bias, groups)
 
     @abstractmethod
     def _arguments(self) -> tuple[Any, ...]:
-        """Those of the constructor."""
+        """The arguments of the constructor."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is prepared for this processor is prepared anew where the path arrives, for the one that it finds there.
+        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
         return type(self), self._arguments()
 
     @property
@@ -140,7 +140,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._weights.dtype
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on."""
+        """SHA-256 of everything that draws and weights along the path depend on."""
         return tensors_checksum(
             [
                 self._weights,
@@ -152,19 +152,19 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
 
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
-        """The state of chains whose visible units are given.
+        """The state of chains with the given visible units.
 
         Parameters
         ----------
         v : array or Tensor, shape [chains, D]
             Binary, of any type; it is copied.
         last : VisibleState, optional
-            The same chains' last state, which saves work where few units have changed, and changes no result.
+            The last state of the same chains, which saves work where few units have changed and does not change the result.
 
         Raises
         ------
         InputError
-            If `v` has another shape, is empty, or is not binary.
+            If `v` has the wrong shape, is empty, or is not binary.
         """
         if last is not None and not isinstance(last, VisibleState):
             raise InputError(
@@ -174,20 +174,20 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._state(units.to(self.device, torch.bool, copy=True), last)
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> VisibleState:
-        """The same for bool units that nobody else holds."""
+        """The same for bool units to which nothing else refers."""
         memory: Memory = {} if last is None else last.memory
         first = 0 if last is None else last.first
         hidden_input = self._sampler.hidden_input(v, memory)
         return VisibleState(v, hidden_input, sum_where(v, self._bias_difference), memory, first)
 
     def select(self, state: VisibleState, index: Tensor) -> VisibleState:
-        """The state of the chains with these indices; what was remembered of their last products belongs to the others, too."""
+        """The state of the chains with these indices, without the memory of last products, which the other chains share."""
         return replace(super().select(state, index), memory={}, first=0)
 
     def divide(self, state: VisibleState, parts: int) -> list[tuple[Tensor, VisibleState]]:
-        """Parts of at least 50 chains, where draws depend on a chain's place alone.
+        """Parts of at least 50 chains, if draws depend only on a chain's place.
 
-        Numbers come four at a time, for chains a quarter of the block apart: a part has as many chains of each quarter.
+        Random numbers come four at a time, for chains a quarter of the block apart, so a part has as many chains from each quarter.
         """
         chains = len(state.v)
         parts = min(parts, chains // _FEWEST_CHAINS)
@@ -267,7 +267,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._state(v, state)
 
     def _rounding(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the models themselves less that of the rounded ones, at an end; float64 [chains]."""
+        """ln f of the models themselves minus that of the rounded ones, at an end; float64 [chains]."""
         self._require_own(state)
         hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
@@ -279,7 +279,7 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
     Parameters
     ----------
     name : str
-        The argument to blame.
+        Name of the argument, for error messages.
     given : array-like of shape [n], optional
         Biases of the start; None: zero, the uniform distribution.
     target : Tensor of shape [n]
@@ -292,7 +292,7 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
     Raises
     ------
     InputError
-        If those given have another length or hold NaN or infinite values.
+        If the given biases have the wrong length or hold NaN or infinite values.
     """
     return (
         torch.zeros_like(target) if given is None else parameter(name, given, target.shape, target)
@@ -300,9 +300,9 @@ def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
 
 
 class BaseRatePath(RBMInterpolation):
-    """From independent pixels to an RBM (Salakhutdinov & Murray 2008, section 3.3).
+    """A path from independent pixels to an RBM (Salakhutdinov & Murray 2008, section 3.3).
 
-    An AIS estimate along this path is one of ln Z of the RBM.
+    AIS along this path estimates ln Z of the RBM.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ class BaseRatePath(RBMInterpolation):
     Raises
     ------
     InputError
-        If `visible_bias` has another length or holds NaN or infinite values.
+        If `visible_bias` has the wrong length or holds NaN or infinite values.
 
     Examples
     --------
@@ -343,11 +343,11 @@ class BaseRatePath(RBMInterpolation):
         return type(self)(self._rbm.to(device), self._visible_bias_a)
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself over that of the rounded one, at the end of the path; the start has no weights to be rounded."""
+        """ln f of the model itself minus that of the rounded one, at the end of the path; the start has no weights to be rounded."""
         return self._rounding(state, end)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """The model's, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        """A lower bound on ln Z of the RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
         return log_z_lower_bound(self._rbm, units)
 
     def log_start(self, v: ArrayLike) -> Tensor:
@@ -362,18 +362,18 @@ class BaseRatePath(RBMInterpolation):
 
 
 class RBMPairPath(RBMInterpolation):
-    """From one RBM to another over the same visible units (Salakhutdinov & Murray 2008, section 3.2).
+    """A path from one RBM to another over the same visible units (Salakhutdinov & Murray 2008, section 3.2).
 
-    An AIS estimate along this path is one of ln(Z_B / Z_A), whatever the two numbers of hidden units.
+    AIS along this path estimates ln(Z_B / Z_A), whatever the two numbers of hidden units.
 
     Parameters
     ----------
     rbm_a, rbm_b : RBM
-        Start and target, of one floating-point type, on one device.
+        Start and target, of the same floating-point type and on the same device.
     sample_a : callable, optional
-        `sample_a(num_chains, generator)` gives draws [num_chains, D] from `rbm_a`. By default each chain is an
-        independent Gibbs chain from uniformly random pixels; if it has not converged, the estimate is biased and no
-        diagnostic of the weights can tell.
+        `sample_a(num_chains, generator)` returns draws [num_chains, D] from `rbm_a`. By default each chain is an
+        independent Gibbs chain from uniformly random pixels; if it has not converged, the estimate is biased, and no
+        diagnostic of the weights can detect this.
     burn_in : int
         Gibbs steps of the default sampler.
 
@@ -414,7 +414,7 @@ class RBMPairPath(RBMInterpolation):
         return type(self)(rbm_a, rbm_b, self._sample_a, self._burn_in)
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
-        """Draws from `rbm_a`, by `sample_a` or by Gibbs chains."""
+        """Draws from `rbm_a`, with `sample_a` or with Gibbs chains."""
         if self._sample_a is not None:
             v = as_tensor("sample_a", self._sample_a(num_chains, generator))
             require_shape("sample_a", v, [num_chains, self._rbm_a.num_visible])
@@ -427,7 +427,7 @@ class RBMPairPath(RBMInterpolation):
         return self._state(v.bool())
 
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """What the rounding of the models has changed, and at the start the factor 2^{M_B - M_A} between f_0 and f_1.
+        """The effect of rounding the models and, at the start, the factor 2^{M_B - M_A} between f_0 and f_1.
 
         f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2 each.
         """
@@ -437,12 +437,12 @@ class RBMPairPath(RBMInterpolation):
         return rounding - (self._rbm_b.num_hidden - self._rbm_a.num_hidden) * math.log(2)
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on.
+        """SHA-256 of everything that draws and weights along the path depend on.
 
         Raises
         ------
         InputError
-            If the start is drawn by a function, of which nothing is known.
+            If the start is drawn by a function, about which nothing is known.
         """
         if self._sample_a is not None:
             raise InputError(

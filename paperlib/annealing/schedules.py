@@ -38,7 +38,7 @@ def salakhutdinov_murray_betas(fraction: float = 1.0) -> Tensor:
     Parameters
     ----------
     fraction : float
-        Below 1 the same shape with that fraction of the steps of each part, for quick looks.
+        If below 1, the same schedule with that fraction of the steps in each part, for quick looks.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_betas(betas: object) -> Tensor:
     Raises
     ------
     InputError
-        If there are fewer than two numbers, they do not run from 0 to 1, or do not strictly increase.
+        If there are fewer than two numbers, they do not run from 0 to 1, or they do not strictly increase.
 
     Examples
     --------

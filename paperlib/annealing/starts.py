@@ -1,4 +1,4 @@
-"""The start that serves best in practice, for each kind of model."""
+"""The start that works best in practice, for each kind of model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from paperlib.models.rbm import as_rbm
 from paperlib.numerics import resolve_generator
 from paperlib.validation import as_float_tensor, blocks, require_count, require_shape
 
-# Mean field costs as much as dozens of draws, and a few thousand images tell how often a unit is on.
+# Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
 _HIGHEST_RATE = 1 - 1e-4
-# Of a pixel at a start by mean field, which is too sure of itself.
+# The lowest mean of a pixel at a start from mean field, which is overconfident.
 _LOWEST_MEAN = 1e-3
-# Of an equal share of a mixture.
+# The lowest share of a component, as a fraction of an equal share.
 _LOWEST_SHARE = 1e-2
 
 
@@ -31,8 +31,9 @@ def base_rate_path(
 ) -> BaseRatePath:
     """A path to a model from the base rates of its units on the training images.
 
-    For an RBM those of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a DBM those of the pixels and of h2, by mean
-    field of up to 5,000 images chosen at random. For a DBN those of h^{L-1}, as its recognition distribution draws it.
+    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a DBM they are the rates of the
+    pixels and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1}, drawn from its
+    recognition distribution.
 
     Parameters
     ----------
@@ -41,18 +42,18 @@ def base_rate_path(
     train : array or Tensor, shape [N, D]
         Training images, binary or intensities in [0, 1].
     generator : torch.Generator, optional
-        Source of the choice and of the draws; not used for an RBM. None: a fresh one from system entropy.
+        Source of randomness for the choice and for the draws; not used for an RBM. None: a fresh one from system entropy.
 
     Returns
     -------
     BaseRatePath
-        For a DBM a `DBMPath`, for a DBN a `DBNPath`. Biases of hidden units are rounded to two decimals: any start will do, and
-        so rounding errors of matrix products do not reach it.
+        A `DBMPath` for a DBM, a `DBNPath` for a DBN. Biases of hidden units are rounded to two decimals, which keeps the rounding
+        errors of matrix products out of the start; any start will do.
 
     Raises
     ------
     InputError
-        If `model` is of another kind, or `train` has another width, no images, or values outside [0, 1].
+        If `model` is of another kind, or `train` has the wrong width, no images, or values outside [0, 1].
 
     Examples
     --------
@@ -83,7 +84,7 @@ def base_rate_path(
 
 
 def _hidden_bias(probabilities: Tensor) -> Tensor:
-    """From rates [N, M] of the units; one that was on in every draw is not held on for ever."""
+    """Biases from rates [N, M] of the units; a unit that was on in every draw still gets a finite bias."""
     rates = probabilities.double().mean(0, keepdim=True).clamp(max=_HIGHEST_RATE)
     return base_rate_bias(rates).round(decimals=2)
 
@@ -91,8 +92,9 @@ def _hidden_bias(probabilities: Tensor) -> Tensor:
 def mean_field_bias(rbm: RBM) -> Tensor:
     """Visible biases of a start that needs no data: the means of the RBM's pixels under mean field.
 
-    Mean field has many optima. Their means are averaged, each with the share of Z that its bound promises, so that a start between
-    modes covers all that matter. Starts by mean field: Mazzanti & Romero (2020), Prat Pou, Romero, Marti & Mazzanti (2025).
+    Mean field has many optima. Their means are averaged, each weighted with the share of Z that its bound promises, so that the start
+    lies between the modes and covers all that matter. For starts from mean field, see Mazzanti & Romero (2020) and Prat Pou, Romero,
+    Marti & Mazzanti (2025).
 
     Parameters
     ----------
@@ -102,13 +104,13 @@ def mean_field_bias(rbm: RBM) -> Tensor:
     Returns
     -------
     Tensor, shape [D]
-        To be given to `BaseRatePath` as `visible_bias`, rounded to two decimals. A pixel that is always on, or always off, is kept
-        off or on in one draw of a thousand.
+        For the argument `visible_bias` of `BaseRatePath`, rounded to two decimals. A pixel that would always be on is off in one draw
+        in a thousand, and vice versa.
 
     Raises
     ------
     InputError
-        If `rbm` is none.
+        If `rbm` is not an RBM.
 
     Notes
     -----
@@ -136,18 +138,18 @@ def mean_field_mixture(rbm: RBM, num_components: int = 10) -> BernoulliMixture:
     rbm : RBM
         The target.
     num_components : int
-        At most so many components, those of the largest bounds on Z.
+        Largest number of components; those with the largest bounds on Z are kept.
 
     Returns
     -------
     BernoulliMixture
-        Means of the pixels at each optimum, mixed by the share of Z that its bound promises. No share is below a hundredth of an
-        equal one, since bounds of modes are not equally tight. Numbers are rounded to two decimals.
+        Means of the pixels at each optimum, mixed in proportion to the share of Z that its bound promises. No share is below a
+        hundredth of an equal one, since the bounds are not equally tight for all modes. Numbers are rounded to two decimals.
 
     Raises
     ------
     InputError
-        If `rbm` is none, or `num_components` is not a whole number of at least 1.
+        If `rbm` is not an RBM, or `num_components` is not a whole number of at least 1.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def mean_field_mixture(rbm: RBM, num_components: int = 10) -> BernoulliMixture:
 def _mean_field_modes(rbm: RBM) -> tuple[Tensor, Tensor]:
     """Logits of the pixels at the distinct optima of mean field, [n, D], and the bound on ln Z at each, [n], in float64."""
     rbm = as_rbm("rbm", rbm)
-    # Not on a GPU, whose random starting points would be others: a start is the same wherever it is used.
+    # Not on a GPU, which would draw other random starting points: a start has to be the same wherever it is used.
     model = rbm.to("cpu", torch.float64)
     means, bounds = mean_field_optima(model, search_points(model))
     kept = distinct(model.visible_probs(means), bounds)

@@ -1,22 +1,22 @@
 """A path along the training of an RBM: its rungs are checkpoints instead of temperatures.
 
-Cooling an RBM that is finished may lead through a transition at which modes appear all at once, and chains stay in the wrong one.
-Training has mostly found the modes one after the other, so that a path through its checkpoints has no such jump (Bereux, Decelle,
-Furtlehner & Seoane 2025, 2026: parallel trajectory tempering; the ancestor, which follows ln Z along training by bridge sampling,
+Cooling a trained RBM may lead through a transition at which modes appear all at once, and chains then stay in the wrong one.
+Training has mostly found the modes one after the other, so a path through its checkpoints has no such jump (Bereux, Decelle,
+Furtlehner & Seoane 2025, 2026: parallel trajectory tempering; its ancestor, which follows ln Z along training by bridge sampling,
 is Desjardins, Courville & Bengio 2011).
 
-Knots 0, 1, ..., T lie at beta = 0, 1/T, ..., 1. Knot 0 is the base-rate model: no weights, biases b_A of the visible units. Knot t is
-the RBM of checkpoint t. Between two knots all parameters change in proportion,
+Knots 0, 1, ..., T lie at beta = 0, 1/T, ..., 1. Knot 0 is the base-rate model, with no weights and with biases b_A of the visible
+units. Knot t is the RBM of checkpoint t. Between two knots all parameters are interpolated linearly,
 
     f_beta(v) = e^{b' v} prod_j (1 + e^{u_j}),    b = (1 - s) b_t + s b_{t+1},    u = (1 - s) u_t + s u_{t+1},
 
-with u_t = W_t' v + a_t and s = T beta - t. That is again a single RBM, with the same units as the checkpoints: one block Gibbs step leaves
-it invariant and, with the hidden units summed out, is reversible. On the first segment it is the path of `BaseRatePath`. (The geometric
-mean of two checkpoints' p*(v), the path of `RBMPairPath`, would need the hidden units of both, at twice the draws.)
+with u_t = W_t' v + a_t and s = T beta - t. This is again a single RBM, with the same units as the checkpoints: one block Gibbs step
+leaves it invariant and, with the hidden units summed out, is reversible. On the first segment it is the path of `BaseRatePath`. (The
+geometric mean of two checkpoints' p*(v), the path of `RBMPairPath`, would need the hidden units of both and thus twice the draws.)
 
-A chain keeps the inputs u_t and u_{t+1} of its segment, two products; every beta within the segment then costs no further product. A
-transition takes one more with W at beta, where all chains share it, or two where each has its own. Where chains stand in several
-segments their products are taken segment by segment.
+A chain keeps the inputs u_t and u_{t+1} of its segment, which are two products; no beta within the segment then needs a further
+product. A transition takes one more, with W at beta, if all chains share beta, or two if each has its own. If chains are on several
+segments, their products are computed segment by segment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from paperlib.numerics import bernoulli_log_prob, softplus
 from paperlib.validation import ArrayLike, as_binary, as_states
 
 _ENDS = ("inputs_from", "inputs_to", "bias_from", "bias_to")
-# In the exponent, where a softplus is as good as straight.
+# The exponent from which on a softplus is practically linear.
 _FAR = 30.0
 
 
@@ -54,7 +54,7 @@ class TrajectoryState:
     v : Tensor, shape [chains, D]
         bool.
     segment : Tensor, shape [chains]
-        int64: t, from knot t to knot t + 1.
+        int64: t for the segment from knot t to knot t + 1.
     inputs_from, inputs_to : Tensor, shape [chains, M]
         u_t and u_{t+1}.
     bias_from, bias_to : Tensor, shape [chains]
@@ -70,14 +70,14 @@ class TrajectoryState:
 
 
 class TrajectoryPath(AnnealingPath[TrajectoryState]):
-    """From independent pixels to an RBM, through the checkpoints of its training.
+    """A path from independent pixels to an RBM, through the checkpoints of its training.
 
-    An AIS estimate along this path is one of ln Z of the last RBM; `paperlib.estimators.log_z_along_training` estimates that of all.
+    AIS along this path estimates ln Z of the last RBM; `paperlib.estimators.log_z_along_training` estimates that of all of them.
 
     Parameters
     ----------
     rbms : sequence of RBM
-        Checkpoints, in the order of training: of the same sizes and type, on one device.
+        Checkpoints in the order of training, of the same sizes and type and on the same device.
     visible_bias : array or Tensor, shape [D], optional
         Biases b_A of the start, from `paperlib.datasets.base_rate_bias(train)`. None: zero, the uniform start.
 
@@ -89,8 +89,8 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
     Raises
     ------
     InputError
-        If there is no RBM, one is none, sizes, types or devices differ, or `visible_bias` has another length or holds NaN or
-        infinite values.
+        If there is no RBM, one of them is not an RBM, sizes, types or devices differ, or `visible_bias` has the wrong length or holds
+        NaN or infinite values.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return type(self)(rbms, self._base.visible_bias.to(device))
 
     def checksum(self) -> str:
-        """SHA-256 of all that draws and weights along the path depend on."""
+        """SHA-256 of everything that draws and weights along the path depend on."""
         tensors = [tensor for rbm in self._rbms for tensor in rbm.tensors().values()]
         return tensors_checksum([*tensors, self._base.visible_bias])
 
@@ -160,7 +160,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         Raises
         ------
         InputError
-            If `v` has another shape, is empty, or is not binary.
+            If `v` has the wrong shape, is empty, or is not binary.
         """
         units = as_binary("v", v, self.num_visible).to(self.device, torch.bool, copy=True)
         return self._state(units, self._place(1.0, units)[0])
@@ -181,7 +181,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return bernoulli_log_prob(as_states("v", v, bias, self.num_visible), bias)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """That of the last RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        """A lower bound on ln Z of the last RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
         return log_z_lower_bound(self._rbms[-1], units)
 
     def log_f(self, state: TrajectoryState, beta: Beta) -> Tensor:
@@ -246,7 +246,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return torch.full((len(v),), beta, dtype=torch.float64, device=self.device)
 
     def _place(self, beta: Beta, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The segment of each chain's beta, int64 [chains], and where in it beta lies, from 0 to 1."""
+        """The segment of each chain's beta, int64 [chains], and the position of beta within it, from 0 to 1."""
         count = len(self._rbms)
         place = self._all(beta, v) * count
         segment = place.floor().clamp(0, count - 1)
@@ -265,7 +265,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return [torch.cat(part)[order] for part in zip(*parts, strict=True)]
 
     def _state(self, v: Tensor, segment: Tensor) -> TrajectoryState:
-        """The state of bool units that nobody else holds."""
+        """The state of bool units to which nothing else refers."""
         numbers = v.to(self.dtype)
 
         def ends(chains: Tensor | slice, segment: int) -> tuple[Tensor, ...]:
@@ -290,7 +290,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return TrajectoryState(state.v, segment, **kept)
 
     def _at(self, state: TrajectoryState, beta: Beta) -> tuple[TrajectoryState, Tensor]:
-        """The state on the segments of beta, and where in them beta lies, float64 [chains]."""
+        """The state on the segments of beta, and the position of beta within them, float64 [chains]."""
         self._require_own(state)
         segment, share = self._place(beta, state.v)
         return self._on(state, segment), share
@@ -310,9 +310,9 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
 
 def _softplus_difference(x: Tensor, step: Tensor) -> Tensor:
     """Sum over the last dimension of softplus(x + step) - softplus(x), without cancellation; float64."""
-    # From the smaller to the larger, so that 1 + s(x) (e^step - 1) is at least 1.
+    # From the smaller argument to the larger, so that 1 + s(x) (e^step - 1) is at least 1.
     size, lower = step.abs(), x + step.clamp(max=0)
-    # Where e^step would overflow nothing is left to cancel.
+    # Where e^step would overflow, nothing is left to cancel.
     near = torch.log1p(torch.sigmoid(lower) * torch.expm1(size.clamp(max=_FAR)))
     far = softplus(lower + size) - softplus(lower)
     return (torch.where(size <= _FAR, near, far) * step.sign()).sum(-1, dtype=torch.float64)

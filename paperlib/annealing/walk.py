@@ -30,16 +30,17 @@ def walk(
     Parameters
     ----------
     path : AnnealingPath
-        Says whether a GPU may replay a step, and whether the chains can walk in parts, side by side in torch's number of threads.
+        Determines whether a GPU may replay a step, and whether the chains can walk in parts, side by side in as many threads as
+        torch has.
     step : callable
-        The next state, given the last one, the log-weights, to which it adds in place, the betas from which and to which it
-        goes, and the generator from which it draws.
+        Returns the next state, given the last one, the log-weights (to which it adds in place), the betas from which and to which
+        it goes, and the generator from which it draws.
     state : State
         Where the chains begin.
     log_weights : Tensor, shape [chains]
         float64, in nats.
     betas : sequence of numbers
-        In the order in which they are met.
+        In the order in which the chains visit them.
     generator : torch.Generator
         On the device of the log-weights.
     on_step : callable
@@ -71,7 +72,7 @@ def walk(
         for (_, part), own, copy in zip(parts, weights, copies, strict=True)
     ]
     states = walk_side_by_side(walks, on_step)
-    # All copies have drawn alike.
+    # All copies are now in the same state.
     generator.set_state(copies[0].get_state())
     indices = [index for index, _ in parts]
     for index, own in zip(indices, weights, strict=True):

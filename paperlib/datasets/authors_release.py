@@ -1,7 +1,8 @@
 """CD25(500), the model whose parameters the first paper's authors released.
 
-Their release "Learning and Evaluating Boltzmann Machines", to which section 5 of Salakhutdinov & Murray (2008) points, holds the parameters of one
-row of Table 1. The RAISE paper calls the same model mnistCD25-500. It is data, like MNIST: found, or downloaded, and checked.
+Their release "Learning and Evaluating Boltzmann Machines", to which section 5 of Salakhutdinov & Murray (2008) points, holds the
+parameters of one row of Table 1. The RAISE paper calls the same model mnistCD25-500. It is treated as data, like MNIST: found or
+downloaded, and checked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from paperlib.datasets.images import cache_folder, data_folders
 from paperlib.errors import InputError
 from paperlib.models import RBM
 
-#: What the authors ask to be kept and shown wherever their release is used.
+#: The notice that the authors ask to be kept and shown wherever their release is used.
 NOTICE = (
     "CD25(500): parameters provided by Ruslan Salakhutdinov. Permission is granted for anyone to copy, use, modify, or distribute this "
     "program and accompanying programs and documents for any purpose, provided this copyright notice is retained and prominently displayed, "
@@ -31,12 +32,12 @@ def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None)
     """CD25(500) of the first paper's Table 1 with the authors' own weights, 784 x 500.
 
     The file `mnistvh_CD25.mat` is looked for in `$PAPERLIB_DATA/authors`, `$PAPERLIB_DATA` and the cache, and otherwise downloaded from the authors'
-    page into the cache. Wherever the model is used, `NOTICE` is to be shown.
+    page into the cache. Wherever the model is used, `NOTICE` must be shown.
 
     Parameters
     ----------
     dtype : torch.dtype
-        Of the result.
+        Type of the result.
     url : str, optional
         The folder to download the file from, instead of the authors'.
 

@@ -41,7 +41,7 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
 
     Notes
     -----
-    Memory beyond the images and the result is that of a few million numbers.
+    Beyond the images and the result, it takes the memory of a few million numbers.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
         (c_i + pseudo_on * n) / (n + (pseudo_on + pseudo_off) * n)
 
     and the bias its logit. The default is the smoothing of the 2008 paper's authors (5 imagined images with the
-    pixel on for each minibatch of 100, none with it off), which keeps pixels that are never on from probability 0.
+    pixel on for each minibatch of 100, none with it off), which keeps pixels that are never on from getting probability 0.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
 
     Notes
     -----
-    Memory beyond the images is that of a few million numbers.
+    Beyond the images, it takes the memory of a few million numbers.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class BinaryImages:
     train, test : Tensor, shape [N, D]
         Binary, uint8.
     grey : ImageDataset
-        Where they come from.
+        The grey images that they were drawn from.
 
     Examples
     --------

@@ -23,7 +23,7 @@ LOADERS: dict[str, Callable[[], ImageDataset]] = {
     "mnist": load_mnist,
     "omniglot": load_omniglot,
 }
-#: The data sets whose binary images their makers fixed.
+#: The data sets whose binary images were fixed by their makers.
 BINARY_LOADERS: dict[str, Callable[[], BinaryImages]] = {"mnist-2008": load_mnist_2008}
 
 

@@ -12,14 +12,14 @@ from paperlib.numerics import seeded_generator
 
 
 def load_digits(test_fraction: float = 0.2, split_seed: int = 0) -> ImageDataset:
-    """scikit-learn's bundled 1,797 handwritten digits, 8 x 8, split at random but always alike.
+    """scikit-learn's bundled 1,797 handwritten digits, 8 x 8, split at random but always in the same way.
 
     Parameters
     ----------
     test_fraction : float
-        Part of the images that is held out, between 0 and 1.
+        Fraction of the images that is held out, between 0 and 1.
     split_seed : int
-        Seed of the permutation that splits.
+        Seed of the permutation that splits the images.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What every data set here is: grey images as rows, split once; and where files are looked for."""
+"""The form of every data set here, grey images as rows, split once; and where files are looked for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ImageDataset:
     Attributes
     ----------
     name : str
-        For provenance and messages.
+        Name for provenance and messages.
     train, test : Tensor, shape [N, D]
         Intensities, float32.
     train_labels, test_labels : Tensor, shape [N]
-        Digit shown, int64.
+        What is shown: a digit, or for Omniglot an alphabet or a character, int64.
     image_shape : (int, int)
         Height and width, whose product is D.
     checksum : str

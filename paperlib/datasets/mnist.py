@@ -1,4 +1,4 @@
-"""MNIST: looked for, checked, and downloaded only if it is not there.
+"""MNIST: looked for, checked, and downloaded only if it is not found.
 
 Whatever the source, the decompressed contents must have the known SHA-256.
 """
@@ -14,7 +14,7 @@ from paperlib import storage
 from paperlib.datasets.images import ImageDataset, cache_folder, data_folders
 from paperlib.errors import InputError
 
-# Decompressed contents: gzip bytes differ between mirrors, what is inside does not.
+# Of the decompressed contents: gzip bytes differ between mirrors, but the contents do not.
 _MNIST_SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
     "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
@@ -28,8 +28,8 @@ def load_mnist(url: str | None = None) -> ImageDataset:
     """MNIST: 60,000 training and 10,000 test images, 28 x 28.
 
     The four IDX files, plain or gzipped, are looked for in `$PAPERLIB_DATA/mnist`, `$PAPERLIB_DATA`, and the cache
-    (`$PAPERLIB_CACHE`, by default the checkout's `data/cache`, or `~/.cache/paperlib` outside of a checkout); what is missing is downloaded into the cache with a
-    progress bar.
+    (`$PAPERLIB_CACHE`, by default the checkout's `data/cache`, or `~/.cache/paperlib` outside a checkout). Missing files are
+    downloaded into the cache with a progress bar.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def load_mnist(url: str | None = None) -> ImageDataset:
     contents = {name: _mnist_file(name, url or _MNIST_URL) for name in _MNIST_SHA256}
     images, labels = {}, {}
     for split in ("train", "t10k"):
-        # An IDX file is a header (16 bytes for images, 8 for labels) and then one byte a value.
+        # An IDX file is a header (16 bytes for images, 8 for labels) and then one byte per value.
         pixels = np.frombuffer(contents[f"{split}-images-idx3-ubyte"], np.uint8, offset=16)
         images[split] = torch.from_numpy(pixels.reshape(-1, 784).astype(np.float32) / 255)
         digits = np.frombuffer(contents[f"{split}-labels-idx1-ubyte"], np.uint8, offset=8)
@@ -71,7 +71,7 @@ def _mnist_file(name: str, url: str) -> bytes:
 
 
 def _checked_contents(path: Path, name: str) -> bytes:
-    """Decompressed contents of `path`, or a ValueError if they are not the known ones."""
+    """Decompressed contents of `path`; raise an InputError if they are not the known ones."""
     try:
         data = storage.read_bytes(path)
     except InputError as error:
@@ -86,7 +86,7 @@ def _checked_contents(path: Path, name: str) -> bytes:
 
 
 def _download(name: str, url: str, searched: list[Path]) -> bytes:
-    """Download one file into the cache; it gets its name only after its contents were checked."""
+    """Download one file into the cache; it gets its name only after its contents have been checked."""
     import pooch
     import requests
 

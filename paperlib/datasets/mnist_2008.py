@@ -1,7 +1,7 @@
 """The binary MNIST images of Salakhutdinov & Murray (2008), rebuilt bit for bit.
 
-Their authors' code release says how the images of the paper were made: sorted by class, put in an order and binarised by
-MATLAB's random numbers, once. So these are the very images that the published models were trained and tested on.
+The authors' code release says how the images of the paper were made: sorted by class, reordered and binarised once, with
+MATLAB's random numbers. So these are the very images on which the published models were trained and tested.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHA256 = {
     "train": "9ba5be132d07fef6e91b347f2896a1eb4b1f0c2d086aca723307c591e1efa943",
     "test": "37b73bafad592c26d7efb96914ff372703d242db503569f16f42c6299e301f02",
 }
-# The states in which the release puts MATLAB's generator before it orders and before it binarises.
+# The states in which the release puts MATLAB's generator before ordering and before binarising.
 _ORDER_STATE, _BINARIZATION_STATE = 0, 30
 _MINIBATCH = 100
 
@@ -67,7 +67,7 @@ def load_mnist_2008() -> BinaryImages:
 
 
 def _in_order(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Images and labels sorted by class, then in the order of as many random numbers."""
+    """Images and labels sorted by class, then by one random number for each."""
     by_class = torch.argsort(labels, stable=True)
     numbers = torch.from_numpy(MatlabUniform(_ORDER_STATE).draw(len(labels)))
     order = by_class[torch.argsort(numbers, stable=True)]
@@ -79,7 +79,7 @@ def _binarized(images: Tensor, split: str) -> Tensor:
     generator = MatlabUniform(_BINARIZATION_STATE)
     binary = np.empty(images.shape, np.uint8)
     for first in range(0, len(images), _MINIBATCH):
-        # Pixels are whole 255ths; the division has to be that of float64.
+        # Pixels are whole 255ths; the division has to be done in float64.
         intensities = (images[first : first + _MINIBATCH] * 255).round().double().numpy() / 255
         numbers = generator.draw(intensities.size).reshape(images.shape[1], _MINIBATCH)
         binary[first : first + _MINIBATCH] = intensities > numbers.T

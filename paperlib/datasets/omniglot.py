@@ -1,8 +1,8 @@
 """Omniglot (Lake, Salakhutdinov & Tenenbaum 2015) at the RAISE paper's size: 28 x 28, 24,345 training and 8,070 test images.
 
-The field's file for exactly that split is `chardata.mat`, published beside the importance-weighted autoencoder of the same authors.
-Where it is not at hand, the images are made from the 105 x 105 originals: inverted, averaged over areas, shuffled with a recorded
-seed. The two sources have different test images; `ImageDataset.name` says which one was used.
+The file commonly used for exactly that split is `chardata.mat`, published with the importance-weighted autoencoder of the same
+authors. If it is not available, the images are made from the 105 x 105 originals: inverted, averaged over areas, and shuffled with a
+recorded seed. The two sources have different test images; `ImageDataset.name` says which one was used.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ORIGINALS_SHA256 = {
 def load_omniglot() -> ImageDataset:
     """Omniglot: 24,345 training and 8,070 test images, 28 x 28.
 
-    Looked for in `$PAPERLIB_DATA/omniglot`, `$PAPERLIB_DATA` and the cache: first `chardata.mat`, then `images_background.npz` and
-    `images_evaluation.npz` (a boolean array `images`, True for background, [characters, 20, 105, 105]). Labels number the
-    alphabets in the former and the characters in the latter.
+    The files are looked for in `$PAPERLIB_DATA/omniglot`, `$PAPERLIB_DATA` and the cache: first `chardata.mat`, then
+    `images_background.npz` and `images_evaluation.npz` (a boolean array `images`, True for background,
+    [characters, 20, 105, 105]). Labels number the alphabets in the former and the characters in the latter.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def _from_originals(folder: Path) -> ImageDataset:
 
 
 def _shrink(ink: Tensor) -> Tensor:
-    """Area averages: [N, 105, 105] to [N, 784]. 28 pixels of 3.75 originals each, which share the originals on their borders."""
+    """Area averages, [N, 105, 105] to [N, 784]: 28 pixels a side, each of 3.75 originals, with those on the borders shared."""
     size, original = 28, ink.shape[-1]
     edges = torch.arange(size + 1, dtype=torch.float64) * original / size
     left, right = edges[:-1, None], edges[1:, None]
@@ -116,5 +116,5 @@ def _shrink(ink: Tensor) -> Tensor:
     overlap = (torch.minimum(right, position + 1) - torch.maximum(left, position)).clamp(min=0)
     weights = (overlap * size / original).float()  # [28, 105], rows add up to 1
     averages = torch.einsum("ai,nij,bj->nab", weights, ink.float(), weights)
-    # rounding errors must not leave [0, 1]
+    # rounding errors must not lead outside [0, 1]
     return averages.clamp(0, 1).flatten(1)

@@ -12,8 +12,8 @@ from paperlib.validation import ArrayLike, as_categories, as_tensor, require_cou
 def site_frequency_bias(train: ArrayLike, num_states: int, pseudo_count: float = 0.05) -> Tensor:
     """Visible biases of independent sites with the smoothed frequencies of a training set.
 
-    With n training sequences of which c_is have state s at site i, the frequency is (c_is + p n / q) / (n + p n), with p the pseudo-count,
-    and the bias its logarithm.
+    With n training sequences of which c_is have state s at site i, the frequency is (c_is + p n / q) / (n + p n), where p is the
+    pseudo-count, and the bias is its logarithm.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def site_frequency_bias(train: ArrayLike, num_states: int, pseudo_count: float =
     Raises
     ------
     InputError
-        If the sequences are none, or hold other numbers, or an argument is not as described.
+        If there are no sequences, or they hold other numbers, or an argument is not as described.
 
     Examples
     --------

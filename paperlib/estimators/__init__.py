@@ -16,9 +16,9 @@ from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
-from paperlib.estimators.shards import ais_in_shards, raise_in_shards
+from paperlib.estimators.shards import ais_in_shards, raise_in_shards, tempering_in_shards
 from paperlib.estimators.smc import SMCEstimate, smc
-from paperlib.estimators.tempering import TemperingEstimate, parallel_tempering
+from paperlib.estimators.tempering import TemperingEstimate, join_ladders, parallel_tempering
 from paperlib.estimators.trajectory import TrajectoryEstimate, log_z_along_training
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 
@@ -45,10 +45,12 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
+    "join_ladders",
     "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",
     "smc",
+    "tempering_in_shards",
     "two_sided_ais",
 ]

@@ -1,6 +1,6 @@
-"""Long AIS and RAISE runs in shards: results are stored, and never computed twice.
+"""Long runs of AIS, RAISE and parallel tempering in shards: results are stored, and never computed twice.
 
-A shard is a block of chains. Its draws follow from the path, the schedule, the seed, the shard's
+A shard is a block of chains, or a whole ladder. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
 An interrupted run therefore continues where it stopped, a run with more chains starts from those of
 a smaller run, and a changed model gets different file names.
@@ -38,6 +38,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
+from paperlib.estimators.ladder_run import LadderRun, Plan
 from paperlib.estimators.reverse_ais import (
     ReverseEstimate,
     require_reversible,
@@ -45,6 +46,13 @@ from paperlib.estimators.reverse_ais import (
     summarize_reverse,
 )
 from paperlib.estimators.shard_log import note
+from paperlib.estimators.tempering import (
+    FEWEST_CHAIN_STEPS,
+    TemperingEstimate,
+    compared_with_bound,
+    join_ladders,
+    summarize_ladder,
+)
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import (
     read_arrays,
@@ -70,6 +78,9 @@ _Task = Callable[[_Walk, torch.Generator, _OnStep], dict[str, Tensor]]
 # Shards submitted to a cluster at a time: enough for thousands of cores, few enough for the memory
 # of its scheduler.
 _SHARDS_AHEAD = 2_000
+# It includes the version of a ladder's steps, since another version would use the same random numbers differently.
+_LADDER = "tempering 1"
+_SAMPLES_OF_LADDER = 1_000
 # The key in a file's metadata for what computed it.
 _MADE_BY = "made_by"
 
@@ -235,6 +246,80 @@ def raise_in_shards(
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
+def tempering_in_shards(
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    num_ladders: int,
+    seed: int,
+    folder: str | os.PathLike[str],
+    progress: bool | None = None,
+    client: Client | None = None,
+    device: torch.device | str | None = None,
+) -> TemperingEstimate:
+    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent ladders, each a shard kept in a folder.
+
+    The first ladder chooses the rungs, and all others use the same ones.
+
+    Parameters
+    ----------
+    path : AnnealingPath
+        A path that a checksum identifies.
+    chain_steps : int
+        Transitions of single chains for each ladder, at least 1,000.
+    num_ladders : int
+        Independent ladders. The first ones are the same however many there are.
+    seed, folder, progress, client, device
+        As in `ais_in_shards`.
+
+    Returns
+    -------
+    TemperingEstimate
+        All ladders joined (`paperlib.estimators.join_ladders`). It is the same whether they were found or computed, here or elsewhere,
+        in one run or in many.
+
+    Raises
+    ------
+    InputError
+        As in `parallel_tempering`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no
+        such device.
+    RuntimeError
+        As in `ais_in_shards`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     two = tempering_in_shards(path, 2_000, 2, 1, folder)
+    ...     three = tempering_in_shards(path, 2_000, 3, 1, folder)  # computes one
+    >>> three.chain_steps > two.chain_steps, bool((three.samples[: len(two.samples)] == two.samples).all())
+    (True, True)
+    """
+    require_path(path)
+    chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
+    num_ladders = require_count("num_ladders", num_ladders)
+    first = path, torch.empty(0, dtype=torch.float64), _device(path, device, client)
+
+    def ladders(walk: _Walk, numbers: range) -> list[TemperingEstimate]:
+        identity = f"{_identity(_LADDER, walk)} {chain_steps} {seed}"
+        run = _Run(
+            f"Parallel tempering, {len(numbers)} of {num_ladders} ladders",
+            walk,
+            [f"{identity} {number}" for number in numbers],
+            lambda number: partial(_climb, chain_steps),
+            lambda number: 1,
+            chain_steps,
+        )
+        shards = _computed_once(run, Path(folder), progress, client)
+        return [_ladder_of(path, shard) for shard in shards]
+
+    [leader] = ladders(first, range(1))
+    others = ladders((path, leader.betas, first[2]), range(1, num_ladders))
+    return compared_with_bound(path, join_ladders([leader, *others]))
+
+
 @dataclass(frozen=True)
 class _Run:
     """Shards that belong together.
@@ -311,6 +396,46 @@ def _walk_back(
     starts = vectors.repeat_interleave(num_chains, 0)
     log_weights = run_reverse_chains(path, starts, schedule.tolist(), generator, on_step)
     return {"log_weights": log_weights.view(-1, num_chains)}
+
+
+def _climb(
+    chain_steps: int, walk: _Walk, generator: torch.Generator, on_step: _OnStep
+) -> dict[str, Tensor]:
+    path, betas, _ = walk
+    plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_LADDER)
+    run = LadderRun(path, plan, generator)
+    while not run.finished:
+        run.advance(on_step)
+    found = summarize_ladder(path, run, generator, check=False)
+    counts = found.round_trips, found.num_replicas, found.chain_steps, found.counted_steps
+    numbers = [found.log_z, found.std_error, found.degrees_of_freedom, *counts]
+    return {
+        "numbers": torch.tensor(numbers, dtype=torch.float64),
+        "warnings": torch.tensor(list(json.dumps(found.warnings).encode()), dtype=torch.uint8),
+        "samples": found.samples.to(torch.uint8),
+        "betas": found.betas,
+        "rejection_rates": found.rejection_rates,
+        "blocks": found.blocks,
+    }
+
+
+def _ladder_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> TemperingEstimate:
+    log_z, std_error, freedom, *counts = shard["numbers"].tolist()
+    round_trips, num_replicas, chain_steps, counted_steps = map(int, counts)
+    return TemperingEstimate(
+        log_z=log_z,
+        std_error=std_error,
+        degrees_of_freedom=freedom,
+        betas=shard["betas"],
+        rejection_rates=shard["rejection_rates"],
+        round_trips=round_trips,
+        samples=shard["samples"].to(path.device, path.dtype),
+        blocks=shard["blocks"],
+        num_replicas=num_replicas,
+        chain_steps=chain_steps,
+        counted_steps=counted_steps,
+        warnings=tuple(json.loads(bytes(shard["warnings"].tolist()))),
+    )
 
 
 def _computed_once(

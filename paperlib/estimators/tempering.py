@@ -21,7 +21,8 @@ adds one more link, whose ratio is a mean of importance weights.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,11 @@ from paperlib.estimators.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
 from paperlib.estimators.populations import systematic
 from paperlib.mcmc.series import block_means, mean_error, settled
-from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 
-# A shorter run tells nothing.
-_FEWEST_CHAIN_STEPS = 1_000
+#: A shorter run tells nothing.
+FEWEST_CHAIN_STEPS = 1_000
 # A replica's chains have to take at least this many steps.
 _FEWEST_STEPS = 20
 # Level of the interval whose upper end is compared with a proven bound.
@@ -201,7 +202,7 @@ def parallel_tempering(
     (True, True)
     """
     require_path(path)
-    chain_steps = require_count("chain_steps", chain_steps, _FEWEST_CHAIN_STEPS)
+    chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
     max_samples = require_count("max_samples", max_samples)
     if num_replicas is not None:
         num_replicas = require_count("num_replicas", num_replicas)
@@ -253,11 +254,7 @@ def summarize_ladder(
     samples = target_draws(units[kept], corrections[kept][:, 1], generator)
     counted = Record(record.betas, record.log_ratios[first:], record.ends[first:])
     replicas = series.shape[1]
-    warnings = find_ladder_warnings(counted, series, std_error, freedom)
-    bound = path.log_z_lower_bound(samples) if check else None
-    high = interval_of(log_z, std_error, freedom, _SURE)[1]
-    warnings += tuple(below_bound(log_z, high, bound, ", or use more chain_steps"))
-    return TemperingEstimate(
+    estimate = TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
         degrees_of_freedom=freedom,
@@ -269,9 +266,95 @@ def summarize_ladder(
         num_replicas=replicas,
         chain_steps=run.spent,
         counted_steps=len(series) * replicas * len(record.betas),
-        lower_bound=bound,
-        warnings=warnings,
+        warnings=find_ladder_warnings(counted, series, std_error, freedom),
     )
+    return compared_with_bound(path, estimate) if check else estimate
+
+
+def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -> TemperingEstimate:
+    """The same estimate with the path's proven lower bound on ln Z, and a warning if the two contradict each other."""
+    bound = path.log_z_lower_bound(estimate.samples)
+    high = estimate.interval(_SURE)[1]
+    found = below_bound(estimate.log_z, high, bound, ", or use more chain_steps")
+    return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *found))
+
+
+def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
+    """Join independent runs of one ladder into a single estimate, each weighted with its number of steps.
+
+    Parameters
+    ----------
+    ladders : sequence of TemperingEstimate
+        Estimates for the same path, with the same rungs.
+
+    Returns
+    -------
+    TemperingEstimate
+        With a warning if a run contradicts the others.
+
+    Raises
+    ------
+    InputError
+        If there are no ladders, or the rungs differ.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> runs = [
+    ...     parallel_tempering(path, 2_000, torch.Generator().manual_seed(seed), betas=[0, 0.5, 1])
+    ...     for seed in (0, 1)
+    ... ]
+    >>> join_ladders(runs).chain_steps == sum(run.chain_steps for run in runs)
+    True
+    """
+    if not ladders:
+        raise InputError("ladders: expected at least one, got none")
+    betas = ladders[0].betas
+    if any(not torch.equal(ladder.betas, betas) for ladder in ladders):
+        raise InputError("ladders: expected the same rungs, got others")
+    counted = sum(ladder.counted_steps for ladder in ladders)
+    shares = [ladder.counted_steps / counted for ladder in ladders]
+    log_z = sum(share * run.log_z for share, run in zip(shares, ladders, strict=True))
+    std_error, freedom = joined_error(
+        *(
+            (share * run.std_error, run.degrees_of_freedom)
+            for share, run in zip(shares, ladders, strict=True)
+        )
+    )
+    rejected = [share * run.rejection_rates for share, run in zip(shares, ladders, strict=True)]
+    bounds = [run.lower_bound for run in ladders if run.lower_bound is not None]
+    fewest = min(len(run.blocks) for run in ladders)
+    return TemperingEstimate(
+        log_z=log_z,
+        std_error=std_error,
+        degrees_of_freedom=freedom,
+        betas=betas,
+        rejection_rates=torch.stack(rejected).sum(0),
+        round_trips=sum(run.round_trips for run in ladders),
+        samples=torch.cat([run.samples for run in ladders]),
+        blocks=torch.cat([block_means(run.blocks, fewest) for run in ladders], 1),
+        num_replicas=sum(run.num_replicas for run in ladders),
+        chain_steps=sum(run.chain_steps for run in ladders),
+        counted_steps=counted,
+        lower_bound=max(bounds, default=None),
+        warnings=_warnings_of(ladders, log_z),
+    )
+
+
+def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[str, ...]:
+    """The warnings of single runs, each once, and another if a run is far from the mean of all."""
+    of_runs = dict.fromkeys(text for run in ladders for text in run.warnings)
+    furthest = max(ladders, key=lambda run: abs(run.log_z - log_z))
+    low, high = furthest.interval(1 - (1 - _SURE) / len(ladders))
+    if len(ladders) > 1 and not low <= log_z <= high:
+        text = (
+            f"One of {len(ladders)} ladders says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
+            "errors allow. Use more chain_steps."
+        )
+        return (*of_runs, text)
+    return tuple(of_runs)
 
 
 def joined_estimate(

@@ -35,11 +35,11 @@ from paperlib.estimators import (
     parallel_tempering,
 )
 from paperlib.evaluation.evaluation import EXACT_UNITS, base_rates, log_unnormalized_of
-from paperlib.evaluation.verdict import LEVEL, SMALL, ImageAverage, average_of, joined_error
+from paperlib.evaluation.verdict import LEVEL, SMALL, ImageAverage, average_of
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
-from paperlib.numerics import resolve_generator, student_quantile
+from paperlib.numerics import joined_error, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 EXACT, TRAJECTORY, LADDER = "exact", "trajectory", "ladder"

@@ -16,8 +16,8 @@ from paperlib.errors import InputError
 from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.evaluation.targets import Model
-from paperlib.evaluation.verdict import ImageAverage, average_of, joined_error
-from paperlib.numerics import resolve_generator, weighted_mean
+from paperlib.evaluation.verdict import ImageAverage, average_of
+from paperlib.numerics import joined_error, resolve_generator, weighted_mean
 from paperlib.validation import ArrayLike
 
 

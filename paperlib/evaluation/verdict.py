@@ -38,7 +38,7 @@ from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate
 from paperlib.evaluation.weighting import total_weight, weighted_std_error
-from paperlib.numerics import student_quantile, weighted_mean
+from paperlib.numerics import joined_error, student_quantile, weighted_mean
 
 if TYPE_CHECKING:
     from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
@@ -146,26 +146,6 @@ def average_of(
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
     of_these = _around(mean, std_error, degrees_of_freedom)
     return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
-
-
-def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
-    """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
-
-    Parameters
-    ----------
-    parts : tuple of float
-        Of each estimate its standard error and the degrees of freedom of that.
-
-    Examples
-    --------
-    >>> joined_error((3.0, math.inf), (4.0, math.inf))
-    (5.0, inf)
-    """
-    joined = math.hypot(*(error for error, _ in parts))
-    if not 0 < joined < math.inf:
-        return joined, math.inf
-    spread = sum((error / joined) ** 4 / free for error, free in parts if error > 0)
-    return joined, 1 / spread if spread > 0 else math.inf
 
 
 def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:

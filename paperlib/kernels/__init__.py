@@ -1,13 +1,13 @@
-"""How fast it goes: the one door to numba, triton, CUDA graphs and private parts of torch.
+"""Everything about speed: the one door to numba, triton, CUDA graphs and private parts of torch.
 
-No other room asks on which device or in which type a tensor is. What is computed is defined by `paperlib.kernels.reference` in plain
-torch; the compiled functions are compared with it when they are first used, and make way for it where they do not agree.
+No other room asks for the device or the type of a tensor. `paperlib.kernels.reference` defines in plain torch what is computed; the
+compiled functions are compared with it when they are first used, and it takes the place of those that do not agree.
 
 If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoulli` for everything else.
 
 ===============  ====================================================================================================
 `reference`      plain torch, any device: the definition, and the fallback
-`draws`          Bernoulli draws and sums, by the fastest means for a tensor
+`draws`          Bernoulli draws and sums, by the fastest means available for a tensor
 `products`       products of binary states with a fixed matrix, rounded alike in both directions
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
 `categorical`    visible units with more than two states

@@ -1,8 +1,8 @@
-"""How many chains walk together, for the speed of products and the memory of states. Draws depend on it: it never changes.
+"""How many chains walk together, for the speed of products and the memory of states. Draws depend on it, so it never changes.
 
-Wide states: enough chains to keep matrix products efficient, few enough for the states to stay in cache. Narrow ones: the
-interpreter is most of the work, and, since it runs one thread at a time, more threads would only wait for each other. A GPU wants all
-chains that its memory holds.
+Wide states need enough chains for efficient matrix products, but few enough for the states to stay in cache. With narrow states most
+of the work is the interpreter's; since it runs one thread at a time, more threads would only wait for each other. A GPU is best used
+with as many chains as its memory holds.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import torch
 # Layers with fewer units are narrow.
 WIDE = 128
 _WIDE_CHAINS, _NARROW_CHAINS, _GPU_CHAINS = 100, 500, 20_000
-# A step costs least for each chain when so many walk together, and a shard is little work to lose.
+# With this many chains together a step costs least per chain, and losing a shard loses little work.
 _SHARD_CHAINS, _GPU_SHARD_CHAINS = 100, 5_000
 
 
 def chains_per_block(num_units: int, device: torch.device) -> int:
-    """How many chains with so many units walk together: 100 of wide states, 500 of narrow ones, 20,000 on a GPU."""
+    """How many chains with this many units walk together: 100 with wide states, 500 with narrow ones, 20,000 on a GPU."""
     if device.type != "cpu":
         return _GPU_CHAINS
     return _WIDE_CHAINS if num_units >= WIDE else _NARROW_CHAINS
 
 
 def chains_per_shard(device: torch.device) -> int:
-    """How many chains a stored shard has: 100, or 5,000 where they walked on a GPU."""
+    """How many chains a stored shard has: 100, or 5,000 if they walked on a GPU."""
     return _SHARD_CHAINS if device.type == "cpu" else _GPU_SHARD_CHAINS
 
 
 def walks_in_threads(num_units: int, device: torch.device) -> bool:
-    """Whether blocks of such chains gain by walking side by side in threads: those of wide states on a CPU."""
+    """Whether blocks of such chains are faster when they walk side by side in threads: true for wide states on a CPU."""
     return num_units >= WIDE and device.type == "cpu"

@@ -1,7 +1,8 @@
 """Which kernels can be trusted on this machine: each compiled function is compared with the reference when it is first used.
 
-A mismatch, or a compiler that is missing or fails, is told in one warning, and plain torch takes that function's place. Results stay
-the same but for the rounding of float32 sums; they only take longer. `PAPERLIB_KERNELS=reference` asks for that from the start.
+A mismatch, or a compiler that is missing or fails, leads to one warning, and plain torch takes that function's place. Results stay
+the same except for the rounding of float32 sums; they only take longer. `PAPERLIB_KERNELS=reference` selects plain torch from the
+start.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ROWS, _COLUMNS = 3, 70
 
 
 def chosen() -> str:
-    """What the environment variable `PAPERLIB_KERNELS` asks for: `fast`, the default, or `reference`.
+    """The kernels that the environment variable `PAPERLIB_KERNELS` selects: `fast`, the default, or `reference`.
 
     Raises
     ------
@@ -55,14 +56,14 @@ def _module() -> ModuleType:
 
 @cache
 def agrees(name: str) -> bool:
-    """Whether the compiled function of this name in `paperlib.kernels.cpu` may be used: it agrees with the reference."""
+    """Whether the compiled function of this name in `paperlib.kernels.cpu` agrees with the reference, and so may be used."""
     if chosen() == REFERENCE:
         return False
     try:
         if _CHECKS[name]():
             return True
         reason = "its results differ from those of plain torch"
-    except Exception as error:  # a compiler may fail in ways of its own
+    except Exception as error:  # a compiler may raise any exception
         reason = f"{type(error).__name__}: {error}"
     warnings.warn(
         f"paperlib.kernels: the compiled {name} is not used on this machine ({reason}); plain torch takes its place and is slower",
@@ -74,7 +75,7 @@ def agrees(name: str) -> bool:
 
 @cache
 def multiplies_integers() -> bool:
-    """Whether products of eight-bit integers are fast and right here: the processor has instructions for them (VNNI).
+    """Whether products of eight-bit integers are correct here, and fast because the processor has instructions for them (VNNI).
 
     The product is a private function of torch, which a later version may change or remove.
     """
@@ -107,13 +108,13 @@ def _states() -> torch.Tensor:
 
 
 def _columns(count: int = 5) -> np.ndarray:
-    """Whole numbers of 16 bits, [count, columns]."""
+    """16-bit integers, [count, columns]."""
     numbers = (np.arange(count * _COLUMNS) * 12_347) % 65_000 - 32_000
     return numbers.astype(np.int16).reshape(count, -1)
 
 
 def _draws() -> Iterator[tuple[torch.Tensor, tuple[int, int]]]:
-    """Logits of so few units that most are left over after the quarters, and of many; each with several keys."""
+    """Logits of few units, most of which are left over after the quarters, and of many units, each with several keys."""
     for count in (*range(1, 9), _ROWS * _COLUMNS):
         for key in range(4):
             yield 4 * torch.sin(torch.arange(count, dtype=torch.float32)), (_KEY[0] + key, _KEY[1])
@@ -147,7 +148,7 @@ def _check_softplus_increment() -> bool:
     from paperlib.kernels import cpu
 
     lower, step = torch.tensor([0.0, 0.3, 0.9]), torch.tensor([1.0, 0.01, 0.1])
-    # more units than the logarithm of one product is taken of, and inputs beyond the range of the exponential
+    # more units than go into the logarithm of one product, and inputs beyond the range of the exponential
     for x in (5 * _logits(), torch.linspace(-300, 300, _ROWS * 600).view(_ROWS, 600)):
         out = np.empty(_ROWS)
         cpu.softplus_increment(x.numpy(), lower.numpy(), step.numpy(), out)

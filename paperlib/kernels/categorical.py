@@ -1,7 +1,7 @@
 """Categorical visible units: each is in one of q states, and is written as q bits of which one is on.
 
-For such bits the inputs to the hidden units, and all sums over them, are those of binary units. Only the draw of the visible units differs: of
-the q bits of a unit one is drawn, with probabilities that are the softmax of its inputs.
+With such bits, the inputs to the hidden units and all sums over them are those of binary units. Only the draw of the visible units
+differs: one of the q bits of a unit is drawn, with the softmax of its inputs as probabilities.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from paperlib.kernels.sampler import BipartiteSampler
 
 
 def draw_categories(logits: Tensor, num_states: int, generator: torch.Generator) -> Tensor:
-    """Independent draws, one of every `num_states` bits on.
+    """Independent draws, with one of every `num_states` bits on.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def draw_categories(logits: Tensor, num_states: int, generator: torch.Generator)
     Raises
     ------
     InputError
-        If the last dimension is no multiple of q.
+        If the last dimension is not a multiple of q.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class CategoricalSampler(BipartiteSampler):
     Parameters
     ----------
     weights, hidden_bias, groups
-        As of `BipartiteSampler`, with D = L q visible bits.
+        As for `BipartiteSampler`, with D = L q visible bits.
     num_states : int
         q.
 

@@ -1,12 +1,12 @@
-"""What annealing and training do to every unit at every step, each in one pass over memory: compiled by numba, for float32 on a CPU.
+"""What annealing and training do to every unit at every step, each in one pass over memory, compiled by numba for float32 on a CPU.
 
-`paperlib.kernels.reference` defines what these functions compute. Beside fast integer products (`paperlib.kernels.products`) the
-elementwise work would otherwise cost more than the products do: torch walks through memory once for every sign in a formula.
+`paperlib.kernels.reference` defines what these functions compute. Without them, the elementwise work would cost more than the fast
+integer products (`paperlib.kernels.products`): torch goes through memory once for every sign in a formula.
 
 Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011): a function of a key and of an element's place. No state
 passes from one element to the next, so the loop runs in vector instructions. The key of every call comes from the caller's generator.
 
-Nothing here checks an argument: a wrong shape is a wrong address. The callers in this folder check shapes before they call.
+Nothing here checks an argument: a wrong shape means a wrong address in memory. The callers in this folder check shapes first.
 """
 
 # numba's types are called and subscripted in ways that no type checker understands.
@@ -23,12 +23,12 @@ from numba.extending import intrinsic
 
 # Division by zero as in numpy: a check for it would keep the loops from being vectorised.
 _compile: Any = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
-# Where every bit counts.
+# For functions in which every bit counts.
 _compile_exactly: Any = njit(nogil=True, cache=True)
 _inline: Any = njit(fastmath=True, error_model="numpy", inline="always")
 _intrinsic: Any = intrinsic
 
-# So many factors of at least one half stay within the range of float64.
+# The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
 
@@ -55,7 +55,7 @@ def _float_of_int(typing_context, integer):
 @_inline
 def philox(counter: np.uint32, key_low: np.uint32, key_high: np.uint32):
     """Philox4x32-10 of the counter (counter, 0, 0, 0): four independent uniform 32-bit integers."""
-    # 64-bit numbers of which only the lower halves count: nothing has to be widened before, or narrowed after, each product.
+    # 64-bit numbers of which only the lower halves count, so that nothing has to be widened before, or narrowed after, each product.
     low = uint64(0xFFFFFFFF)
     a, b, c, d = uint64(counter), uint64(0), uint64(0), uint64(0)
     key_a, key_c = uint64(key_low), uint64(key_high)
@@ -109,7 +109,7 @@ def draw_bits(
 ) -> None:
     """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool. Counters run from `first`."""
     quarter = logits.size // 4
-    # The four numbers of a block go to four places far apart: all stores are then to consecutive addresses.
+    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
     logits_a, logits_b = logits[:quarter], logits[quarter : 2 * quarter]
     logits_c, logits_d = logits[2 * quarter : 3 * quarter], logits[3 * quarter : 4 * quarter]
     out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
@@ -154,9 +154,9 @@ def softplus_increment(
 ) -> None:
     """`out[i]` is the sum over j of softplus((lowers[i] + steps[i]) x[i, j]) - softplus(lowers[i] x[i, j]), float64; steps >= 0.
 
-    `lowers` and `steps` of one number serve every i.
+    A single number in `lowers` or `steps` applies to every i.
 
-    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is taken as the logarithm of the product, whose factors
+    The formula is that of `paperlib.kernels.reference`. A sum of logarithms is computed as the logarithm of a product, whose factors
     lie between one half and one.
     """
     rows, columns = x.shape
@@ -167,7 +167,7 @@ def softplus_increment(
         linear, curved = 0.0, 0.0
         for begin in range(0, columns, _FACTORS_PER_LOGARITHM):
             part = x[i, begin : begin + _FACTORS_PER_LOGARITHM]
-            # float32 and float64 in loops of their own: vector instructions then take eight numbers at a time in the first
+            # float32 and float64 in separate loops, so that vector instructions take eight numbers at a time in the first
             for j in range(part.size):
                 magnitude = abs(part[j])
                 p, scale = _reduced_exponential(max(-step * magnitude, float32(-87)))
@@ -194,7 +194,7 @@ def join_pieces(pieces: np.ndarray, sums: np.ndarray) -> None:
 def _add_rows(
     matrix: np.ndarray, rows: np.ndarray, count: int, sign: np.int32, sums: np.ndarray
 ) -> None:
-    """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is read and written seldom."""
+    """`sums += sign * matrix[row]` for the first `count` of `rows`; eight at a time, so that `sums` is rarely read and written."""
     grouped = count - count % 8
     for k in range(0, grouped, 8):
         a, b, c, d = matrix[rows[k]], matrix[rows[k + 1]], matrix[rows[k + 2]], matrix[rows[k + 3]]
@@ -221,9 +221,9 @@ def add_changed_rows(
     last_states: np.ndarray,
     sums: np.ndarray,
 ) -> None:
-    """Brings `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
+    """Bring `last_states` and their products up to date: int16 `matrix` [n, m], bool `states` [chains, n], int32 `sums` [chains, m].
 
-    `changed` are the places, in increasing order, of the units of all chains that went on or off.
+    `changed` holds the places, in increasing order, of the units of all chains that have switched on or off.
     """
     width = states.shape[1]
     on, off = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
@@ -248,7 +248,7 @@ def add_changed_rows(
 def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> None:
     """`sums = states @ columns.T`: int16 `columns` [m, n], bool `states` [chains, n], int32 `sums` [chains, m]; for a small m."""
     count, width = columns.shape
-    # of the columns' type: sums of products of two 16-bit numbers are one vector instruction
+    # of the columns' type, since sums of products of two 16-bit numbers are one vector instruction
     on = np.empty(width, np.int16)
     grouped = count - count % 4
     for i in range(len(states)):
@@ -272,7 +272,7 @@ def sum_selected(columns: np.ndarray, states: np.ndarray, sums: np.ndarray) -> N
 
 @_compile
 def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: np.ndarray) -> None:
-    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; one factor, or an `offset` of one row, serves every i."""
+    """`out[i] = offset[i] + factors[i] * sums[i]` for int32 `sums` [n, m]; a single factor or row of `offset` applies to every i."""
     rows, columns = out.shape
     for i in range(rows):
         factor = factors[i if factors.size > 1 else 0]
@@ -283,7 +283,7 @@ def scale_sums(sums: np.ndarray, factors: np.ndarray, offset: np.ndarray, out: n
 
 @_compile
 def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-    """`out[i]` is the sum of `values[j]` over the j with `states[i, j]`, float64."""
+    """`out[i]` is the sum of `values[j]` over all j for which `states[i, j]` is True, float64."""
     rows, columns = states.shape
     for i in range(rows):
         total = 0.0
@@ -304,8 +304,8 @@ def draw_visible(
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
-    Bit for bit what draws and products one by one come to; see `paperlib.annealing.rbm_paths` for the formulas. The weights times
-    beta are `visible_scale * columns.T`, int16 `columns` [m, D]; `keys` are those of the two draws, lower before upper half.
+    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights times beta
+    are `visible_scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
     """
     h = np.empty(hidden_input.shape, np.bool_)
     none = uint32(0)

@@ -19,8 +19,8 @@ from paperlib.kernels.capability import compiled
 
 _HAS_TRITON = find_spec("triton") is not None
 
-# An inverse temperature: a number, or a tensor with one for each chain. In a walk that a GPU replays it is a tensor without
-# dimensions, which nobody looks into.
+# An inverse temperature: a number, or a tensor with one for each chain. In a walk that a GPU replays it is a zero-dimensional
+# tensor, whose value must not be read.
 Beta = float | Tensor
 
 
@@ -34,7 +34,7 @@ def column(beta: Beta) -> Beta:
 
 
 def draw_bits(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent draws with the given probabilities of being on, bool, by torch's own random numbers.
+    """Independent draws with the given probabilities of being on, bool, from torch's own random numbers.
 
     Comparing uniform numbers is five times cheaper on a CPU than `torch.bernoulli`, and its results do not depend on the
     number of threads.
@@ -67,9 +67,9 @@ def bernoulli(probabilities: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def draw_units(probabilities: Tensor, generator: torch.Generator) -> Tensor:
-    """What `bernoulli` gives, by the fastest random numbers: those of learning, which draws as many units as it has weights to change.
+    """Like `bernoulli`, with the fastest random numbers: for learning, which draws as many units as it has weights to change.
 
-    For float32 on a CPU they are not torch's own.
+    For float32 on a CPU these are not torch's own.
     """
     if not _on_cpu_in_float32(probabilities):
         return bernoulli(probabilities, generator)
@@ -97,9 +97,9 @@ def draw_bits_of_logits(
     factor : float or Tensor
         A number, or one for each chain, [chains].
     first : int
-        For float32 on a CPU, where what is drawn for a unit is a function of a key and of its place: the place of the first chain
-        within the first quarter of its block, for a part of a block. A part has as many chains from the same places of each quarter,
-        one quarter after the other, and draws what it would draw within the whole.
+        For a part of a block, the place of its first chain within the first quarter of the block. It matters for float32 on a CPU,
+        where the draw for a unit is a function of a key and of the unit's place. A part has the chains from the same places of each
+        quarter, one quarter after the other, and draws what it would draw within the whole block.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def draw_bits_of_logits(
 
 
 def draw_keys(generator: torch.Generator, count: int) -> tuple[np.uint32, ...]:
-    """The keys of so many calls of functions that draw by them: of each its lower and its upper half."""
+    """Keys for `count` calls of functions that draw with them: the lower and the upper half of each."""
     keys = torch.randint(2**63 - 1, (count,), generator=generator).tolist()
     return tuple(np.uint32(half) for key in keys for half in (key & 0xFFFFFFFF, key >> 32))
 
@@ -189,7 +189,7 @@ def _softplus_increment(x: Tensor, lower: Beta, step: Beta) -> Tensor:
 
 
 def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
-    """`scale * number` as float32: [1] for a number, which serves every row, or [rows] for one for each row."""
+    """`scale * number` as float32: [1] for a single number, which applies to every row, or [rows] for one number per row."""
     if not isinstance(number, Tensor):
         return np.array([number * scale], np.float32)
     scaled = (number.double() * scale).to(torch.float32).reshape(-1)
@@ -201,7 +201,7 @@ def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:
-    """For each row of bool `states` [chains, n] the sum of the `values` [n] of units that are on, float64 [chains].
+    """For each row of bool `states` [chains, n], the sum of the `values` [n] of the units that are on; float64 [chains].
 
     Examples
     --------

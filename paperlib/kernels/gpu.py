@@ -1,8 +1,8 @@
-"""The draws of every step on a GPU, in one pass over memory and with a stream of random numbers for every chain: compiled by triton.
+"""The draws of every step on a GPU, in one pass over memory and with a stream of random numbers for every chain, compiled by triton.
 
-Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011), as on a CPU (`paperlib.kernels.cpu`), of the chain's place in its block
-and the unit's place in the chain; the key of every call comes from the caller's generator. What a chain draws does therefore not depend
-on how many others walk beside it.
+Random numbers are Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011), as on a CPU (`paperlib.kernels.cpu`): a function of a key, of the
+chain's place in its block and of the unit's place in the chain. The key of every call comes from the caller's generator. What a chain
+draws therefore does not depend on how many others walk beside it.
 
 triton comes with torch for CUDA on Linux; `paperlib.kernels.draws` decides when this module is used.
 """
@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Numbers come four at a time: enough in a program for 512 units of a chain.
+# Random numbers come four at a time, so this is enough for one program to draw 512 units of a chain.
 _BLOCK = 128
 
 
@@ -29,7 +29,7 @@ def _draw_kernel(logits, row_stride, columns, factor, key, out, BLOCK: tl.conste
     none = place * 0
     numbers = tl.philox(tl.load(key), place, none + chain, none, none)
     scale = tl.load(factor)
-    # The four numbers of a block go to four places far apart: all stores are then to consecutive addresses.
+    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
     for k in tl.static_range(4):
         unit = place + k * quarter
         inside = (place < quarter) & (unit < columns)
@@ -47,7 +47,7 @@ def draw_bits(logits: Tensor, factor: Tensor, key: Tensor) -> Tensor:
     logits : Tensor, shape [chains, n]
         float32.
     factor, key : Tensor, scalar
-        float32 and int64, on the device of the logits: a recorded step reads them anew each time.
+        float32 and int64, on the device of the logits, since a recorded step reads them anew each time.
     """
     chains, columns = logits.shape
     out = torch.empty(chains, columns, dtype=torch.bool, device=logits.device)
@@ -55,7 +55,7 @@ def draw_bits(logits: Tensor, factor: Tensor, key: Tensor) -> Tensor:
         if logits.stride(1) != 1:
             logits = logits.contiguous()
         grid = (chains, triton.cdiv(triton.cdiv(columns, 4), _BLOCK))
-        # triton launches on the current GPU, which need not be the tensors' own
+        # triton launches on the current GPU, which need not be that of the tensors
         with torch.cuda.device_of(logits):
             # triton turns the number into a constant of the program
             sizes: Any = {"BLOCK": _BLOCK}

@@ -1,20 +1,20 @@
 """Products of binary states with a fixed matrix: most of the work of AIS and RAISE, at half the price of a float32 product.
 
-A binary vector is exact in eight bits. A matrix is not, but rounded to fixed-point numbers of 16 bits it is the sum of two matrices
-of eight bits. Sums of integers are exact, and do not drift: where few units have changed since the last product of the same chains,
-adding and subtracting their rows gives the same sums bit for bit, and sooner. Of the visible units of an RBM one in twenty may
-change in a step, of the hidden ones one in three.
+A binary vector is exact in eight bits. A matrix is not, but once rounded to 16-bit fixed-point numbers it is the sum of two
+eight-bit matrices. Sums of integers are exact and do not drift: where few units have changed since the last product of the same
+chains, adding and subtracting their rows gives the same sums, bit for bit, in less time. In a step, one in twenty of the visible
+units of an RBM may change, and one in three of the hidden ones.
 
-The products of eight-bit integers run four times as fast as float32 ones on processors with vector instructions for them (VNNI).
-Others multiply the two matrices in float32, in which these sums are exact as well, and do so as seldom as they can; a matrix of few
-columns they do not split, and sum up the 16-bit numbers themselves. The sums are the same in every case.
+On processors with vector instructions for them (VNNI), products of eight-bit integers run four times as fast as float32 ones. Other
+processors multiply the two matrices in float32, in which these sums are exact as well, and do so as rarely as possible. They do not
+split a matrix with few columns, but sum up its 16-bit numbers directly. The sums are the same in every case.
 
-What is lost is the rounding of the matrix, by at most 2^-16 of its largest element. It is the same in both directions and for
-the whole path, so that annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of
-the path (`AnnealingPath.end_correction`) put that right: AIS stays unbiased for the model itself.
+The matrix is rounded, by at most 2^-16 of its largest element. The rounding is the same in both directions and along the whole path,
+so annealing walks, without any further error, towards a slightly rounded model. Exact factors at both ends of the path
+(`AnnealingPath.end_correction`) correct for this: AIS stays unbiased for the model itself.
 
-On a GPU the two matrices are of eight significant bits each, in bfloat16, and are multiplied by tensor cores with float32 sums; what is
-lost there is the rounding of each element by at most 2^-16 of its own size, put right in the same way.
+On a GPU the two matrices have eight significant bits each, in bfloat16, and are multiplied by tensor cores with float32 sums. There
+each element is rounded by at most 2^-16 of its own size, and the correction is the same.
 
 float64 models use ordinary products, and nothing is rounded.
 """
@@ -34,17 +34,17 @@ from paperlib.kernels.draws import Beta, column, for_each_row
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
-# Sums of so many terms of _LARGEST stay within 32 bits, and of so many of eight bits within the 24 of a float32 number.
+# Sums of this many terms of _LARGEST stay within 32 bits, and sums of this many eight-bit terms within the 24 of a float32 number.
 _MOST_ROWS = 2**31 // (_LARGEST + 1) - 1
 _FAST_INTEGERS = multiplies_integers()
-# Adding single rows is slower than a full product, for each of them, by about this factor, most with instructions for whole tiles
+# Adding single rows is slower per row than a full product by about this factor, which is largest with instructions for whole tiles
 # of a matrix (AMX).
 _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
-# With fewer columns the sums over all rows cost less than finding out which of them have changed.
+# With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
 
-# For every product of a batch of chains the last states and their sums, int32 [chains, m]. Both are its own: nobody else holds or
-# changes them.
+# For every product of a batch of chains, the last states and their sums, int32 [chains, m]. Nothing else refers to them or changes
+# them.
 Memory = dict["BinaryProduct", tuple[np.ndarray, np.ndarray]]
 
 
@@ -54,9 +54,9 @@ class BinaryProduct(ABC):
     Attributes
     ----------
     matrix : Tensor, shape [n, m]
-        What is really multiplied.
+        The matrix that is really multiplied.
     rounded : bool
-        Whether that differs from the matrix that was given, by rounding.
+        Whether it differs from the given matrix by rounding.
     """
 
     rounded = True
@@ -79,7 +79,7 @@ class BinaryProduct(ABC):
         offset : Tensor, shape [m] or [chains, m]
             Of the matrix's type.
         memory : dict, optional
-            What the last product with the same chains can spare this one; brought up to date. It changes no result.
+            What is remembered of the last product with the same chains; it saves work, is updated, and does not change the result.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class BinaryProduct(ABC):
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
-        """The same, with shapes that fit."""
+        """The same, for arguments whose shapes fit."""
 
 
 class PlainProduct(BinaryProduct):
@@ -130,14 +130,14 @@ class IntegerProduct(BinaryProduct):
     matrix : Tensor, shape [n, m]
         float32, on the CPU.
     scale : float
-        What one unit of the integers stands for.
+        The number that one unit of the integers stands for.
 
     Attributes
     ----------
     scale : float
         As given.
     fast_integers : bool
-        Whether torch multiplies eight-bit integers by instructions for them, with as many threads as it has.
+        Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
     """
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
@@ -157,13 +157,13 @@ class IntegerProduct(BinaryProduct):
         factors, scale_sums = for_each_row(factor, len(sums), self.scale), compiled("scale_sums")
         if scale_sums is None:
             return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
-        # numpy's arrays here and in `_sums`: for small models the price of torch's is felt
+        # numpy arrays here and in `_sums`, since the overhead of torch tensors is noticeable for small models
         product = np.empty(sums.shape, np.float32)
         scale_sums(sums, factors, offset.contiguous().numpy().reshape(-1, self._columns), product)
         return torch.from_numpy(product)
 
     def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m]; not to be changed."""
+        """`states @ matrix` in units of the scale, int32 [chains, m]; must not be changed."""
         if memory is None:
             return self._all_sums(states)
         remembered = memory.get(self)
@@ -178,7 +178,7 @@ class IntegerProduct(BinaryProduct):
             add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
             return sums
         sums = self._all_sums(states)
-        # A copy: whoever edits the states that were given must not change what is remembered.
+        # A copy, since later edits of the given states must not change what is remembered.
         np.copyto(last_states, states)
         memory[self] = last_states, sums
         return sums
@@ -203,12 +203,12 @@ class IntegerProduct(BinaryProduct):
 
 
 class NarrowIntegerProduct(IntegerProduct):
-    """The same with few columns: sums over all units are always taken anew.
+    """The same with few columns, where sums over all units are always computed anew.
 
     Attributes
     ----------
     columns : ndarray, shape [m, n]
-        int16: the matrix in units of `scale`, by columns.
+        int16: the matrix in units of `scale`, column by column.
     """
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
@@ -254,14 +254,14 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
     matrix : Tensor, shape [n, m]
         Its type is that of the products.
     largest : Tensor, scalar
-        The largest absolute value of all elements that are rounded alike. Those of a matrix and of its transpose have to be, so
+        The largest absolute value of all elements that are rounded alike. A matrix and its transpose have to be rounded alike, so
         that the two conditionals of an RBM belong to one joint distribution.
     """
     if matrix.dtype != torch.float32 or matrix.numel() == 0:
         return PlainProduct(matrix)
     if _multiplies_bfloat16(matrix.device):
         return HalvesProduct(matrix)
-    # of the matrix and of its transpose alike: one of them rounded alone would be another model
+    # for the matrix and its transpose alike, since rounding only one of them would make another model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
         narrow = matrix.shape[1] < _FEWEST_COLUMNS
         kind = NarrowIntegerProduct if narrow else IntegerProduct

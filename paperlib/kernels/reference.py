@@ -1,7 +1,7 @@
-"""What the fast kernels compute, written down in plain torch: the definition, and what runs where they cannot.
+"""What the fast kernels compute, in plain torch: the definition, and the fallback where they cannot run.
 
-Every function here works on any device. `paperlib.kernels.cpu` repeats them compiled, and is compared with them when it is first used
-(`paperlib.kernels.capability`) and by the tests.
+Every function here works on any device. `paperlib.kernels.cpu` has compiled versions, which are compared with these when they are
+first used (`paperlib.kernels.capability`) and by the tests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def uniform_numbers(
 ) -> Tensor:
     """Uniform numbers in [0, 1], float32 [count], one for each place.
 
-    The four numbers of a counter go to four places a quarter of the whole apart. What is left over after the quarters takes the
+    The four numbers of a counter go to four places a quarter of the whole apart. The places left over after the quarters take the
     numbers of one more counter. Counters run from `first`.
     """
     quarter = count // 4
@@ -75,15 +75,15 @@ def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
 def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -> Tensor:
     """Sum over the last dimension of softplus((lower + step) x) - softplus(lower x), for lower, step >= 0; float64.
 
-    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the logistic function. Nothing cancels, so that
-    a float32 sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
+    Each term is `step max(x, 0) + ln(1 + s(-lower abs(x)) (e^{-step abs(x)} - 1))`, with s the logistic function. Nothing cancels,
+    so a float32 sum over thousands of annealing steps does not lose the digits in which neighbouring betas differ.
 
     Parameters
     ----------
     x : Tensor, shape [..., n]
         Inputs.
     lower, step : float or Tensor
-        Tensors have the shape [..., 1], or none.
+        Tensors have the shape [..., 1] or no dimensions.
     """
     magnitude = x.abs()
     curved = torch.expm1(magnitude * -step)
@@ -95,9 +95,9 @@ def softplus_increment(x: Tensor, lower: float | Tensor, step: float | Tensor) -
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:
-    """For each row of bool `states` [chains, n] the sum of the `values` [n] of units that are on, float64 [chains].
+    """For each row of bool `states` [chains, n], the sum of the `values` [n] of the units that are on; float64 [chains].
 
-    float32 values are added up in float64; others by a product in their own type.
+    float32 values are added up in float64, others with a product in their own type.
     """
     exact = values.double() if values.dtype == torch.float32 else values
     return (states.to(exact.dtype) @ exact).double()
@@ -116,7 +116,7 @@ def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
 def matlab_uniform(
     registers: np.ndarray, counters: np.ndarray, out: np.ndarray, masks: np.ndarray
 ) -> None:
-    """Marsaglia's subtract-with-borrow generator beside a shift register, as in MATLAB 5: fills `out` and `masks`, and moves the state on.
+    """Marsaglia's subtract-with-borrow generator and a shift register, as in MATLAB 5: fills `out` and `masks` and advances the state.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """One step of a walk, recorded in a CUDA graph and replayed.
 
-A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one; recorded they are
-launched at once, and the host, which never looks at a result, runs ahead. The betas lie on the device, where the step finds its own
-by a counter.
+A step consists of some twenty small operations. On a GPU most of the time would go into launching them one by one. Once recorded, they
+are launched together, and the host, which never looks at a result, runs ahead. The betas are on the device, where the step finds its
+own with a counter.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def replayed(
     generator: torch.Generator,
     on_step: Callable[[], object],
 ) -> Any:
-    """`paperlib.annealing.walk.walk` by a recorded step; arguments and result are the same.
+    """`paperlib.annealing.walk.walk` with a recorded step; arguments and result are the same.
 
     `on_step` is called when a step has been launched. The step must not read numbers from tensors.
     """
@@ -45,12 +45,12 @@ def replayed(
 
 
 def _current(device: torch.device) -> AbstractContextManager[object]:
-    """Within it, streams and graphs are this GPU's, whichever was current before."""
+    """A context in which streams and graphs belong to this GPU, whichever was current before."""
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 class RecordedStep:
-    """A step that reads and writes the same memory each time, as a CUDA graph demands; on any device.
+    """A step that reads and writes the same memory each time, as a CUDA graph requires; it works on any device.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class RecordedStep:
     log_weights : Tensor, shape [chains]
         float64, in nats, added to in place.
     betas : sequence of numbers
-        In the order in which they are met.
+        In the order in which the chains visit them.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class RecordedStep:
         self._place = torch.zeros(1, dtype=torch.int64, device=device)
 
     def __call__(self) -> None:
-        """Go on by one step."""
+        """Take one step."""
         places = torch.cat([self._place, self._place + 1])
         beta_from, beta_to = self._betas.index_select(0, places).unbind()
         after = self._step(self.state, self._log_weights, beta_from, beta_to)
@@ -91,7 +91,7 @@ class RecordedStep:
         self._place.add_(1)
 
     def memory(self) -> list[Tensor]:
-        """All that a call changes."""
+        """All tensors that a call changes."""
         return [
             *(getattr(self.state, name) for name in self._names),
             self._log_weights,
@@ -101,7 +101,7 @@ class RecordedStep:
 
 def _record(recorded: RecordedStep, generator: torch.Generator) -> Callable[[], None]:
     """A function that replays the step."""
-    # The first call sets up libraries and workspaces, which must not be recorded. What it did is undone.
+    # The first call sets up libraries and workspaces, which must not be recorded. Its effects are undone.
     before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

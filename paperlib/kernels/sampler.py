@@ -1,6 +1,6 @@
-"""Binary visible units joined to binary hidden ones: what annealing asks of them at every step.
+"""Binary visible units connected to binary hidden ones: what annealing needs of them at every step.
 
-This is the seam for the types of units. A path between models with other units needs a class like this one, and nothing else here.
+Other types of units are added here: a path between models with other units needs a class like this one, and nothing else in this room.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from paperlib.numerics import softplus
 
 
 class BipartiteSampler:
-    """Hidden units given visible ones and the other way round, in groups of hidden units with an inverse temperature each.
+    """Hidden units given visible ones and vice versa, for groups of hidden units that each have their own inverse temperature.
 
     Parameters
     ----------
     weights : Tensor, shape [D, M]
-        Between the two layers.
+        Weights between the two layers.
     hidden_bias : Tensor, shape [M]
-        Of the hidden units.
+        Biases of the hidden units.
     groups : sequence of slice
         Parts of the hidden layer, in the order in which they are drawn.
 
@@ -63,18 +63,18 @@ class BipartiteSampler:
 
     @property
     def dividable(self) -> bool:
-        """Whether parts of a block of chains may walk side by side, and gain by it.
+        """Whether parts of a block of chains may walk side by side, and are faster that way.
 
-        They may where draws depend on a chain's place alone, for float32 on a CPU. They gain where both layers are wide: with few
-        units the interpreter is most of the work, and runs one thread at a time. And they gain where a step is long: products of
-        eight-bit integers use all threads themselves, and leave little to be gained.
+        They may if draws depend only on a chain's place, which is so for float32 on a CPU. They are faster if both layers are wide
+        and a step is long. With few units most of the work is the interpreter's, which runs one thread at a time; products of
+        eight-bit integers use all threads themselves, and leave little to gain.
         """
         product = self._to_hidden
         wide = min(self._weights.shape) >= WIDE
         return wide and isinstance(product, IntegerProduct) and not product.fast_integers
 
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
-        """Products of some hidden units' states with their weights to some visible units."""
+        """The product of the states of some hidden units with their weights to some visible units."""
         return binary_product(self._weights[visible, hidden].T.contiguous(), self._largest)
 
     def hidden_input(self, v: Tensor, memory: Memory) -> Tensor:
@@ -94,7 +94,7 @@ class BipartiteSampler:
     def increment(
         self, hidden_input: Tensor, betas_from: Sequence[Beta], betas_to: Sequence[Beta]
     ) -> Tensor:
-        """`log_sums` at `betas_to` less that at `betas_from`, without cancellation; float64 [chains]."""
+        """`log_sums` at `betas_to` minus `log_sums` at `betas_from`, without cancellation; float64 [chains]."""
         total: Tensor | None = None
         for group, beta_from, beta_to in zip(self.groups, betas_from, betas_to, strict=True):
             part = softplus_increment(hidden_input[:, group], beta_from, beta_to)
@@ -120,11 +120,11 @@ class BipartiteSampler:
         betas : sequence of float or Tensor
             The inverse temperature of each group, a number or one for each chain.
         visible_bias : Tensor, shape [D] or [chains, D]
-            At that temperature.
+            The biases at that temperature.
         generator : torch.Generator
             On the device of the inputs.
         memory : dict
-            The chains', see `paperlib.kernels.products`.
+            The memory of the chains, see `paperlib.kernels.products`.
         first : int
             For a part of a block of chains, see `draw_bits_of_logits`.
 
@@ -140,7 +140,7 @@ class BipartiteSampler:
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
                 v = np.empty((hidden_input.shape[0], visible_bias.shape[0]), bool)
-                # One function: the interpreter would take a third of the time where hidden units are few.
+                # A single function, since the interpreter would take a third of the time with few hidden units.
                 draw_visible(
                     hidden_input.contiguous().numpy(),
                     np.float32(beta),
@@ -165,7 +165,7 @@ class BipartiteSampler:
         memory: Memory,
         first: int = 0,
     ) -> Tensor:
-        """All hidden units drawn given their inputs, and the inputs to the visible ones that follow, [chains, D]; see `draw_visible`."""
+        """Draw all hidden units given their inputs and return the inputs to the visible ones, [chains, D]; see `draw_visible`."""
         self._require_inputs(hidden_input)
         visible_input: Tensor | None = None
         for group, beta, product in zip(self.groups, betas, self._to_visible, strict=True):
@@ -183,7 +183,7 @@ class BipartiteSampler:
             )
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
-        """How much a group's `log_sums` at beta = 1 would be with weights that are not rounded, less what it is; float64 [chains]."""
+        """A group's `log_sums` at beta = 1 with weights that are not rounded, minus the actual `log_sums`; float64 [chains]."""
         if not self._to_hidden.rounded:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)
         exact = torch.addmm(

@@ -7,9 +7,9 @@ l_{i -> j} = b_i + sum over k other than j of m_{k -> i}, summing x_i out gives
 
     m_{i -> j} = softplus(l_{i -> j} + J_ij) - softplus(l_{i -> j}),
 
-and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as the tree is deep. On a graph with
+and the marginal of x_i has the logit b_i + sum_k m_{k -> i}. On a tree this is exact after as many rounds as its longest path has edges. On a graph with
 loops a unit hears its own opinion again as if it were news; the fixed point, if one is reached, is an approximation
-without a bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
+without any bound (CS281 lecture 22, section 22.1, lists it beside mean field and Gibbs sampling).
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -33,11 +33,11 @@ class BeliefPropagation:
     Attributes
     ----------
     logits : Tensor, shape [n]
-        Of the approximate marginal probabilities that units are on.
+        Logits of the approximate marginal probabilities that units are on.
     residual : float
         Largest change of a message in the last round.
     rounds : int
-        How many there were.
+        Number of rounds.
     converged : bool
         Whether the residual is within the tolerance.
 
@@ -66,9 +66,9 @@ def loopy_belief_propagation(
     biases : array or Tensor, shape [n]
         b.
     max_rounds : int
-        Rounds at most.
+        Largest number of rounds.
     tolerance : float
-        Converged when no message changes by more, in nats.
+        Converged when no message changes by more than this, in nats.
 
     Raises
     ------

@@ -4,11 +4,11 @@ The variance of the mean of N successive values is Var(f) tau / N for large N, w
 
     tau = 1 + 2 sum_{k >= 1} rho_k,        effective sample size = N / tau,
 
-the limit of the lecture's variance formula (CS281 lecture 22, "Properties"). Estimated autocorrelations of large lags are noise, and the sum
-has to stop before they take over: in a reversible chain the sums of neighbours, rho_{2m} + rho_{2m+1}, are positive (Geyer 1992), and the
-estimate ends with the last one before the first that is not.
+the limit of the lecture's variance formula (CS281 lecture 22, "Properties"). Estimated autocorrelations at large lags are noise, and
+the sum has to stop before they take over. In a reversible chain the sums of neighbours, rho_{2m} + rho_{2m+1}, are positive (Geyer
+1992); the estimate stops before the first one that is not.
 
-This is not the effective sample size of importance weights (`paperlib.estimators`): there draws are independent and unevenly weighted.
+This is not the effective sample size of importance weights (`paperlib.estimators`), where draws are independent and unevenly weighted.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -33,7 +33,7 @@ def autocorrelation(values: ArrayLike) -> Tensor:
     Returns
     -------
     Tensor
-        float64 [N]: rho_0 = 1, rho_1, ...; averaged over chains, deviations taken from the mean over all of them.
+        float64 [N]: rho_0 = 1, rho_1, ...; averaged over chains, with deviations from the mean over all of them.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def autocorrelation_time(values: ArrayLike) -> float:
 
 
 def effective_sample_size(values: ArrayLike) -> float:
-    """Number of independent draws whose mean is as precise; `values` as for `autocorrelation`.
+    """Number of independent draws whose mean would be equally precise; `values` as for `autocorrelation`.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from paperlib.validation import ArrayLike, as_float_tensor, require_finite, requ
 
 
 def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
-    """The chain that draws the units of one block anew, in full.
+    """The chain that draws the units of one block anew, with its full transition matrix.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
     Raises
     ------
     InputError
-        If the number of states is not a power of two, `log_target` is not finite, or there is no such unit.
+        If the number of states is not a power of two, `log_target` is not finite, or `block` names a unit that does not exist.
 
     Examples
     --------

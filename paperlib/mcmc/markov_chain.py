@@ -6,9 +6,10 @@ With S states, row x of the matrix holds the distribution of the next state afte
 
 so that a distribution is a row vector and a step is `p @ transition`. (The lecture's matrix is the transpose of this one.)
 
-Which states can be reached from which decides the qualitative questions, and only the pattern of non-zero entries matters:
-irreducible, all states form one class; aperiodic, the lengths of all ways back have no common divisor; recurrent, no class can be
-left. The eigenvalues decide how fast: distances from the stationary distribution shrink by the second largest modulus a step.
+The qualitative questions depend only on which states can be reached from which, and so on the pattern of non-zero entries. A chain is
+irreducible if all states form one class, aperiodic if the lengths of all ways back have no common divisor, and recurrent if no class
+can be left. The eigenvalues say how fast it converges: distances from the stationary distribution shrink by the second largest
+modulus in each step.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -32,7 +33,7 @@ from paperlib.validation import (
     require_shape,
 )
 
-_ROUNDING = 1e-9  # what a row may miss of the sum one
+_ROUNDING = 1e-9  # how far the sum of a row may be from one
 
 
 class MarkovChain:
@@ -41,7 +42,7 @@ class MarkovChain:
     Parameters
     ----------
     transition : array or Tensor, shape [S, S]
-        T(x' | x) in row x and column x'; computed with in float64.
+        T(x' | x) in row x and column x'; converted to float64.
 
     Raises
     ------
@@ -83,7 +84,7 @@ class MarkovChain:
 
     @cached_property
     def classes(self) -> Tensor:
-        """Number of the communicating class of each state, int64 [S]; those that can be reached from each other share one."""
+        """Number of the communicating class of each state, int64 [S]; states that can be reached from each other share one."""
         from scipy.sparse.csgraph import connected_components
 
         _, labels = connected_components(self._edges.numpy(), connection="strong")
@@ -91,7 +92,7 @@ class MarkovChain:
 
     @cached_property
     def recurrent(self) -> Tensor:
-        """Which states the chain returns to with probability one, bool [S]; those whose class cannot be left."""
+        """Which states the chain returns to with probability one, bool [S]; these are the states whose class cannot be left."""
         same = self.classes[:, None] == self.classes
         can_leave = (self._edges & ~same).any(1)
         return ~(same & can_leave).any(1)
@@ -100,8 +101,8 @@ class MarkovChain:
     def periods(self) -> Tensor:
         """Greatest common divisor of the lengths of all ways back to each state, int64 [S]; 0 where there is no way back.
 
-        In a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), counted from any one state, and these
-        differences generate all others.
+        Within a class, an edge x -> x' closes ways of length depth(x) + 1 and depth(x'), with depths counted from any one state. The
+        differences between these lengths generate all others.
         """
         from scipy.sparse.csgraph import breadth_first_order
 
@@ -129,12 +130,12 @@ class MarkovChain:
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether every state is returned to with probability one; on finitely many states the time it takes then has a finite mean."""
+        """Whether the chain returns to every state with probability one, in finite mean time since the states are finitely many."""
         return bool(self.recurrent.all())
 
     @property
     def is_ergodic(self) -> bool:
-        """Whether the chain is positive recurrent and aperiodic, the lecture's definition, which leaves irreducibility apart."""
+        """Whether the chain is positive recurrent and aperiodic, the lecture's definition, which does not ask for irreducibility."""
         return self.is_recurrent and self.is_aperiodic
 
     @property
@@ -162,7 +163,7 @@ class MarkovChain:
 
     @property
     def convergence_rate(self) -> float:
-        """Second largest modulus of an eigenvalue, the factor by which distances from stationarity shrink each step, in the end."""
+        """Second largest modulus of an eigenvalue, the factor by which distances from stationarity eventually shrink in each step."""
         return self.eigenvalues[1].abs().item() if self.num_states > 1 else 0.0
 
     @cached_property
@@ -172,14 +173,14 @@ class MarkovChain:
         Raises
         ------
         InputError
-            If there are several: a distribution for each class that cannot be left.
+            If there are several, one for each class that cannot be left.
         """
         closed = len(self.classes[self.recurrent].unique())
         if closed > 1:
             raise InputError(
                 f"transition: expected a chain with one stationary distribution, got {closed} classes that cannot be left"
             )
-        # The columns of T' - 1 add up to zero, so that one equation is superfluous and makes room for the sum.
+        # The columns of T' - 1 add up to zero, so that one equation is redundant and can be replaced by the one for the sum.
         equations = self.transition.T - torch.eye(self.num_states, dtype=torch.float64)
         equations[-1] = 1
         right_side = torch.zeros(self.num_states, dtype=torch.float64)
@@ -197,7 +198,7 @@ class MarkovChain:
         return torch.stack(rows)
 
     def flow(self, distribution: ArrayLike) -> Tensor:
-        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly if detailed balance holds."""
+        """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly when detailed balance holds."""
         distribution = as_float_tensor("distribution", distribution, torch.float64)
         require_shape("distribution", distribution, [self.num_states])
         return distribution[:, None] * self.transition
@@ -235,7 +236,7 @@ class MarkovChain:
         starts : array or Tensor, shape [N]
             Numbers of the states in which the chains start, from 0 to S - 1.
         num_steps : int
-            Steps of each.
+            Number of steps of each chain.
         generator : torch.Generator, optional
             Source of randomness; a fresh one by default.
 
@@ -256,7 +257,7 @@ class MarkovChain:
                 f"starts: expected numbers of states from 0 to {self.num_states - 1}, got others"
             )
         generator = resolve_generator(generator)
-        # The last column would be one but for rounding; without it no draw can fall beyond the last state.
+        # The last column would be one except for rounding; without it no draw can fall beyond the last state.
         cumulated = self.transition.cumsum(1)[:, :-1]
         path = [starts.long()]
         for _ in range(require_count("num_steps", num_steps)):
@@ -266,7 +267,7 @@ class MarkovChain:
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> Tensor:
-    """The most by which p and q [..., S] differ on any event: half the sum of absolute differences.
+    """The largest difference between p and q [..., S] on any event: half the sum of absolute differences.
 
     Examples
     --------

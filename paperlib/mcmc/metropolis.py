@@ -1,12 +1,12 @@
-"""Metropolis-Hastings: any proposal made to keep a given distribution (CS281 lecture 22, section 22.2.2).
+"""Metropolis-Hastings: how to make any proposal keep a given distribution (CS281 lecture 22, section 22.2.2).
 
 From x a move to x* is proposed with probability q(x* | x) and accepted with probability
 
     A(x* | x) = min(1, p(x*) q(x | x*) / (p(x) q(x* | x)));
 
-otherwise the chain stays where it is, and x counts once more. Since p enters by a ratio only, its normalising constant need not be
-known. On finitely many states the whole transition matrix can be written down, `metropolis_hastings_chain`; elsewhere `metropolis_samples`
-runs chains.
+otherwise the chain stays where it is, and x counts once more. Since p enters only as a ratio, its normalising constant need not be
+known. With finitely many states the whole transition matrix can be written down, by `metropolis_hastings_chain`; otherwise
+`metropolis_samples` runs chains.
 
 Used in chapter: markov-chains-and-gibbs-sampling.
 """
@@ -43,7 +43,7 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
     Returns
     -------
     Tensor
-        float64 [S, S]; 1 where nothing is proposed in either direction, since nothing depends on it.
+        float64 [S, S]; 1 where nothing is proposed in either direction, where the value does not matter.
 
     Raises
     ------
@@ -59,14 +59,14 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
     log_target = as_float_tensor("log_target", log_target, torch.float64)
     require_shape("log_target", log_target, [proposal.num_states])
     require_finite("log_target", log_target)
-    # ln of the traffic p(x) q(x* | x) that is proposed; what comes back over what goes there is the ratio of the rule.
+    # ln of the proposed traffic p(x) q(x* | x); the ratio in the rule is the traffic back over the traffic there.
     traffic = log_target[:, None] + proposal.transition.log()
     log_ratio = (traffic.T - traffic).nan_to_num(nan=0.0)
     return log_ratio.clamp(max=0).exp()
 
 
 def metropolis_hastings_chain(log_target: ArrayLike, proposal: MarkovChain) -> MarkovChain:
-    """The Metropolis-Hastings chain with this target and proposal, in full.
+    """The Metropolis-Hastings chain with this target and proposal, with its full transition matrix.
 
     Arguments and errors are those of `acceptance_matrix`.
 
@@ -92,20 +92,20 @@ def metropolis_samples(
     Parameters
     ----------
     log_target : callable
-        Takes states [N, D] to the logarithms of the target up to a constant, [N].
+        Maps states [N, D] to the logarithms of the target up to a constant, [N].
     propose : callable
-        Takes states [N, D] and a generator to proposed states [N, D].
+        Maps states [N, D] and a generator to proposed states [N, D].
     starts : array or Tensor, shape [N, D]
         Where the N chains start, numbers of any type.
     num_steps : int
-        Steps of each.
+        Number of steps of each chain.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
 
     Returns
     -------
     states : Tensor, shape [num_steps, N, D]
-        What the chains visit, the starts left out.
+        The states that the chains visit, without the starts.
     acceptance_rate : float
         Share of the proposals that were accepted.
 
@@ -125,7 +125,7 @@ def metropolis_samples(
     generator = resolve_generator(generator, starts.device)
     states, log_density = starts, log_target(starts)
     visited, accepted = [], 0.0
-    # states may be counts or bits, of which there are no uniform draws in [0, 1]
+    # states may be counts or bits, types in which there are no uniform draws from [0, 1]
     dtype = starts.dtype if starts.is_floating_point() else torch.float64
     for _ in range(require_count("num_steps", num_steps)):
         proposed = propose(states, generator)

@@ -1,7 +1,7 @@
 """The error of a mean over a Markov chain: blocks in time, and where the chain has settled.
 
-Values at neighbouring steps are alike, so that the naive standard error is too small. Means over long blocks are nearly independent. How
-long is long enough is seen by making blocks longer until the error grows no more (Flyvbjerg & Petersen 1989).
+Values at neighbouring steps are alike, so the naive standard error is too small. Means over long blocks are nearly independent. To see
+how long is long enough, make the blocks longer until the error stops growing (Flyvbjerg & Petersen 1989).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import math
 import torch
 from torch import Tensor
 
-# A standard error from fewer blocks says little of itself.
+# A standard error from fewer blocks is itself too uncertain.
 _FEWEST_BLOCKS = 8
-# So few blocks of a replica say nothing of how alike neighbours are.
+# Fewer blocks of a replica say nothing about how alike neighbours are.
 _FEWEST_NEIGHBOURS = 6
 _MOST_CORRELATION = 0.8
-# In how many parts of the series its beginning is looked for.
+# Number of parts of a series among which its beginning is looked for.
 _PARTS = 40
 
 
@@ -32,12 +32,12 @@ def block_means(series: Tensor, num_blocks: int) -> Tensor:
 
 
 def settled(series: Tensor) -> int:
-    """Where a series has settled: what is left out before gives the rest the smallest standard error (White 1997).
+    """Where a series has settled: leaving out the values before gives the rest the smallest standard error (White 1997).
 
     Parameters
     ----------
     series : Tensor, shape [T]
-        Of which at most the first half is left out.
+        The values, of which at most the first half is left out.
 
     Returns
     -------
@@ -69,11 +69,11 @@ def mean_error(series: Tensor) -> tuple[float, float]:
     Returns
     -------
     std_error : float
-        The largest that blocks of some length give: from single values, each length twice the last, until all replicas together have
-        less than sixteen blocks. If blocks of an eighth or so of the series are still like their neighbours, the error from them is
-        made larger by what an autoregressive process asks for. Infinite for less than eight values.
+        The largest over all block lengths, which start from single values and double until all replicas together have fewer than
+        sixteen blocks. If blocks of about an eighth of the series are still like their neighbours, the error from them is increased
+        by the factor for an autoregressive process. Infinite for fewer than eight values.
     degrees_of_freedom : float
-        The number of the longest blocks in all replicas, less one.
+        The number of the longest blocks in all replicas, minus one.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def mean_error(series: Tensor) -> tuple[float, float]:
 
 
 def _left_between(means: Tensor) -> float:
-    """By what factor the error is larger because neighbouring blocks [B, R] are alike, as of an autoregressive process."""
+    """The factor by which the error grows because neighbouring blocks [B, R] are alike, as for an autoregressive process."""
     centred = means - means.mean()
     variance = centred.square().mean().item()
     if variance == 0:

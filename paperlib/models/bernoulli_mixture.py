@@ -1,4 +1,4 @@
-"""The mixture of Bernoullis: one of C templates is picked, and every pixel is on with the template's own probability.
+"""The mixture of Bernoullis: one of C templates is picked, and every pixel is on with the probability that the template gives it.
 
     p(v) = sum_c pi_c prod_i mu_ci^{v_i} (1 - mu_ci)^{1 - v_i}
 
@@ -97,8 +97,8 @@ class BernoulliMixture(TensorModel):
 def _normalized(log_weights: Tensor) -> Tensor:
     """Logarithms of weights that sum to one, [C].
 
-    Weights that already do, up to rounding, stay as they are to the last bit: normalising them once
-    more would change a model, and with it its checksum, each time that it is loaded.
+    Weights that already sum to one, up to rounding, are kept to the last bit: normalising them
+    again would change a model, and with it the checksum, every time it is loaded.
     """
     # `log_softmax` leaves a sum that is off by up to 4 units in the last place for 500 components,
     # and by up to 9 for 5,000.

@@ -1,13 +1,13 @@
 """Bounds that hold whatever the sampler did: a proven lower bound on ln Z, to catch estimates that are too low.
 
-For any factorial distribution with means m over the hidden units, with the visible units summed out at their best,
+For any factorial distribution over the hidden units with means m, and the best distribution over the visible units,
 
     ln Z >= sum_i softplus(b_i + (W m)_i) + a' m + H(m),
 
-the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of p(v)). And since Z is a sum
-of positive terms, ln Z >= ln sum_h f(h) over any set of distinct hidden states h; the set is found by flipping single
-units of the best states so far. The larger bound is returned, from many starting points. Neither needs samples to be
-representative. Both come within a nat where a few hidden states hold most of Z, the case in which AIS fails silently.
+the mean-field bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z instead of p(v)). Since Z is a sum of
+positive terms, ln Z >= ln sum_h f(h) also holds for any set of distinct hidden states h; the set is found by flipping single
+units of the best states so far. The larger of the two bounds, over many starting points, is returned. Neither needs
+representative samples. Both come within a nat of ln Z where a few hidden states hold most of Z, the case in which AIS fails silently.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     rbm : RBM or PottsRBM
         The model; computed in float64.
     visible_starts : array or Tensor, shape [N, D]
-        Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used,
-        beside random hidden states, all hidden units off, all on, and each one alone.
+        Visible vectors of any type near which to look for modes, such as the final states of AIS; at most the first 64 are used.
+        The search also starts from random hidden states, all hidden units off, all on, and each one on alone.
 
     Raises
     ------
     InputError
-        If `visible_starts` has another shape, or holds NaN or infinite values.
+        If `visible_starts` has the wrong shape, or holds NaN or infinite values.
 
     Notes
     -----
@@ -78,7 +78,7 @@ def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
     model : RBM or PottsRBM
         The model.
     means : Tensor, shape [N, M]
-        Means of the hidden units from which to begin.
+        Initial means of the hidden units.
 
     Returns
     -------
@@ -99,23 +99,23 @@ def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
 
 
 def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """`mean_field_optima`, and how the ascent went.
+    """The results of `mean_field_optima`, and how the ascent went.
 
     Parameters
     ----------
     model : RBM or PottsRBM
         The model.
     means : Tensor, shape [N, M]
-        Means of the hidden units from which to begin.
+        Initial means of the hidden units.
 
     Returns
     -------
     means, bounds : Tensor, shapes [N, M] and [N]
-        As of `mean_field_optima`.
+        As in `mean_field_optima`.
     at_rest : Tensor, shape [N]
         Whether the last update moved no mean by 1e-6 or more.
     updates : int
-        How many updates of both layers there were.
+        Number of updates of both layers.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
     updates = 0
     while len(moving) and updates < _MAX_UPDATES:
         updates += 1
-        # Each half is the exact optimum given the other layer, so that the bound never falls.
+        # Each half-update is the exact optimum given the other layer, so the bound never falls.
         updated = model.hidden_probs(model.visible_probs(means[moving]))
         still = (updated - means[moving]).abs().amax(1) < 1e-6
         means[moving] = updated
@@ -141,16 +141,16 @@ def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
 
 
 def distinct(points: Tensor, values: Tensor) -> Tensor:
-    """Which points are not the same as a better one: their places, in falling order of value.
+    """Indices of the points that do not coincide with a better one, in decreasing order of value.
 
-    Optima that are one to a thousandth in every coordinate came to rest at different times.
+    Points that agree within a thousandth in every coordinate are the same optimum, approached for different times.
 
     Parameters
     ----------
     points : Tensor, shape [N, n]
         Means of units.
     values : Tensor, shape [N]
-        Of the points, the larger the better.
+        Values of the points; larger is better.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def distinct(points: Tensor, values: Tensor) -> Tensor:
 def search_points(model: RBM | PottsRBM) -> Tensor:
     """Hidden states from which to look for modes, [starts, M].
 
-    Random ones, each unit alone, all off, all on.
+    These are random states, each unit on alone, all off, and all on.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def search_points(model: RBM | PottsRBM) -> Tensor:
 
 
 def _sum_over_best_states(model: RBM | PottsRBM, states: Tensor) -> float:
-    """ln sum_h f(h) over the best distinct hidden states that single flips lead to from `states` [N, M]."""
+    """ln sum_h f(h) over the best distinct hidden states that single flips reach from `states` [N, M]."""
     total = improved = -math.inf
     num_parents = max(1, _MAX_STATES // model.num_hidden)
     flips = torch.eye(model.num_hidden).to(model.weights)
@@ -211,21 +211,21 @@ def _sum_over_best_states(model: RBM | PottsRBM, states: Tensor) -> float:
 
 
 def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tensor, float]:
-    """The hidden state of largest unnormalised probability that single flips lead to.
+    """The hidden state of largest unnormalised probability that single flips reach.
 
     Parameters
     ----------
     model : RBM or PottsRBM
         The model.
     states : Tensor, shape [N, M]
-        Binary hidden states from which to begin: the best few are followed uphill.
+        Binary hidden states to start from; the best few are followed uphill.
 
     Returns
     -------
     state : Tensor, shape [M]
-        A state that no flip of one unit improves. It need not be the best of all.
+        A state that no flip of a single unit improves. It need not be the best of all.
     log_mass : float
-        ln sum_v exp(-E(v, h)) there, in nats. With ln Z taken away, ln p(h).
+        ln sum_v exp(-E(v, h)) there, in nats; minus ln Z, it is ln p(h).
 
     Examples
     --------

@@ -2,15 +2,15 @@
 
     E(v, h1, h2) = - v' W1 h1 - h1' W2 h2 - b' v - a1' h1 - a2' h2
 
-The layers alternate: given h1, the visible units and h2 are independent of each other. A DBM is therefore an RBM whose hidden
-units are h1 and whose "visible" ones are v and h2 together, `joint_rbm`, and all that is known of RBMs applies, block Gibbs sampling,
-enumeration of a small h1 and annealing included. What is new is that h2 is not observed: neither ln p*(v) nor the
-posterior p(h1, h2 | v) can be computed. Mean field approximates the posterior by independent units,
+The layers alternate: given h1, the visible units and h2 are independent of each other. A DBM is therefore an RBM, `joint_rbm`,
+whose hidden units are h1 and whose "visible" units are v and h2 together. Everything known about RBMs applies to it, including
+block Gibbs sampling, enumeration of a small h1, and annealing. The new difficulty is that h2 is not observed: neither ln p*(v) nor
+the posterior p(h1, h2 | v) can be computed. Mean field approximates the posterior by independent units, at
 Salakhutdinov & Hinton's fixed points
 
     m1 = s(W1' v + W2 m2 + a1),      m2 = s(W2' m1 + a2),
 
-and it turns into a lower bound on ln p*(v), or into a proposal for importance sampling (RAISE paper, section 5.2).
+and provides a lower bound on ln p*(v), or a proposal for importance sampling (RAISE paper, section 5.2).
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -39,7 +39,7 @@ from paperlib.validation import (
 
 @dataclass(frozen=True)
 class MeanField:
-    """A factorial approximation of the posterior of both hidden layers, for a batch of visible vectors.
+    """A factorial approximation of the posterior over both hidden layers, for a batch of visible vectors.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class MeanField:
     residuals : Tensor, shape [N]
         Largest change of a mean in the last update of each case.
     tolerance : float
-        What counts as converged.
+        Largest residual that counts as converged.
     warnings : tuple of str
         How many cases have not converged, and by how much; empty if all have.
 
@@ -178,22 +178,22 @@ class DBM(TensorModel):
     def mean_field(
         self, v: ArrayLike, max_updates: int = 200, tolerance: float = 1e-5
     ) -> MeanField:
-        """Fixed points of mean field, by alternating updates of both layers from h2 at its bias.
+        """Fixed points of mean field, by alternating updates of both layers, starting with h2 at its bias.
 
         Parameters
         ----------
         v : array or Tensor, shape [N, D]
             Visible vectors.
         max_updates : int
-            Updates of both layers at most.
+            Maximum number of updates of both layers.
         tolerance : float
-            A case has converged when no mean moves by more.
+            A case has converged when no mean moves by more than this.
 
         Returns
         -------
         MeanField
-            Its `warnings` name the cases that have not converged. Every update is the optimum of one layer given the
-            other, so that the bound of `log_unnormalized_bound` never falls.
+            Its `warnings` say how many cases have not converged. Every update is the optimum of one layer given the
+            other, so the bound of `log_unnormalized_bound` never falls.
         """
         v = self._visible(v)
         require_shape("v", v, [None, self.num_visible])
@@ -231,18 +231,18 @@ class DBM(TensorModel):
         generator: torch.Generator | None = None,
         mean_field: MeanField | None = None,
     ) -> Tensor:
-        """Estimate ln p*(v) by importance sampling of h2 from its mean field, h1 summed out (RAISE paper, section 5.2).
+        """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
 
         Parameters
         ----------
         v : array or Tensor, shape [N, D]
             Binary vectors of any type.
         num_samples : int
-            Draws of h2 for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average.
+            Draws of h2 for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average.
         generator : torch.Generator, optional
             Source of randomness; a fresh one by default.
         mean_field : MeanField, optional
-            That of `v`, if known.
+            The mean field of `v`, if known.
 
         Returns
         -------
@@ -252,7 +252,7 @@ class DBM(TensorModel):
         Raises
         ------
         InputError
-            If `v` is not binary, is empty or has another width, `mean_field` is that of other
+            If `v` is not binary, is empty or has the wrong width, `mean_field` belongs to other
             vectors, or `num_samples` is not a whole number of at least 1.
         """
         v = as_binary("v", v, self.num_visible)

@@ -4,12 +4,12 @@ With hidden layers h^1 ... h^L, Salakhutdinov & Murray (2008), eq. 21 and the en
 
     p(v, h^1, ..., h^L) = p(v | h^1) p(h^1 | h^2) ... p(h^{L-2} | h^{L-1}) p(h^{L-1}, h^L)
 
-The last factor is the joint distribution of the top RBM, the others are that RBM's conditionals (eq. 6) from which each
-layer was learned. The recognition distribution goes the other way,
+The last factor is the joint distribution of the top RBM. Each of the others is a conditional (eq. 6) of the RBM from which
+that layer was learned. The recognition distribution goes the other way,
 
     Q(h^1, ..., h^{L-1} | v) = Q(h^1 | v) Q(h^2 | h^1) ... Q(h^{L-1} | h^{L-2}),
 
-each factor the RBM's own conditional (eq. 5). It is the true posterior only where the weights are tied.
+where each factor is the upward conditional of that layer's RBM (eq. 5). It is the true posterior only if the weights are tied.
 
 Used in chapter: deep-belief-networks.
 """
@@ -41,7 +41,7 @@ class DBN(TensorModel):
     ----------
     layers : sequence of RBM
         From the data upwards: `layers[0]` joins v and h^1, `layers[-1]` is the top RBM over h^{L-1} and h^L. The hidden
-        units of each are the visible units of the next. One RBM alone is a DBN whose Q has nothing to guess.
+        units of each are the visible units of the next. A single RBM is a DBN whose Q has no layers to draw.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class DBN(TensorModel):
 
     @property
     def directed(self) -> tuple[RBM, ...]:
-        """The layers below the top, of which only the conditionals are used."""
+        """The layers below the top; only their conditionals are used."""
         return self.layers[:-1]
 
     @property
@@ -123,8 +123,8 @@ class DBN(TensorModel):
         v : array or Tensor, shape [N, D]
             Binary vectors of any type.
         num_samples : int
-            Draws for each vector. The mean weight is unbiased for p*(v), its logarithm too low on average; its expectation
-            for a single draw is the bound of `paperlib.estimators.dbn_lower_bound`.
+            Draws for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average; with a
+            single draw, the logarithm's expectation is the bound of `paperlib.estimators.dbn_lower_bound`.
         generator : torch.Generator, optional
             Source of randomness; a fresh one by default.
 
@@ -136,7 +136,7 @@ class DBN(TensorModel):
         Raises
         ------
         InputError
-            If `v` is not binary, is empty or has another width, or `num_samples` is not a whole number of at least 1.
+            If `v` is not binary, is empty or has the wrong width, or `num_samples` is not a whole number of at least 1.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)
@@ -151,7 +151,7 @@ class DBN(TensorModel):
         return log_mean_weights(len(v), draws, log_weights, self.device)
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
-        """ln p*(v, h^1, ..., h^{L-1}) in nats, the top layer summed out; below eq. 21.
+        """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class DBN(TensorModel):
         Raises
         ------
         InputError
-            If `hidden` has another number of layers, or a layer another width.
+            If `hidden` has the wrong number of layers, or a layer has the wrong width.
         """
         directed = self.log_directed(v, hidden)
         return self.top.log_unnormalized([v, *hidden][-1]) + directed
@@ -171,7 +171,7 @@ class DBN(TensorModel):
     def log_directed(self, v: object, hidden: Sequence[object]) -> Tensor:
         """ln p(v | h^1) + ln p(h^1 | h^2) + ..., the directed layers' part of `log_joint_unnormalized`.
 
-        The same arguments and errors; [...], in nats.
+        Takes the same arguments and raises the same errors; returns [...], in nats.
         """
         states = self._states(v, hidden)
         total = states[0].new_zeros(states[0].shape[:-1])
@@ -182,9 +182,9 @@ class DBN(TensorModel):
     def generate(
         self, top_visible: ArrayLike, generator: torch.Generator, mean: bool = False
     ) -> Tensor:
-        """Visible vectors below given states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
+        """Visible vectors drawn from given states of h^{L-1}, layer by layer (eq. 6); [..., M_{L-1}] to [..., D].
 
-        With `mean`, the lowest layer gives probabilities instead of draws, as one shows images.
+        With `mean`, the lowest layer gives probabilities instead of draws, as is usual for showing images.
         """
         state = as_states("top_visible", top_visible, self.top.weights, self.top.num_visible)
         for number, layer in reversed(list(enumerate(self.directed))):
@@ -196,18 +196,18 @@ class DBN(TensorModel):
     def sample(
         self, num_samples: int, gibbs_steps: int, generator: torch.Generator, mean: bool = False
     ) -> Tensor:
-        """Approximate samples [num_samples, D]: Gibbs sampling in the top RBM from random states, then one pass down.
+        """Approximate samples, [num_samples, D], by Gibbs sampling in the top RBM from random states and one pass down.
 
         Parameters
         ----------
         num_samples : int
-            Independent chains.
+            Number of independent chains.
         gibbs_steps : int
-            Steps in the top RBM. Exact only in the limit.
+            Number of steps in the top RBM. Samples are exact only in the limit.
         generator : torch.Generator
             Source of randomness.
         mean : bool
-            As in `generate`; for a single RBM, too, probabilities of the visible units after the last step.
+            As in `generate`; for a single RBM, too, it gives probabilities of the visible units after the last step.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class DBN(TensorModel):
         Raises
         ------
         InputError
-            If a parameter is missing, is one too many, or does not fit the others.
+            If a parameter is missing, is not expected, or does not fit the others.
         """
         rest, layers = dict(tensors), []
         while rest:

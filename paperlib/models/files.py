@@ -1,7 +1,8 @@
-"""Model files: named arrays in, named arrays out, and a checksum of what they hold. Nothing is ever unpickled.
+"""Model files: named arrays in, named arrays out, and a checksum of their contents. Nothing is ever unpickled.
 
-A `.safetensors` file of ours carries the checksum of its own contents, which is compared when it is read: a single flipped bit is
-noticed. Files without one, older ones of ours or those of others, are read as they are. `.npz` has checksums of its own (CRC-32).
+A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
+noticed. Files without one (older files of ours, or files from elsewhere) are read without this check. `.npz` files have their own
+checksums (CRC-32).
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from paperlib.validation import as_tensor, require_finite
 
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 READABLE = (".safetensors", ".npz", ".mat")
-# Elements of a MATLAB file of level 5, packed and plain, and how much of one is unpacked at a time.
+# Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
 _MATLAB_PACKED, _MATLAB_PLAIN, _PIECE = 15, 14, 2**20
-# Where in a file's text the checksum of all the rest stands.
+# Metadata key under which a file keeps the checksum of everything else in it.
 _CHECKSUM = "contents_sha256"
 
 
 def read_arrays(path: Path) -> Mapping[str, object]:
-    """The named arrays of a model file, every reader's own failure turned into one kind of error.
+    """The named arrays of a model file, with all readers' failures turned into one kind of error.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged (also if a checksum that it carries does not fit), or of another format.
+        If the file is missing, damaged (which includes a checksum that does not match), or of another format.
     """
     if path.suffix not in READABLE:
         raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
@@ -59,7 +60,7 @@ def read_arrays(path: Path) -> Mapping[str, object]:
         }
     except InputError as error:
         raise InputError(f"path: {error}") from error
-    except Exception as error:  # each format's reader has exceptions of its own
+    except Exception as error:  # each format's reader has its own exceptions
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
@@ -67,7 +68,7 @@ def read_arrays(path: Path) -> Mapping[str, object]:
 
 
 def _matlab_size(path: Path) -> int:
-    """How many bytes the packed elements of a MATLAB file of level 5 hold, counted up to what is too many."""
+    """Unpacked size in bytes of the packed elements of a level 5 MATLAB file, counted up to just above the limit."""
     limit, total, at_end = storage.unpacked_limit(path), 0, path.stat().st_size
     with path.open("rb") as file:
         head = file.read(128)
@@ -98,7 +99,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors import safe_open
 
     with safe_open(path, "pt") as stored:
-        # Copies: the file's own buffers are unaligned, and matrix products then round differently.
+        # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
         tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
         metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)
@@ -114,12 +115,12 @@ def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str
 
 
 def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
-    """Those arrays of a model file that have the given names.
+    """The arrays of a model file that have the given names.
 
     Raises
     ------
     InputError
-        As `read_arrays`, or if one of the names is missing.
+        As in `read_arrays`, or if one of the names is missing.
     """
     arrays, names = read_arrays(path), list(names)
     if any(name not in arrays for name in names):
@@ -130,7 +131,7 @@ def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The text that a `.safetensors` file carries beside its tensors; empty if it has none.
+    """The text that a `.safetensors` file carries in addition to its tensors; empty if there is none.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def read_metadata(path: Path) -> dict[str, str]:
     try:
         with safe_open(path, "pt") as stored:
             metadata = stored.metadata() or {}
-    except Exception as error:  # safetensors raises an exception type of its own
+    except Exception as error:  # safetensors raises its own type of exception
         raise InputError(
             f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
         ) from error
@@ -152,29 +153,28 @@ def read_metadata(path: Path) -> dict[str, str]:
 def read_resumable(
     path: Path, signature: Mapping[str, str], progress: Collection[str]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What a checkpoint holds, if it belongs to the work with this signature.
+    """The contents of a checkpoint, if it belongs to the work with this signature.
 
     Parameters
     ----------
     path : Path
-        A file that `write_safetensors` wrote with the signature and the progress as its text.
+        A file that `write_safetensors` wrote, with the signature and the progress as its text.
     signature : mapping of str to str
-        What tells one piece of work from another.
+        Entries that tell one piece of work from another.
     progress : collection of str
-        What the text says beside the signature, as JSON.
+        Names of the other entries in the text, whose values are JSON.
 
     Returns
     -------
     tensors : dict of str to Tensor
         By name.
     progress : dict
-        What was read of each.
+        The value of each.
 
     Raises
     ------
     InputError
-        If the file is damaged, or belongs to work with another signature: one in which a value differs, is missing, or is there in
-        addition.
+        If the file is damaged, or belongs to work with another signature: one with a different, a missing or an additional entry.
     """
     try:
         metadata = read_metadata(path)
@@ -184,7 +184,7 @@ def read_resumable(
         raise InputError(
             f"checkpoint: expected an undamaged file at {path}; remove it to start anew"
         ) from error
-    # From both sides: a checkpoint may also know of something that this work does without.
+    # Compared both ways, since a checkpoint may also have an entry that this work lacks.
     for key in sorted(signature.keys() | metadata.keys()):
         wanted, found = signature.get(key, "none"), metadata.get(key, "none")
         if wanted != found:
@@ -196,7 +196,7 @@ def read_resumable(
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-    """Tensors as a file takes them, in another type if one is given.
+    """Tensors in the form in which a file stores them, converted to `dtype` if it is given.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def write_safetensors(
     Raises
     ------
     InputError
-        For another suffix, or as `as_stored`.
+        If the suffix is another, or as in `as_stored`.
     """
     if path.suffix != ".safetensors":
         raise InputError(f"path: expected a .safetensors file, got {path.name!r}")

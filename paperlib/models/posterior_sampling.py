@@ -1,8 +1,8 @@
 """Importance sampling of ln p*(v) in models whose hidden units cannot be summed out.
 
 With hidden states h drawn from a proposal Q(h | v), the mean of p*(v, h) / Q(h | v) is an unbiased
-estimate of p*(v), and its logarithm too low on average (RAISE paper, sections 5.2 and 5.3). A DBM
-takes mean field as its proposal, a DBN its recognition distribution.
+estimate of p*(v), but its logarithm is too low on average (RAISE paper, sections 5.2 and 5.3). A DBM
+uses mean field as its proposal, and a DBN its recognition distribution.
 
 Used in chapter: deep-boltzmann-machines.
 """
@@ -31,12 +31,12 @@ def log_mean_weights(
     Parameters
     ----------
     num_vectors, num_samples : int
-        Vectors, and draws for each.
+        Number of vectors, and of draws for each.
     log_weights : callable
-        Takes a slice of the vectors to the log-weights of all their draws, [vectors * num_samples],
-        those of one vector beside each other. It is called for one block after the other.
+        Maps a slice of the vectors to the log-weights of all their draws, [vectors * num_samples],
+        with those of one vector next to each other. It is called for one block after another.
     device : torch.device
-        Of the result.
+        Device of the result.
 
     Examples
     --------
@@ -45,8 +45,8 @@ def log_mean_weights(
     >>> estimate.exp()
     tensor([2.5000, 1.7500], dtype=torch.float64)
     """
-    # Written into one tensor that is there from the start. A list of small results, each allocated
-    # between large ones that are freed again, would leave the large ones' memory in pieces.
+    # Results go into one tensor allocated at the start. A list of small results, each allocated
+    # between large tensors that are freed again, would fragment the memory of the large ones.
     estimates = torch.empty(num_vectors, dtype=torch.float64, device=device)
     size = max(1, _BLOCK // num_samples)
     for start in range(0, num_vectors, size):

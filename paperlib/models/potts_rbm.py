@@ -1,11 +1,11 @@
-"""The RBM with categorical visible units, as models of proteins and RNA have them, and binary hidden ones.
+"""The RBM with categorical visible units, as in models of proteins and RNA, and binary hidden units.
 
-Each of L sites is in one of q states (a Potts variable). Written as q bits of which one is on, v in {0, 1}^{L q},
+Each of L sites is in one of q states (a Potts variable). With each site written as q bits of which one is on, v in {0, 1}^{L q},
 
     E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
 
-is the energy of a binary RBM, and so is everything that is said given v. What differs is the sum over v: it has one term for each state of
-a site, so that
+is the energy of a binary RBM, and everything conditional on v is the same as well. Only the sum over v differs: it has one
+term for each state of a site, so that
 
     ln sum_v e^{-E(v, h)} = a' h + sum_i ln sum_s e^{b_is + (W h)_is}.
 """
@@ -24,7 +24,7 @@ from paperlib.validation import ArrayLike, as_categories, as_states, parameter
 
 
 class PottsRBM(TensorModel):
-    """An RBM with categorical visible units and binary hidden ones.
+    """An RBM with categorical visible units and binary hidden units.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class PottsRBM(TensorModel):
 
     Notes
     -----
-    Every method takes and returns visible units as D = L q bits, [..., D], those of a site side by side. `one_hot` makes them from
-    numbers of states, and `sequences` goes back. Types and devices are as of `RBM`.
+    Every method takes and returns visible units as D = L q bits, [..., D], with the bits of a site side by side. `one_hot` makes
+    them from the numbers of states, and `sequences` converts them back. Types and devices are as in `RBM`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class PottsRBM(TensorModel):
         Raises
         ------
         InputError
-            If the last dimension is not L, or a number is no state.
+            If the last dimension is not L, or a number is not a state.
         """
         states = as_categories("sequences", sequences, self.num_states)
         if states.ndim == 0 or states.shape[-1] != self.num_sites:
@@ -140,7 +140,7 @@ class PottsRBM(TensorModel):
         return self.flat.hidden_probs(v)
 
     def visible_probs(self, h: ArrayLike) -> Tensor:
-        """p(v_is = 1 | h), of each site a distribution over its states; `h` [..., M] gives [..., D]."""
+        """p(v_is = 1 | h), a distribution over the states of each site; `h` [..., M] gives [..., D]."""
         h = as_states("h", h, self.weights, self.num_hidden)
         return self._site_inputs(h).softmax(-1).flatten(-2)
 

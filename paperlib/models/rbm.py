@@ -4,9 +4,9 @@ With visible units `v` in {0, 1}^D and hidden units `h` in {0, 1}^M, Salakhutdin
 
     E(v, h) = - v' W h - b' v - a' h,        p(v, h) = exp(-E(v, h)) / Z
 
-The layers are conditionally independent given each other, so that one layer can be summed out in closed form
+Given one layer, the units of the other are independent, so that one layer can be summed out in closed form
 and a Gibbs step updates a whole layer at once. The RAISE paper calls the visible biases `a` and the hidden
-ones `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the confusion.
+biases `b`; the names in this code, `visible_bias` and `hidden_bias`, avoid the confusion.
 
 Used in chapter: restricted-boltzmann-machines.
 """
@@ -30,9 +30,9 @@ from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
 
-# The names under which the first paper's authors published MATLAB models.
+# Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
-# Floating-point types that numpy, and of these that MATLAB knows.
+# Floating-point types that each file format can hold.
 _NUMPY_FILE_TYPES = {
     ".npz": (torch.float16, torch.float32, torch.float64),
     ".mat": (torch.float32, torch.float64),
@@ -104,7 +104,7 @@ class RBM(TensorModel):
         return self.weights.shape[1]
 
     def transposed(self) -> RBM:
-        """The same joint distribution with the two layers' roles exchanged."""
+        """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
@@ -115,7 +115,7 @@ class RBM(TensorModel):
     def log_unnormalized(self, v: ArrayLike) -> Tensor:
         """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
 
-        Memory is that of two tensors [..., M]: give it many vectors in parts (`v.split(5_000)`).
+        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
         """
         v = self._visible(v)
         return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
@@ -157,15 +157,15 @@ class RBM(TensorModel):
         path : path
             `.safetensors`, `.npz` (weights, visible_bias, hidden_bias) or `.mat` (vishid, visbiases, hidbiases).
         metadata : mapping of str to str, optional
-            Kept in the file; `.safetensors` only.
+            Stored in the file; `.safetensors` only.
         dtype : torch.dtype, optional
-            Storage type, for example torch.float16 to halve the size. What is loaded later is the rounded model.
+            Storage type, for example torch.float16 to halve the size. Loading then gives the rounded model.
 
         Raises
         ------
         InputError
-            For another suffix, metadata in a format without room for it, a `dtype` that the format
-            cannot hold, or a parameter that overflows it.
+            If the suffix is another, the format has no room for metadata or cannot hold `dtype`, or a
+            parameter overflows `dtype`.
         """
         path = Path(path)
         if path.suffix == ".safetensors":
@@ -213,19 +213,19 @@ class RBM(TensorModel):
 
 
 def as_rbm(name: str, model: object) -> RBM:
-    """`model` itself.
+    """`model`; raise unless it is an RBM.
 
     Parameters
     ----------
     name : str
-        The argument to blame.
+        Name of the argument, for the error message.
     model : object
-        Whatever was given.
+        The argument.
 
     Raises
     ------
     InputError
-        If it is no RBM.
+        If it is not an RBM.
 
     Examples
     --------

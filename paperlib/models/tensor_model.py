@@ -1,4 +1,4 @@
-"""What every model has whose parameters are a few named tensors: type and device, checksum, file."""
+"""What all models with a few named tensors as parameters share: type, device, checksum and files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from paperlib.models.files import read_tensors, tensors_checksum, write_safetens
 
 
 class TensorModel:
-    """A model of a few named tensors, all of one floating-point type and on one device.
+    """A model whose parameters are a few named tensors, all of one floating-point type and on one device.
 
-    A subclass says which: by `tensor_names`, in the order of its constructor's arguments, of which
-    there are no others; or, as for a DBN, which may have any number of layers, by `tensors` and
-    `from_tensors`. Type, device, checksum and files follow. `called` is what an error calls such a
-    model.
+    A subclass lists them in `tensor_names`, in the order of its constructor's arguments, if it takes
+    no other arguments. A subclass such as DBN, with any number of layers, defines `tensors` and
+    `from_tensors` instead. Type, device, checksum and files follow from these. `called` is the name
+    of such a model in error messages.
     """
 
     called: ClassVar[str]
@@ -39,6 +39,11 @@ class TensorModel:
         InputError
             If one is missing or does not fit the others.
         """
+        missing = [name for name in cls.tensor_names if name not in tensors]
+        if missing:
+            raise InputError(
+                f"tensors: expected {', '.join(missing)} as well, got {', '.join(tensors)}"
+            )
         return cls(*(tensors[name] for name in cls.tensor_names))
 
     @property
@@ -59,7 +64,7 @@ class TensorModel:
         Raises
         ------
         InputError
-            For any other type: no estimator works in half precision.
+            If `dtype` is any other type: no estimator works in half precision.
         """
         if dtype not in (None, torch.float32, torch.float64):
             raise InputError(
@@ -88,15 +93,14 @@ class TensorModel:
         path : path
             `.safetensors`.
         metadata : mapping of str to str, optional
-            Kept in the file.
+            Stored in the file.
         dtype : torch.dtype, optional
-            Storage type, for example torch.float16 to halve the size. What is loaded later is the rounded model.
+            Storage type, for example torch.float16 to halve the size. Loading then gives the rounded model.
 
         Raises
         ------
         InputError
-            For another suffix, another `dtype` than 16 to 64 bits, or a parameter that overflows
-            it.
+            If the suffix is another, `dtype` is not of 16 to 64 bits, or a parameter overflows it.
         """
         write_safetensors(Path(path), self.tensors(), metadata, dtype)
 
@@ -109,14 +113,14 @@ class TensorModel:
         path : path
             `.safetensors`, `.npz` or `.mat` (version 5). Nothing is ever unpickled.
         dtype : torch.dtype, optional
-            torch.float32 or torch.float64; by default the stored type, half precision widened to
-            float32.
+            torch.float32 or torch.float64; by default the stored type, with half precision widened
+            to float32.
 
         Raises
         ------
         InputError
-            If the file is missing, damaged, of another format, its arrays do not make such a model,
-            or `dtype` is another one.
+            If the file is missing, damaged or of another format, its arrays do not make such a model,
+            or `dtype` is another type.
         """
         path = Path(path)
         arrays = cls._read(path)

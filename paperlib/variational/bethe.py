@@ -1,11 +1,13 @@
 """The Bethe approximation of ln Z of an RBM, by loopy belief propagation on its bipartite graph.
 
-A message says by how much one unit raises the logit of another. With the logit of v_i in the absence of h_j, l_{i -> j} = b_i + sum of the messages to v_i from all other hidden units,
+A message says by how much one unit raises the logit of another. With the logit of v_i in the absence of h_j, l_{i -> j} = b_i + sum of
+the messages to v_i from all other hidden units,
 
     m_{i -> j} = softplus(l_{i -> j} + W_ij) - softplus(l_{i -> j}),
 
-and likewise from hidden to visible units. Where messages no longer change, the Bethe free energy is stationary (Yedidia, Freeman & Weiss 2005), and its value approximates ln Z: exactly on a
-tree, elsewhere with an error of either sign. Terms of the first three orders in the weights are right on every bipartite graph.
+and likewise from hidden to visible units. Where messages no longer change, the Bethe free energy is stationary (Yedidia, Freeman & Weiss
+2005), and its value approximates ln Z. It is exact on a tree, and has an error of either sign elsewhere. The terms of the first three
+orders in the weights are right on every bipartite graph.
 """
 
 from __future__ import annotations
@@ -34,31 +36,32 @@ def bethe_log_z(
     max_iterations: int = 300,
     tolerance: float = 1e-6,
 ) -> LogZApproximation:
-    """ln Z by loopy belief propagation, at the best of the fixed points that are found.
+    """ln Z by loopy belief propagation, at the best of the fixed points found.
 
     Parameters
     ----------
     rbm : RBM
         The model; computed in float64.
     starts : array or Tensor, shape [N, M], optional
-        Means of the hidden units, from which the first messages are made; by default one half, and the best optima of mean field.
+        Means of the hidden units from which the first messages are made; by default one half, and the best optima of mean field.
     damping : float
         Share of the old messages in the new ones, at least 0 and below 1.
     max_iterations : int
-        Updates of all messages at most, for each start.
+        Maximum number of updates of all messages, for each start.
     tolerance : float
-        Converged when no message would change by more in one update without damping, in nats.
+        Converged when no message would change by more than this in one update without damping, in nats.
 
     Returns
     -------
     LogZApproximation
-        Of the fixed point with the largest value; if none was reached, of the start that came nearest to one, with `converged` False. The value is that of the Bethe
-        free energy at the means of the units, with the best pair distributions for these means, so that it is a value of that free energy even then.
+        For the fixed point with the largest value; if none was reached, for the start that came nearest to one, with `converged` False. The
+        value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
+        of that free energy even without convergence.
 
     Raises
     ------
     InputError
-        If `rbm` is no RBM, or another argument is out of its range.
+        If `rbm` is not an RBM, or another argument is out of range.
 
     Examples
     --------
@@ -90,9 +93,9 @@ def _propagate(
     limit: int,
     tolerance: float,
 ) -> tuple[LogZApproximation, float]:
-    """The end of one propagation, and the largest change of a message there."""
+    """The result of one propagation, and the largest change of a message at its end."""
     weights = model.weights
-    # Messages to visible units as if the hidden ones had these means whatever the visible ones do.
+    # Messages to visible units as if the hidden ones had these means regardless of the visible ones.
     hidden_logits = torch.logit(hidden_means.clamp(1e-12, 1 - 1e-12)).expand_as(weights)
     to_visible = softplus(hidden_logits + weights) - softplus(hidden_logits)
     to_hidden = torch.zeros_like(weights)
@@ -101,7 +104,7 @@ def _propagate(
         iterations += 1
         without = (model.visible_bias + to_visible.sum(1))[:, None] - to_visible
         update = softplus(without + weights) - softplus(without)
-        # The first messages have nothing before them to be mixed with.
+        # There is nothing earlier to mix the first messages with.
         residual = (update - to_hidden).abs().max().item() if iterations > 1 else torch.inf
         to_hidden = torch.lerp(update, to_hidden, damping if iterations > 1 else 0.0)
         without = (model.hidden_bias + to_hidden.sum(0)) - to_hidden

@@ -4,8 +4,8 @@
                    = E_q[ln p(v, h)] + H(q)                                           eq. 19.7
                    = E_q[ln p(v | h)] - KL(q || p(h))
 
-of Goodfellow, Bengio & Courville (2016). The second needs neither ln p(v) nor the posterior and holds for every q, which
-is why it can be maximised where neither is known. With both at hand, as for enumerated models, the three are a check of each other.
+in the numbering of Goodfellow, Bengio & Courville (2016). The second form needs neither ln p(v) nor the posterior and holds for every q,
+which is why it can be maximised where neither is known. If both are known, as for enumerated models, the three forms check each other.
 
 Distributions are given by the logarithms of their probabilities over the last dimension; minus infinity is a probability of zero.
 Used in chapter: inference-as-optimisation.
@@ -63,6 +63,6 @@ def factorial_log_probs(means: Tensor, states: Tensor) -> Tensor:
 
 
 def _expected_log_ratio(log_q: Tensor, log_p: Tensor) -> Tensor:
-    """E_q[ln q - ln p]; states without mass under q count for nothing."""
+    """E_q[ln q - ln p]; states without mass under q contribute nothing."""
     q = log_q.exp()
     return torch.where(q > 0, q * (log_q - log_p), 0).sum(-1)

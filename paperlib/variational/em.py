@@ -2,10 +2,10 @@
 
 Both steps climb the same bound, the sum of L(v, theta, q) over the training vectors (eq. 19.8; Neal & Hinton's view of EM):
 
-- E-step: q is the posterior, found by enumeration, or the best factorial q, found by `mean_field`. What the M-step
-  needs of it are the means E[h] and the second moments E[h h'] only.
+- E-step: q is the posterior, found by enumeration, or the best factorial q, found by `mean_field`. The M-step
+  needs only the means E[h] and the second moments E[h h'] of it.
 - M-step: the maximum over b, W and beta for this q, in closed form: the logits of the average means, the least-squares weights and
-  the variances that they leave.
+  the residual variances.
 
 With the exact posterior the bound touches ln p(v) after every E-step, and EM climbs the likelihood.
 With mean field it climbs the bound, which also rises when the model makes its posterior easier to
@@ -22,14 +22,14 @@ from paperlib.validation import ArrayLike, as_float_tensor, require_count, requi
 from paperlib.variational.mean_field import mean_field
 from paperlib.variational.sparse_coding import BinarySparseCoding
 
-# Keeps the logit of a unit that is never, or always, on from being infinite.
+# Keeps the logit of a unit finite if it is never or always on.
 _MIN_MEAN = 1e-6
 
 
 def exact_moments(model: BinarySparseCoding, v: ArrayLike) -> tuple[Tensor, Tensor]:
     """E[h] for each vector, [N, M], and E[h h'] summed over them, [M, M]; `v` is [N, D].
 
-    Both under the exact posterior.
+    Both are taken under the exact posterior.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def exact_moments(model: BinarySparseCoding, v: ArrayLike) -> tuple[Tensor, Tens
 
 
 def factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
-    """The same under a factorial q with these means, [N, M].
+    """The moments of `exact_moments`, under a factorial q with these means, [N, M].
 
     Examples
     --------
@@ -57,7 +57,7 @@ def factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def maximize_parameters(v: ArrayLike, means: Tensor, second_moments: Tensor) -> BinarySparseCoding:
-    """The M-step: the model with the largest bound for the q of these moments.
+    """The M-step: the model with the largest bound for a q with these moments.
 
     Parameters
     ----------
@@ -88,25 +88,25 @@ def maximize_parameters(v: ArrayLike, means: Tensor, second_moments: Tensor) -> 
 def learn_sparse_coding(
     start: BinarySparseCoding, v: ArrayLike, num_rounds: int, factorial: bool
 ) -> tuple[BinarySparseCoding, list[float]]:
-    """Rounds of E-step and M-step.
+    """Learn a model by alternating E-steps and M-steps.
 
     Parameters
     ----------
     start : BinarySparseCoding
-        Where to begin.
+        The initial model.
     v : array or Tensor, shape [N, D]
         Visible vectors.
     num_rounds : int
-        Rounds.
+        Number of rounds.
     factorial : bool
-        Whether q is the mean-field approximation, begun at the last round's means, or the exact posterior.
+        Whether q is the mean-field approximation, started from the previous round's means, instead of the exact posterior.
 
     Returns
     -------
     BinarySparseCoding
         The model after the last M-step.
     list of float
-        The bound per vector after every E-step, in nats: with the exact posterior, the log-likelihood. It never falls.
+        The bound per vector after every E-step, in nats; with the exact posterior, this is the log-likelihood. It never falls.
 
     Examples
     --------

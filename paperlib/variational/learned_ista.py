@@ -4,9 +4,9 @@ ISTA is gradient descent on the quadratic part of the sparse coding energy, foll
 
     h <- soft(h - W'(W h - v + b) / L, lambda / (beta L)),       L the largest eigenvalue of W'W
 
-Collected, h <- soft((v - b) B + h S, t) with B = W / L, S = I - W'W / L and t = lambda / (beta L). Cut after K steps it is a network of K
-layers, all with the same weights. LISTA learns B, S and one threshold per unit, so that these few layers come as close as
-possible to the codes that many would give. Used in chapter: learned-inference.
+With terms collected, h <- soft((v - b) B + h S, t) with B = W / L, S = I - W'W / L and t = lambda / (beta L). Stopped after K steps, it is
+a network of K layers that all have the same weights. LISTA learns B, S and one threshold per unit, so that these few layers come as close
+as possible to the codes that many layers would give. Used in chapter: learned-inference.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
 @dataclass(frozen=True)
 class ThresholdNetwork:
-    """K soft-threshold layers with shared weights, started at a code of zero.
+    """K soft-threshold layers with shared weights, starting from a code of zero.
 
     Attributes
     ----------
     bottom_up : Tensor, shape [D, M]
         B.
     lateral : Tensor, shape [M, M]
-        S; what a unit hears from the others' last values.
+        S; how the previous code enters the input of each unit.
     log_thresholds : Tensor, shape [M]
         ln t, so that learned thresholds stay positive.
     offset : Tensor, shape [D]
@@ -65,9 +65,9 @@ class ThresholdNetwork:
 
 
 def ista(model: LaplaceSparseCoding, depth: int) -> ThresholdNetwork:
-    """ISTA cut after `depth` steps from zero, as a network.
+    """ISTA stopped after `depth` steps from zero, as a network.
 
-    The energy of its codes never rises with the depth.
+    The energy of its codes never rises with depth.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def learn_ista(
 ) -> ThresholdNetwork:
     """LISTA: the network whose codes of `v` [N, D] are closest to the given ones [N, M].
 
-    Least squares by gradient descent from `start`.
+    Fitted by least squares, with gradient descent from `start`.
 
     Examples
     --------

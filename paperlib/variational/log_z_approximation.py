@@ -1,7 +1,8 @@
-"""What a deterministic approximation of ln Z returns, and the simplest one: naive mean field.
+"""The result of a deterministic approximation of ln Z, and the simplest such approximation, naive mean field.
 
-None of these draws a random number or walks a path. Each replaces the model's distribution by something with few numbers, and evaluates a
-free energy there. Section 6 of Salakhutdinov & Murray (2008) names them as the alternatives to AIS and says that they are inaccurate.
+None of these approximations samples or follows a path. Each replaces the model's distribution by something with few parameters, and
+evaluates a free energy there. Section 6 of Salakhutdinov & Murray (2008) names them as the alternatives to AIS and says that they are
+inaccurate.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from paperlib.validation import ArrayLike, as_states, is_number, require_shape
 
 Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
-# Optima of mean field from which the others begin, beside means of one half.
+# Number of mean-field optima from which the other approximations start, in addition to means of one half.
 _OPTIMA_AS_STARTS = 3
 
 
 @dataclass(frozen=True)
 class LogZApproximation:
-    """ln Z without sampling.
+    """An approximation of ln Z that was found without sampling.
 
     Attributes
     ----------
     value : float
-        In nats.
+        The approximation of ln Z, in nats.
     kind : str
-        "lower bound" or "upper bound" if it is proven to be one, whether or not the computation converged; "approximation" if it may err to
+        "lower bound" or "upper bound" if it is proven to be one, whether or not the computation converged; "approximation" if it may err on
         either side.
     converged : bool
-        Whether the computation came to rest. The value of an approximation that did not means little.
+        Whether the computation converged. An "approximation" that did not converge means little.
     iterations : int
-        How many there were, for the starting point that gave the value.
+        Number of iterations for the starting point that gave the value.
     visible_means : Tensor, shape [D]
         Approximate p(v_i = 1), float64.
     hidden_means : Tensor, shape [M]
@@ -63,19 +64,19 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
     """The naive mean-field bound on ln Z, the largest of many local optima.
 
     Units are treated as independent. For any means this is a lower bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z in place
-    of p(v)). `log_z_lower_bound` adds a sum over states to it, which is often better.
+    of p(v)). `log_z_lower_bound` also tries a sum over states, which is often better.
 
     Parameters
     ----------
     rbm : RBM
         The model; computed in float64.
     starts : array or Tensor, shape [N, M], optional
-        Means of the hidden units from which to begin; by default random ones of every density, units alone, all on and all off.
+        Initial means of the hidden units; by default random states of every density, each unit on alone, all on, and all off.
 
     Raises
     ------
     InputError
-        If `rbm` is no RBM, or `starts` has another shape or holds numbers outside of [0, 1].
+        If `rbm` is not an RBM, or `starts` has the wrong shape or holds numbers outside [0, 1].
 
     Examples
     --------
@@ -104,7 +105,7 @@ def as_double(rbm: object) -> RBM:
     Raises
     ------
     InputError
-        If `rbm` is no RBM.
+        If `rbm` is not an RBM.
     """
     return as_rbm("rbm", rbm).to(dtype=torch.float64)
 
@@ -122,12 +123,12 @@ def require_tolerance(tolerance: object) -> None:
 
 
 def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
-    """Means of the hidden units from which to begin, [N, M]: those given, or one half and the best optima of mean field.
+    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field.
 
     Raises
     ------
     InputError
-        If they have another shape or are no means.
+        If they have the wrong shape or are not means.
     """
     if starts is None:
         means, bounds = mean_field_optima(model, search_points(model))

@@ -1,12 +1,12 @@
 """MAP inference and learning of sparse coding: minimise the energy over codes and dictionary in turn (section 19.3).
 
-With q a point mass at h the evidence lower bound is ln p(v, h) up to a constant, so that maximising it over q is MAP inference and
+If q is a point mass at h, the evidence lower bound is ln p(v, h) up to a constant, so maximising it over q is MAP inference and
 maximising it over W is regression on the codes. Both problems are convex, and both are solved here one coordinate at a time:
 
-- Code i, all others fixed: W_i' r is what the residual r = v - b - sum_{j != i} W_j h_j says of it, and the absolute value in the
-  energy pulls it towards zero by lambda / beta: h_i = soft(W_i' r, lambda / beta) / norm(W_i)^2, exactly zero in a whole interval.
-- Column i, all others fixed, with norm(W_i) <= 1: the least-squares column, scaled back to length 1 where it is longer. The
-  constraint is needed: without it small codes and large columns lower the energy without end.
+- Code i, with all others fixed: the residual r = v - b - sum_{j != i} W_j h_j contributes W_i' r, and the absolute value in the
+  energy pulls this towards zero by lambda / beta: h_i = soft(W_i' r, lambda / beta) / norm(W_i)^2, which is exactly zero in a whole interval.
+- Column i, with all others fixed and norm(W_i) <= 1: the least-squares column, scaled back to length 1 if it is longer. The
+  constraint is needed: without it, ever smaller codes and larger columns would lower the energy without end.
 
 No step can raise the energy. Used in chapter: inference-as-optimisation.
 """
@@ -44,11 +44,11 @@ def map_codes(
     v : array or Tensor, shape [N, D]
         Visible vectors.
     start : array or Tensor, shape [N, M], optional
-        Codes at which to begin; by default zero.
+        Initial codes; by default zero.
     max_sweeps : int
-        Updates of all units at most.
+        Maximum number of updates of all units.
     tolerance : float
-        Stop when no code has moved by more in a sweep.
+        Stop when no code has moved by more than this in a sweep.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def map_codes(
     require_count("max_sweeps", max_sweeps)
     squares = weights.square().sum(0)
     if not bool((squares > 0).all()):
-        raise InputError("weights: expected no column of zeros, which leave a code undetermined")
+        raise InputError("weights: expected no column of zeros, which leaves a code undetermined")
     if start is None:
         start = weights.new_zeros(len(v), model.num_hidden)
     codes = as_states("start", start, weights, model.num_hidden).clone()
@@ -97,7 +97,7 @@ def map_codes(
 def improve_dictionary(
     model: LaplaceSparseCoding, v: ArrayLike, codes: ArrayLike
 ) -> LaplaceSparseCoding:
-    """The model with every column in turn at its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
+    """The model with each column in turn set to its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
 
     Columns that no code uses stay as they are.
 
@@ -128,7 +128,7 @@ def improve_dictionary(
 def learn_dictionary(
     v: ArrayLike, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
 ) -> tuple[LaplaceSparseCoding, Tensor, list[float]]:
-    """Sparse coding learned by alternating minimisation of the energy, from random visible vectors as columns.
+    """Sparse coding learned by alternating minimisation of the energy, with random visible vectors as initial columns.
 
     Parameters
     ----------
@@ -139,16 +139,16 @@ def learn_dictionary(
     rate, precision : float
         lambda and beta of `LaplaceSparseCoding`.
     num_rounds : int
-        Rounds of codes and dictionary.
+        Number of rounds, each for codes and dictionary.
     seed : int
-        Of the start.
+        Seed for the initial columns.
 
     Returns
     -------
     LaplaceSparseCoding
         The model, with columns of length at most 1.
     Tensor
-        The codes with which its dictionary was made, [N, M].
+        The codes from which its dictionary was made, [N, M].
     list of float
         Mean energy per visible vector after every half-round, in nats; it never rises.
 
@@ -174,7 +174,7 @@ def learn_dictionary(
     usable = centred[centred.norm(dim=1) > 1e-6]
     if len(usable) < num_hidden:
         raise InputError(
-            f"v: expected at least {num_hidden} vectors to start columns at, got {len(usable)}"
+            f"v: expected at least {num_hidden} vectors to start columns from, got {len(usable)}"
         )
     chosen = torch.randperm(len(usable), generator=seeded_generator(seed))[:num_hidden]
     columns = usable[chosen].T

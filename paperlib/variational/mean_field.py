@@ -5,16 +5,16 @@ alone, with its maximum where
 
     m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                 eq. 19.45, the same as 19.44:
 
-each unit encodes what the others have left over. Two ways to use it:
+each unit encodes what the others have left over. There are two ways to use it:
 
-- One unit at a time (`mean_field`): every update is the maximum over its unit, so that the bound never falls.
-- All units at once (`block_mean_field`): every unit answers to the others' *old* values, so that two units that explain the same
-  thing switch on together, then off together. Damping goes only part of the way, m <- (1 - step) m + step m*. Near a fixed point m
+- One unit at a time (`mean_field`): every update maximises the bound over its unit, so the bound never falls.
+- All units at once (`block_mean_field`): every unit responds to the *old* values of the others, so that two units that explain the same
+  thing switch on together, then off together. Damping goes only part of the way, m <- (1 - step) m + step m*. Near a fixed point m,
   this multiplies errors by the matrix I - step (I + D C), where C is W' beta W without its diagonal and
-  D = diag(m_i (1 - m_i)). At a maximum of the bound all eigenvalues of I + D C are positive, and errors shrink exactly if `step` is
-  below two over the largest one, as `largest_stable_step` computes: aligned units that are in doubt make it large.
+  D = diag(m_i (1 - m_i)). At a maximum of the bound, all eigenvalues of I + D C are positive, and errors shrink if and only if `step` is
+  below two over the largest one, the value that `largest_stable_step` computes. Aligned units that are in doubt make this eigenvalue large.
 
-If unsure: `mean_field`. Blocks pay only where one matrix product for all units is much cheaper than one per unit.
+If unsure, use `mean_field`. Blocks pay only where one matrix product for all units is much cheaper than one per unit.
 Used in chapter: inference-as-optimisation.
 """
 
@@ -38,11 +38,11 @@ class MeanFieldTrace:
     Attributes
     ----------
     iterates : Tensor, shape [T + 1, N, M]
-        Means of the hidden units, from the start on.
+        Means of the hidden units, including the initial ones.
     bounds : Tensor, shape [T + 1, N]
-        The evidence lower bound of each, in nats.
+        The evidence lower bound of each iterate, in nats.
     tolerance : float
-        What counts as converged.
+        Largest residual that counts as converged.
 
     Examples
     --------
@@ -93,11 +93,11 @@ def mean_field(
     v : array or Tensor, shape [N, D]
         Visible vectors.
     start : array or Tensor, shape [N, M], optional
-        Means at which to begin; by default those of the prior.
+        Initial means; by default those of the prior.
     max_sweeps : int
-        Updates of all units at most.
+        Maximum number of updates of all units.
     tolerance : float
-        Stop when no mean has moved by more in a sweep.
+        Stop when no mean has moved by more than this in a sweep.
 
     Returns
     -------
@@ -136,16 +136,16 @@ def block_mean_field(
     max_updates: int = 500,
     tolerance: float = 1e-8,
 ) -> MeanFieldTrace:
-    """Damped block updates: all units at once, each a part of the way to its own optimum.
+    """Damped block updates: all units move at once, each part of the way to its own optimum.
 
     Parameters
     ----------
     model, v, start, tolerance
         As in `mean_field`.
     step : float
-        Part of the way, in (0, 1]; 1 is no damping.
+        Fraction of the way, in (0, 1]; 1 means no damping.
     max_updates : int
-        Block updates at most.
+        Maximum number of block updates.
 
     Returns
     -------
@@ -175,9 +175,9 @@ def block_mean_field(
 
 
 def largest_stable_step(model: BinarySparseCoding, means: Tensor) -> Tensor:
-    """The step below which damped block updates are drawn to the fixed point `means`; [..., M] gives [...].
+    """The step below which damped block updates are attracted to the fixed point `means`; [..., M] gives [...].
 
-    It holds at maxima of the bound; away from those no step is small enough. Values above 1 say that no damping is needed.
+    It holds at maxima of the bound; at other fixed points no step is small enough. Values above 1 mean that no damping is needed.
 
     Examples
     --------

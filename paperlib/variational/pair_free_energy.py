@@ -1,12 +1,12 @@
-"""The Bethe free energy of an RBM and its tree-reweighted kin, as functions of the means of single units.
+"""The Bethe free energy of an RBM and its tree-reweighted relative, as functions of the means of single units.
 
-Both keep, beside the mean of each unit, the joint distribution of each pair of connected units. With mutual informations I_ij of the pairs,
+Both keep the mean of each unit and the joint distribution of each pair of connected units. With mutual informations I_ij of the pairs,
 
     F = b' m_v + a' m_h + sum_ij W_ij p(v_i = 1, h_j = 1) + sum of entropies of single units - rho sum_ij I_ij.
 
-rho = 1 gives the Bethe free energy (Yedidia, Freeman & Weiss 2005), rho = (D + M - 1) / (D M) the tree-reweighted one (Wainwright, Jaakkola & Willsky 2005).
-For given means the best joint distribution of a pair is known in closed form (Welling & Teh 2001): its odds ratio is exp(W_ij / rho). What is left is a
-function of D + M numbers.
+rho = 1 gives the Bethe free energy (Yedidia, Freeman & Weiss 2005), and rho = (D + M - 1) / (D M) the tree-reweighted one (Wainwright,
+Jaakkola & Willsky 2005). For given means, the best joint distribution of a pair is known in closed form (Welling & Teh 2001): its odds
+ratio is exp(W_ij / rho). This leaves a function of D + M numbers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _LARGEST_LOGIT = 300.0
 
 @dataclass(frozen=True)
 class PairFreeEnergy:
-    """F at some means, and its first two derivatives there.
+    """F at given means, and its first and second derivatives there.
 
     Attributes
     ----------
     value : float
         F, in nats.
     visible_gradient, hidden_gradient : Tensor, shapes [D] and [M]
-        By the means.
+        Derivatives with respect to the means.
     visible_curvature, hidden_curvature : Tensor, shapes [D] and [M]
-        Minus the second derivative by each mean.
+        Minus the second derivative with respect to each mean.
     cross : Tensor, shape [D, M]
-        Second derivatives by a visible and a hidden mean; those by two means of one layer are zero.
+        Second derivatives with respect to a visible and a hidden mean; those for two different means of one layer are zero.
     """
 
     value: float
@@ -47,20 +47,20 @@ class PairFreeEnergy:
 
 
 class PairModel:
-    """An RBM as pairs of units, each pair's mutual information counted `rho` times.
+    """An RBM as pairs of units, with the mutual information of each pair counted `rho` times.
 
     Parameters
     ----------
     model : RBM
-        In float64.
+        The model, in float64.
     rho : float
-        More than 0.
+        Weight of the mutual informations, above 0.
 
     Notes
     -----
-    Pairs of negative weight are written with the hidden unit exchanged for its negation, so that all weights are positive and all odds ratios at
-    least 1. Cells of a pair's table are computed by formulas without cancellation, those that may be as small as exp(-abs(W) / rho) by their
-    logarithms: with rho = 0.003 no floating-point number holds them.
+    Pairs with negative weight are written with the hidden unit replaced by its negation, so that all weights are positive and all odds ratios
+    at least 1. Cells of a pair's table are computed by formulas without cancellation. Those that may be as small as exp(-abs(W) / rho) are
+    kept as logarithms: with rho = 0.003, no floating-point number can hold them.
     """
 
     def __init__(self, model: RBM, rho: float) -> None:
@@ -74,9 +74,9 @@ class PairModel:
     def at(
         self, visible_logits: Tensor, hidden_logits: Tensor, temperature: float = 1.0
     ) -> PairFreeEnergy:
-        """F at means with these logits, [D] and [M]; all entropies and informations times `temperature`.
+        """F at means with these logits, [D] and [M], with all entropies and informations multiplied by `temperature`.
 
-        Logits beyond 300 are taken for 300, since products of two means must not be zero.
+        Logits are clamped to sizes of at most 300, since products of two means must not be zero.
         """
         visible_logits, hidden_logits = inner(visible_logits), inner(hidden_logits)
         rho = temperature * self._rho
@@ -99,11 +99,11 @@ class PairModel:
         both = 2 * x * y / (rarity + excess * (x + y) + root)
         neither = 2 * x_off * y_not / (rarity + excess * (x_off + y_not) + root)
         log_neither = torch.log(neither)
-        # x alone less y alone is `difference`; their product is both * neither / odds ratio.
+        # x alone minus y alone is `difference`; their product is both * neither / odds ratio.
         log_product = torch.log(both) + log_neither - log_odds
         scale = torch.exp(log_product / 2)
         size = difference.abs()
-        # a difference of zero and a product below the smallest number leave the two alike
+        # if the difference is zero and the product below the smallest number, the two are equal
         log_larger = torch.where(
             scale > 1e-150 * size,
             log_product / 2 + torch.asinh(size / (2 * scale.clamp(min=1e-300))),
@@ -117,7 +117,7 @@ class PairModel:
 
         visible_entropy, hidden_entropy = _entropies(visible_logits), _entropies(hidden_logits)
         degree_v, degree_h = self._degrees
-        # With the odds ratio put in, weight and information of a pair combine to this.
+        # With the odds ratio inserted, the weight and the information of a pair combine to this.
         pairs = x * log_x_alone + y * log_y_alone + (x_off - y) * log_neither
         value = (
             self._visible_bias @ x[:, 0]
@@ -132,7 +132,7 @@ class PairModel:
         hidden_gradient = self._hidden_bias + torch.where(self._negative, -towards, towards).sum(0)
         hidden_gradient = hidden_gradient - (temperature - rho * degree_h) * hidden_logits
 
-        # Variances of each unit of a pair given the other, which say how the free energy bends.
+        # Variances of each unit of a pair given the other, which determine the curvature of the free energy.
         x_alone, y_alone = log_x_alone.exp(), log_y_alone.exp()
         x_spread = (x_alone * neither / y_not + both * y_alone / y).clamp(min=1e-300)
         y_spread = (y_alone * neither / x_off + both * x_alone / x).clamp(min=1e-300)

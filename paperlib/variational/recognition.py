@@ -1,10 +1,10 @@
 """Recognition networks: inference as a function of v, learned once for all v (section 19.5 of Goodfellow et al. 2016).
 
 Mean field solves an optimisation problem for every v. A recognition network maps v to the solution, or to a guess at it, in one
-pass; its parameters are shared by all v ("amortised" inference). What the bound loses against ln p(v) then has two
-parts: what even the best q of the family loses, and what the network loses against that best q.
+pass; its parameters are shared by all v ("amortised" inference). The gap between the bound and ln p(v) then has two
+parts: the gap of the best q in the family, and the gap between the network and that best q.
 
-`Network` is the plain feed-forward network of all recognition models here, and `ascend` the plain Adam of all objectives.
+`Network` is the plain feed-forward network used for all recognition models here, and `ascend` the plain Adam used for all objectives.
 Used in chapter: learned-inference.
 """
 
@@ -25,9 +25,9 @@ class Network:
     Parameters
     ----------
     widths : sequence of int
-        Numbers of units from input to output; two of them make one affine layer.
+        Numbers of units from input to output; two widths make one affine layer.
     generator : torch.Generator
-        Source of the initial weights: normal, with variance one over the number of inputs. Biases are zero.
+        Source of the initial weights, which are normal with variance one over the number of inputs. Biases start at zero.
 
     Raises
     ------
@@ -58,11 +58,11 @@ class Network:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """All weights and biases, leaves of the graph of autograd."""
+        """All weights and biases, which are leaves of the autograd graph."""
         return [*self.weights, *self.biases]
 
     def __call__(self, inputs: ArrayLike) -> Tensor:
-        """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; for binary units their logits."""
+        """Outputs, [..., widths[-1]], for inputs [..., widths[0]]; for binary units these are logits."""
         values = as_states("inputs", inputs, self.weights[0], self.widths[0])
         for layer, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = (torch.tanh(values) if layer else values) @ weights + bias
@@ -75,20 +75,20 @@ def ascend(
     num_steps: int,
     learning_rate: float,
 ) -> list[float]:
-    """Maximise an objective, which may be a new random estimate at every call, by Adam.
+    """Maximise an objective with Adam; it may be a new random estimate at every call.
 
     The learning rate falls linearly to zero, so that the noise of the last steps averages out.
 
     Parameters
     ----------
     parameters : sequence of Tensor
-        Leaves that require gradients; changed in place. One that the objective does not use stays as it is.
+        Leaves that require gradients; changed in place. A leaf that the objective does not use stays as it is.
     objective : callable
         Returns a scalar.
     num_steps : int
-        Steps.
+        Number of steps.
     learning_rate : float
-        Adam's, at the start.
+        Adam's learning rate at the start.
 
     Returns
     -------

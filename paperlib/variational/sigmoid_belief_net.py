@@ -2,8 +2,8 @@
 
     p(h_i = 1) = s(a_i),        p(v_d = 1 | h) = s(b_d + sum_i W_di h_i)
 
-All arrows point down. Drawing from it takes one pass, and ln p(v, h) is a sum; but given v all hidden units depend on each other,
-so that the posterior and ln p(v) are sums over 2^M states. They are taken here literally, which limits M.
+All arrows point down. Drawing from the model takes one pass, and ln p(v, h) is a sum. Given v, however, all hidden units depend on each
+other, so the posterior and ln p(v) need sums over 2^M states. These sums are computed term by term here, which limits M.
 
 Used in chapter: learned-inference.
 """
@@ -29,7 +29,7 @@ _MAX_ENUMERATED_UNITS = 12
 
 
 class SigmoidBeliefNet:
-    """One layer of binary causes and the binary effects that they have.
+    """One layer of binary causes and their binary effects.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class SigmoidBeliefNet:
     def log_joint_table(self, v: ArrayLike) -> Tensor:
         """ln p(v, h) for every h in the order of `all_states`; `v` [N, D] gives [N, 2^M].
 
-        Its logsumexp over the last dimension is ln p(v), its softmax the exact posterior.
+        Its logsumexp over the last dimension is ln p(v), and its softmax is the exact posterior.
 
         Raises
         ------

@@ -5,7 +5,7 @@ Two directed models that share eq. 19.15 of Goodfellow, Bengio & Courville (2016
     binary:   p(h_i = 1) = s(b_i),  h in {0, 1}^M        p(v | h) = N(v; W h, diag(1 / beta))        eq. 19.19 and 19.20
     Laplace:  p(h_i) = (lambda / 2) exp(-lambda abs(h_i))   p(v | h) = N(v; W h + b, I / beta)          eq. 19.14 and 19.15
 
-Drawing from either is easy and so is p(v, h). The posterior p(h | v) is not: all units of h are parents of the same visible units,
+Drawing from either is easy, and so is computing p(v, h). The posterior p(h | v) is not: all units of h are parents of the same visible units,
 so that observing v couples every pair of them by -W_i' beta W_j ("explaining away"). The binary model with few hidden units can
 be enumerated, which makes it the place to test every approximation of a posterior against the truth.
 
@@ -32,7 +32,7 @@ from paperlib.validation import (
     require_enumerable,
 )
 
-# 2^16 states of 16 units for a block of visible vectors: what still takes a moment.
+# 2^16 states of 16 units, for a block of visible vectors, still take only a moment.
 _MAX_ENUMERATED_UNITS = 16
 
 
@@ -84,7 +84,7 @@ class BinarySparseCoding:
 
     @property
     def couplings(self) -> Tensor:
-        """W' beta W, [M, M]; off its diagonal, how strongly two units inhibit each other once v is known."""
+        """W' beta W, [M, M]; off-diagonal entries say how strongly two units inhibit each other once v is known."""
         return self.weights.T @ (self.precision[:, None] * self.weights)
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
@@ -102,7 +102,7 @@ class BinarySparseCoding:
     def log_joint_table(self, v: ArrayLike) -> Tensor:
         """ln p(v, h) for every h in the order of `all_states`; `v` [..., D] gives [..., 2^M].
 
-        Its logsumexp over the last dimension is ln p(v), its softmax the exact posterior.
+        Its logsumexp over the last dimension is ln p(v), and its softmax is the exact posterior.
 
         Raises
         ------
@@ -121,8 +121,8 @@ class BinarySparseCoding:
     def lower_bound(self, v: ArrayLike, means: ArrayLike) -> Tensor:
         """The evidence lower bound of a factorial q with these means, eq. 19.36; [..., D] and [..., M] give [...].
 
-        The last term of eq. 19.36 is the expected square of v - W h: that of its mean, v - W m, plus the variances
-        W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed, their entropy is zero.
+        The last term of eq. 19.36 is the expected square of v - W h: the square of its mean, v - W m, plus the variances
+        W_ij^2 m_j (1 - m_j). Means of exactly 0 or 1 are allowed; their entropy is zero.
         """
         means = as_states("means", means, self.weights, self.num_hidden)
         entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
@@ -133,8 +133,8 @@ class BinarySparseCoding:
     def conditional_logits(self, v: ArrayLike, others: ArrayLike) -> Tensor:
         """The argument of the sigmoid in eq. 19.44, for every unit given the values `others` [..., M] of all the others.
 
-        With binary values it is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with means it is the logit of
-        the mean-field fixed point. Entry i does not depend on entry i of `others`.
+        With binary values, it is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with means, it is the logit
+        of the mean-field fixed point. Entry i does not depend on entry i of `others`.
         """
         v = as_states("v", v, self.weights, self.num_visible)
         others = as_states("others", others, self.weights, self.num_hidden)
@@ -167,7 +167,7 @@ class LaplaceSparseCoding:
     visible_bias : array or Tensor, shape [D]
         b.
     rate : float
-        lambda, positive: the larger, the sparser the codes of `paperlib.variational.map_codes`.
+        lambda, positive: the larger it is, the sparser the codes of `paperlib.variational.map_codes`.
     precision : float
         beta, positive: one over the variance of the noise.
 
@@ -218,7 +218,7 @@ class LaplaceSparseCoding:
         return self.rate * h.abs().sum(-1) + 0.5 * self.precision * residual.square().sum(-1)
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """ln p(v, h), the logarithm of a density: minus the energy, and what makes it integrate to 1."""
+        """ln p(v, h), the logarithm of a density: minus the energy, plus the constant that makes it integrate to 1."""
         return (
             self.num_hidden * math.log(self.rate / 2)
             + 0.5 * self.num_visible * math.log(self.precision / (2 * math.pi))

@@ -1,12 +1,12 @@
 """The Thouless-Anderson-Palmer (TAP) free energy of an RBM: mean field with corrections for how units respond to each other.
 
-With the means held fixed, the free energy is expanded in the weights (Plefka 1982; Georges & Yedidia 1991). For units in {0, 1} in two layers, with
+With the means held fixed, the free energy is expanded in the weights (Plefka 1982; Georges & Yedidia 1991). For two layers of units in {0, 1}, with
 means m, variances s = m (1 - m) and third central moments k = m (1 - m) (1 - 2 m),
 
     ln Z = entropies + b' m_v + a' m_h + m_v' W m_h + 1/2 s_v' W^2 s_h + 1/6 k_v' W^3 k_h + ...,
 
-where powers of W are taken of each element (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is naive mean field. Further orders are no
-longer bounds. Terms of fourth order begin to feel the loops of the graph.
+where powers of W are elementwise (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is naive mean field. Higher orders are no
+longer bounds. Loops of the graph first matter in the terms of fourth order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tap_log_z(
     max_iterations: int = 2000,
     tolerance: float = 1e-8,
 ) -> LogZApproximation:
-    """ln Z by the TAP expansion to second or third order, at the best of the fixed points that are found.
+    """ln Z by the TAP expansion to second or third order, at the best of the fixed points found.
 
     Parameters
     ----------
@@ -44,28 +44,28 @@ def tap_log_z(
     order : int
         2 or 3.
     starts : array or Tensor, shape [N, M], optional
-        Means of the hidden units from which to begin; by default one half, and the best optima of mean field.
+        Initial means of the hidden units; by default one half, and the best optima of mean field.
     damping : float
         Share of the old means in the new ones, at least 0 and below 1.
     max_iterations : int
-        Updates of both layers at most.
+        Maximum number of updates of both layers.
     tolerance : float
-        Converged when no mean moves by more in one update without damping.
+        Converged when no mean moves by more than this in one update without damping.
 
     Returns
     -------
     LogZApproximation
-        Of the fixed point with the largest value; if none was reached, of the start that came nearest to one, with `converged` False.
+        For the fixed point with the largest value; if none was reached, for the start that came nearest to one, with `converged` False.
 
     Raises
     ------
     InputError
-        If `rbm` is no RBM, or another argument is out of its range.
+        If `rbm` is not an RBM, or another argument is out of range.
 
     Notes
     -----
-    The expansion assumes weights that are small beside those of a trained model. With strong weights the equations may have no fixed point that
-    the iteration reaches, and a fixed point may lie on either side of ln Z.
+    The expansion assumes weights that are small compared with those of a trained model. With strong weights, the equations may have no fixed
+    point that the iteration reaches, and the value at a fixed point may lie on either side of ln Z.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def tap_log_z(
 
 
 class _Expansion:
-    """The expansion of one model to second or third order, and where its derivatives are zero."""
+    """The expansion of one model to second or third order, and the updates that make its derivatives zero."""
 
     def __init__(self, model: RBM, order: int) -> None:
         self._model = model
@@ -157,7 +157,7 @@ def _update(
     squares: Tensor,
     cubes: Tensor | None,
 ) -> Tensor:
-    """Means at which the derivative by the means of this layer is zero, those on the right side held fixed."""
+    """Means at which the derivative with respect to this layer's means is zero, with means on the right side held fixed."""
     logits = bias + others @ weights + (0.5 - means) * (_variance(others) @ squares)
     if cubes is not None:
         # the derivative of m (1 - m) (1 - 2 m)

@@ -1,18 +1,20 @@
 """The tree-reweighted upper bound on ln Z of an RBM (Wainwright, Jaakkola & Willsky 2005).
 
-ln Z is convex in the parameters. If a distribution over spanning trees of the graph is chosen, and the parameters are written as an average of parameters that each
-live on one tree, the average of the trees' ln Z is therefore an upper bound. The best such bound equals the largest value of
+ln Z is convex in the parameters. Choose a distribution over spanning trees of the graph, and write the parameters as an average of
+parameters that each live on one tree: the average of the trees' ln Z is then an upper bound. The best such bound equals the largest value of
 
     F(m) = b' m_v + a' m_h + sum_ij W_ij p_ij + sum of entropies - rho sum_ij I_ij
 
-over all means and pair distributions that agree with each other, where rho is the probability that an edge is in the tree. The graph of an RBM is complete and
-bipartite. With uniformly random spanning trees of it every edge has, by symmetry, the same rho = (D + M - 1) / (D M): a tree has D + M - 1 of the D M edges.
+over all means and pair distributions that agree with each other, where rho is the probability that an edge is in the tree. The graph of
+an RBM is complete and bipartite. With uniformly random spanning trees, every edge has by symmetry the same rho = (D + M - 1) / (D M), since a
+tree has D + M - 1 of the D M edges.
 
 F is concave, so that its maximum lies below the tangent at any point:
 
     ln Z <= max F <= F(m) + sum_i max(g_i (1 - m_i), -g_i m_i),        g the gradient at m.
 
-The right side is an upper bound at **every** m, converged or not, and it is what is returned. The last sum is the gap; it goes to zero as F is maximised.
+The right side is an upper bound at **every** m, converged or not, and is the value returned. The last sum is the gap; it goes to zero as F
+is maximised.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from paperlib.variational.log_z_approximation import (
 )
 from paperlib.variational.pair_free_energy import PairFreeEnergy, PairModel, inner
 
-# By what the entropies' temperature falls, and after how many steps at the latest. It falls before if the gap is below the temperature.
+# Factor by which the temperature of the entropies falls, and the most steps before it does. It falls earlier if the gap is below the temperature.
 _COOLING, _STEPS_PER_TEMPERATURE = 0.5, 8
-# Largest odds, in nats, with which the first temperature leaves a pair.
+# Largest log-odds of a pair, in nats, at the first temperature.
 _FIRST_LOG_ODDS = 5.0
-# Largest change of a logit in a step, and the halvings of a step that is tried.
+# Largest change of a logit in a step, and the most halvings of a step that are tried.
 _LONGEST_STEP, _MAX_HALVINGS = 4.0, 12
-# Of F, relative.
+# Relative rounding error of F.
 _ROUNDING = 1e-13
 
 
@@ -49,9 +51,9 @@ def tree_reweighted_log_z(
     rbm : RBM
         The model; computed in float64.
     max_iterations : int
-        Newton steps at most.
+        Maximum number of Newton steps.
     tolerance : float
-        Converged when the bound is known to be no more than this above the best of its kind, in nats.
+        Converged when the bound is known to be at most this far above the best of its kind, in nats.
 
     Returns
     -------
@@ -61,17 +63,18 @@ def tree_reweighted_log_z(
     Raises
     ------
     InputError
-        If `rbm` is no RBM, or another argument is out of its range.
+        If `rbm` is not an RBM, or another argument is out of range.
 
     Notes
     -----
-    Exact if one layer has a single unit, since the graph is then its own only spanning tree. With many units in both layers the bound is loose. No choice of
-    edge probabilities would mend that: F is at least the sum of biases and weights at any pair distributions that agree in their means, since entropies on trees are not
-    negative, and with all means one half these can serve every weight at once, positive or negative. On RBMs of 784 x 20 units that were trained on MNIST it is hundreds of
-    nats above ln Z, with 500 hidden units about ten thousand. Memory is about 30 arrays [D, M].
+    The bound is exact if one layer has a single unit, since the graph is then its own only spanning tree. With many units in both layers the
+    bound is loose. No choice of edge probabilities would mend that: F is at least the sum of biases and weights at any pair distributions that
+    agree in their means, since entropies on trees are not negative, and with all means one half, these distributions can suit every weight
+    at once, positive or negative. On RBMs of 784 x 20 units that were trained on MNIST, the bound is hundreds of nats above ln Z; with 500
+    hidden units, about ten thousand. It needs memory for about 30 arrays [D, M].
 
-    F is maximised over the means by Newton's method, first with large entropies, which are then lowered to their own size; message passing would
-    have to be damped heavily.
+    F is maximised over the means by Newton's method, first with enlarged entropies, which are then lowered to their true size; message passing
+    would have to be damped heavily.
 
     Examples
     --------
@@ -96,7 +99,7 @@ def tree_reweighted_log_z(
     while True:
         here = pairs.at(*logits, temperature)
         gap = _gap(here, *logits)
-        # Entropies are not negative: with more of them the bound is valid, too.
+        # Entropies are not negative, so the bound is also valid when they are enlarged.
         if here.value + gap < best:
             best, found = here.value + gap, logits
         converged = temperature == 1 and gap <= tolerance
@@ -108,7 +111,7 @@ def tree_reweighted_log_z(
             iterations, steps_here = iterations + 1, steps_here + 1
         if moved is not None:
             logits = moved
-        elif temperature == 1:  # nothing is left to be gained in floating-point numbers
+        elif temperature == 1:  # floating-point numbers allow no further gain
             break
         else:
             temperature, steps_here = max(1.0, _COOLING * temperature), 0
@@ -123,7 +126,7 @@ def tree_reweighted_log_z(
 
 
 def _gap(here: PairFreeEnergy, visible_logits: Tensor, hidden_logits: Tensor) -> float:
-    """How much the tangent rises from here to its highest corner of the box of all means."""
+    """How much the tangent rises from here to the highest corner of the box of all means."""
     gap = 0.0
     for gradient, logits in (
         (here.visible_gradient, visible_logits),
@@ -137,9 +140,9 @@ def _gap(here: PairFreeEnergy, visible_logits: Tensor, hidden_logits: Tensor) ->
 def _newton_step(
     pairs: PairModel, here: PairFreeEnergy, logits: tuple[Tensor, Tensor], temperature: float
 ) -> tuple[Tensor, Tensor] | None:
-    """Logits with a larger F, or with a smaller gap; None if no step of this direction leads there."""
+    """Logits with a larger F, or with a smaller gap; None if no step in this direction leads there."""
     towards = _newton_direction(here)
-    # Means stay inside of (0, 1) if their logits take the step.
+    # Means stay inside (0, 1) if the step is taken in their logits.
     steps = [
         move / (torch.sigmoid(logit) * torch.sigmoid(-logit)).clamp(min=1e-300)
         for move, logit in zip(towards, logits, strict=True)
@@ -150,7 +153,7 @@ def _newton_step(
         tried = inner(logits[0] + size * steps[0]), inner(logits[1] + size * steps[1])
         there = pairs.at(*tried, temperature)
         gain = there.value - here.value
-        # Where F is so flat that rounding decides, the gap says which is the better.
+        # Where F is so flat that rounding decides, the gap says which point is better.
         flat = abs(gain) <= _ROUNDING * abs(here.value)
         if (gain > 0 and not flat) or (flat and _gap(there, *tried) < _gap(here, *logits)):
             return tried
@@ -159,9 +162,9 @@ def _newton_step(
 
 
 def _newton_direction(here: PairFreeEnergy) -> tuple[Tensor, Tensor]:
-    """Where the quadratic approximation of F has its maximum, from here; [D] and [M].
+    """The step from here to the maximum of the quadratic approximation of F; [D] and [M].
 
-    One layer is eliminated, since units of a layer bend F only by themselves.
+    One layer is eliminated, since the second derivatives of F by two different units of a layer are zero.
     """
     large, small = (
         (here.visible_gradient, here.visible_curvature),

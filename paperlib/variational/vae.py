@@ -1,11 +1,11 @@
-"""The variational autoencoder with Bernoulli pixels (Kingma & Welling 2014; Rezende et al. 2014), and three answers to what ln p(v) is.
+"""The variational autoencoder with Bernoulli pixels (Kingma & Welling 2014; Rezende et al. 2014), and three ways to evaluate ln p(v).
 
     p(z) = N(z; 0, I),     p(v | z) = prod_d Bernoulli(v_d; s(decoder(z)_d)),     q(z | v) = N(z; mean(v), diag(width(v)^2))
 
 - `log_weights` draws z from q and gives ln w = ln p(v, z) - ln q(z | v).
-- E[ln w] is the evidence lower bound; with z = mean + width * noise autograd sees through the draw.
+- E[ln w] is the evidence lower bound; with z = mean + width * noise, autograd can differentiate through the draw.
 - E[ln((1/K) sum_k w_k)] is the importance weighted bound of Burda, Grosse & Salakhutdinov (2016): it rises with K to ln p(v).
-- `log_prob_on_grid` sums p(v, z) over a grid, for one or two latent dimensions: the truth.
+- `log_prob_on_grid` sums p(v, z) over a grid, which gives the truth for one or two latent dimensions.
 
 Used in chapter: learned-inference.
 """
@@ -24,12 +24,12 @@ from paperlib.variational.recognition import Network, ascend
 
 
 class VAE:
-    """A decoder, the model, and an encoder, its recognition network; both with one tanh layer, in float64.
+    """A decoder (the model) and an encoder (its recognition network), both with one tanh layer, in float64.
 
     Parameters
     ----------
     num_visible, num_latent, num_units : int
-        D, the dimensions of z, and the units of the tanh layer of either network.
+        D, the number of dimensions of z, and the number of units in the tanh layer of each network.
     generator : torch.Generator
         Source of the initial weights.
 
@@ -71,7 +71,7 @@ class VAE:
     ) -> Tensor:
         """ln w of `num_samples` draws from q for each vector; [N, D] gives [num_samples, N].
 
-        `posterior` gives the mean and log-width of another q than the encoder's.
+        `posterior` gives the mean and log-width of a q other than the encoder's.
         """
         v = as_states("v", v, self.decoder.weights[0], self.num_visible)
         require_shape("v", v, [None, self.num_visible])
@@ -124,9 +124,9 @@ def train_vae(
     batch_size: int = 100,
     learning_rate: float = 5e-3,
 ) -> list[float]:
-    """Raise the bound of `v` [N, D] in the parameters of both networks; the bounds on the way.
+    """Maximise the bound of `v` [N, D] over the parameters of both networks; returns the bounds on the way.
 
-    By Adam on random batches.
+    Uses Adam on random batches.
 
     Examples
     --------

@@ -2,12 +2,12 @@
 
     q(h_i = 1 | v) = s(c_i + sum_d v_d R_di)
 
-- Wake: v from the data, h from q(h | v), and one step up the gradient of ln p(v, h) in the model's parameters. On average it
-  is a step up the evidence lower bound, the recognition network being held fixed.
-- Sleep: (v, h) dreamt by the model, and one step up the gradient of ln q(h | v) in the network's. On average it lowers
-  the average over dreamt v of KL(p(h | v) || q(h | v)): the other direction than the gap of the bound, and on other v than the data.
+- Wake: v is drawn from the data and h from q(h | v), followed by one step up the gradient of ln p(v, h) in the model's parameters. On
+  average this is a step up the evidence lower bound with the recognition network held fixed.
+- Sleep: (v, h) is dreamt by the model, followed by one step up the gradient of ln q(h | v) in the network's parameters. On average this
+  lowers the mean of KL(p(h | v) || q(h | v)) over dreamt v: the reverse of the divergence in the gap of the bound, and on v other than the data.
 
-Both are delta rules, input times (what was - what was predicted). Since sleep descends another objective than wake, nothing guarantees
+Both are delta rules, input times (actual - predicted). Since the sleep and wake steps have different objectives, nothing guarantees
 that the bound rises. Used in chapter: learned-inference.
 """
 
@@ -117,17 +117,17 @@ def wake_sleep(
     Parameters
     ----------
     model, recognition
-        Where to begin.
+        Initial model and recognition weights.
     v : array or Tensor, shape [N, D]
         Binary training vectors.
     num_epochs : int
-        Passes over them, each in a new order.
+        Number of passes over the training vectors, each in a new order.
     learning_rate : float
-        Of both steps.
+        Learning rate of both steps.
     generator : torch.Generator
         Source of randomness.
     batch_size : int
-        Vectors, and dreams, per step.
+        Number of vectors, and of dreams, per step.
 
     Examples
     --------

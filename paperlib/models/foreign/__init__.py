@@ -1,10 +1,11 @@
 """RBMs from the files of other programs.
 
-- `read_archive`: HDF5, as the Python package `rbms` and the Julia package RestrictedBoltzmannMachines write them.
-- `read_state_dict`: named tensors that `torch.save` wrote.
-- `binary_from_spins`: a model of units -1 and 1 as a model of units 0 and 1.
+- `read_archive`: HDF5 archives, as written by the Python package `rbms` and the Julia package RestrictedBoltzmannMachines.
+- `read_state_dict`: named tensors written by `torch.save`.
+- `binary_from_spins`: a model with units -1 and 1 as a model with units 0 and 1.
 
-Nothing is unpickled but what PyTorch's restricted reader allows. A model with units that the library does not have is refused by name.
+Nothing is unpickled except what PyTorch's restricted reader allows. A model with units that the library does not have is refused with
+an error that names its type.
 """
 
 from paperlib.models.foreign.archives import archive_updates, read_archive

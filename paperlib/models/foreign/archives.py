@@ -1,9 +1,9 @@
-"""RBMs from HDF5 archives: of the Python package `rbms` and of the Julia package RestrictedBoltzmannMachines.
+"""RBMs from HDF5 archives, as written by the Python package `rbms` or the Julia package RestrictedBoltzmannMachines.
 
-An archive from elsewhere is not to be trusted. Of what HDF5 allows, only plain data within the file itself are read: no links to other
-files, no virtual or external data, nothing that would need many times the file's size in memory.
+Archives from elsewhere are not trusted. Only plain data within the file itself are read: no links to other files, no virtual or
+external data, and nothing that would need many times the file's size in memory.
 
-`rbms` keeps one model for each of a number of updates of its training. The Julia package writes arrays with their axes in the
+`rbms` stores one model for each of several updates during training. The Julia package writes arrays with their axes in the
 opposite order.
 """
 
@@ -27,14 +27,14 @@ from paperlib.models.foreign.spins import binary_from_spins
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
-# How much larger than the file an array may be. Compression of trained weights does not save as much.
+# How many times larger than the file an array may be. Trained weights do not compress by as much.
 _LARGEST_RATIO = 16
 _SMALLEST_LIMIT = 2**20
-# Of so many updates at most a message names all.
+# A message names all updates if there are at most this many.
 _FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
-# Kinds of models by the name that `rbms` gives them: units of the visible and of the hidden layer. The others say what is missing.
+# Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
 _BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
 _RBMS_UNITS = {
     "BBRBM": (_BINARY, _BINARY),
@@ -42,31 +42,31 @@ _RBMS_UNITS = {
     "PBRBM": (_POTTS, _BINARY),
 }
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
-# The Julia package's own names.
+# Units of each layer, under the names that the Julia package uses.
 _JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
 
 
 def read_archive(path: str | os.PathLike[str], update: int | None = None) -> ForeignRBM:
-    """An RBM from an HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl; needs the package h5py.
+    """An RBM from an HDF5 archive of `rbms` or of RestrictedBoltzmannMachines.jl; needs the h5py package.
 
     Parameters
     ----------
     path : path
-        The archive. Of `rbms`, models of binary units (BBRBM), of spins (IIRBM) and of categorical visible units (PBRBM) are read; of
-        the Julia package, layers of type Binary and Spin, and visible ones of type Potts.
+        The archive. From `rbms`, models with binary units (BBRBM), spins (IIRBM) and categorical visible units (PBRBM) can be read;
+        from the Julia package, layers of type Binary and Spin, and visible layers of type Potts.
     update : int, optional
-        Which of the models that `rbms` kept in training; None: the last one.
+        Which of the models that `rbms` stored during training; by default the last one.
 
     Returns
     -------
     ForeignRBM
-        With the archive's own ln Z, where it has one.
+        Includes the archive's own ln Z, if it has one.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged, of another format, links to other files, holds arrays far larger than itself, has no such
-        update, or its units are of a type that the library does not have.
+        If the file is missing, damaged or of another format, links to other files, holds arrays far larger than itself, has no such
+        update, or has units of a type that the library does not have.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def read_archive(path: str | os.PathLike[str], update: int | None = None) -> For
 
 
 def archive_updates(path: str | os.PathLike[str]) -> list[int]:
-    """The updates of which an archive of `rbms` holds a model, in order; needs the package h5py.
+    """The updates for which an archive of `rbms` holds a model, in order; needs the h5py package.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged, or holds none.
+        If the file is missing or damaged, or holds none.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def archive_updates(path: str | os.PathLike[str]) -> list[int]:
 
 
 class _Archive:
-    """Reads named data of an open file, and refuses what is not plain data of that file."""
+    """Reads named data from an open file, and refuses anything that is not plain data of that file."""
 
     def __init__(self, file: Any, path: Path) -> None:
         self._file, self.path = file, path
@@ -123,7 +123,7 @@ class _Archive:
         return InputError(f"path: expected {expected} as {name} in {self.path}, got {got}")
 
     def _item(self, name: str) -> Any:
-        """What has this name, by links within the file; None if nothing has."""
+        """The object with this name, reached by links within the file; None if there is none."""
         import h5py
 
         item = self._file
@@ -154,28 +154,28 @@ class _Archive:
                 f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
                 "no data" if found.shape is None else f"{found.nbytes}",
             )
-        # A chunk may be larger than its array, and is unpacked as a whole.
+        # A chunk may be larger than its array, and is always unpacked as a whole.
         if found.chunks and math.prod(found.chunks) * found.dtype.itemsize > self._most_bytes:
             raise self._refused(name, f"chunks of at most {self._most_bytes} bytes", "larger ones")
         return found
 
     def text(self, name: str) -> str:
-        """A single text."""
+        """A single string."""
         import h5py
 
         found = self._dataset(name)
         if found.shape != () or h5py.check_string_dtype(found.dtype) is None:
-            raise self._refused(name, "a text", f"{found.dtype} {list(found.shape)}")
+            raise self._refused(name, "a string", f"{found.dtype} {list(found.shape)}")
         return found.asstr()[()]
 
     def array(self, name: str) -> np.ndarray:
-        """Real numbers in an array of at least one dimension."""
+        """An array of real numbers with at least one dimension."""
         found = self._dataset(name)
         if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
             raise self._refused(
                 name, "an array of real numbers", f"{found.dtype} {list(found.shape)}"
             )
-        # torch has neither other orders of bytes nor more than eight of them
+        # torch supports neither other byte orders nor numbers of more than eight bytes
         return np.asarray(
             found[()], np.float64 if found.dtype.itemsize > 8 else found.dtype.newbyteorder("=")
         )
@@ -190,7 +190,7 @@ class _Archive:
         return float(np.asarray(found[()]).item())
 
     def updates(self) -> list[int]:
-        """Those of which there is a model."""
+        """The updates for which there is a model."""
         matches = [_UPDATE.fullmatch(name) for name in self._file.keys()]  # noqa: SIM118
         found = sorted(int(match[1]) for match in matches if match)
         if not found:
@@ -213,7 +213,7 @@ def _opened(path: Path) -> Iterator[_Archive]:
             yield _Archive(file, path)
     except InputError:
         raise
-    except Exception as error:  # h5py raises many kinds for what is damaged
+    except Exception as error:  # h5py raises many kinds of exceptions for damaged files
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise InputError(
             f"path: expected an undamaged HDF5 file, could not read {path}: {reason}"
@@ -246,7 +246,7 @@ def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
 
 
 def _some(updates: list[int]) -> str:
-    """All of them, or the first and the last ones."""
+    """All of the updates, or the first and the last ones."""
     if len(updates) > _FEW:
         return f"{', '.join(map(str, updates[: _FEW // 2]))}, ..., {', '.join(map(str, updates[-_FEW // 2 :]))}"
     return ", ".join(map(str, updates))
@@ -264,7 +264,7 @@ def _read_julia(archive: _Archive) -> ForeignRBM:
             raise InputError(
                 f"path: expected {' or '.join(_JULIA_UNITS[layer])} {layer} units in {path}, got {kind}, which this library does not have"
             )
-    # The first axis of a layer's parameters is the last one here, and has one entry for these units.
+    # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
     biases = [archive.array(f"{layer}_par") for layer in ("visible", "hidden")]
     weights = archive.array("weights")
     if any(bias.shape[-1] != 1 for bias in biases) or (
@@ -274,7 +274,7 @@ def _read_julia(archive: _Archive) -> ForeignRBM:
             f"path: expected weights and biases that fit each other in {path}, got shapes {list(weights.shape)}, "
             f"{list(biases[0].shape)} and {list(biases[1].shape)}"
         )
-    # Of categorical units the first axis in Julia, the last one here, are the states.
+    # For categorical units, the first axis in Julia (the last one here) holds the states.
     states = biases[0].shape[-2:-1] if units[0] == _POTTS else ()
     sides = biases[0].shape[: -2 if states else -1][::-1]
     visible_bias, hidden_bias = biases[0].reshape(-1, *states), biases[1].reshape(-1)
@@ -295,7 +295,7 @@ def _foreign(
     stored_log_z: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> ForeignRBM:
-    """The model of these arrays: weights [D, M], or [L, q, M] of categorical units, and biases."""
+    """The model with these arrays: weights [D, M], or [L, q, M] for categorical units, and biases."""
     weights, visible_bias, hidden_bias = (
         torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
     )
@@ -315,6 +315,6 @@ def _foreign(
         raise InputError(f"path: expected an RBM in {archive.path}: {error}") from error
     if any(spins):
         notes += (
-            f"units -1 and 1: changed to 0 and 1; ln Z of the file's own model is that of the new one {offset:+.2f} nats",
+            f"units -1 and 1: changed to 0 and 1; ln Z of the model in the file is that of the new one {offset:+.2f} nats",
         )
     return ForeignRBM(model, origin, spins[0], offset, stored_log_z, notes)

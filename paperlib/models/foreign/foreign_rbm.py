@@ -1,4 +1,4 @@
-"""What is known of an RBM that another program has written."""
+"""What is known about an RBM that another program has written."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from paperlib.models.rbm import RBM
 
 @dataclass(frozen=True)
 class ForeignRBM:
-    """An RBM as this library has it, and how it came from the file.
+    """An RBM as this library represents it, and how it was obtained from the file.
 
     Attributes
     ----------
     rbm : RBM, PottsRBM, DBM or DBN
-        With units 0 and 1, or with categorical visible units. The last two come from this library's own files only.
+        With units 0 and 1, or with categorical visible units. The last two come only from this library's own files.
     origin : str
         What was read.
     spin_visible : bool
-        Whether the file's own visible units are -1 and 1, and with them the images that belong to it.
+        Whether the visible units of the model in the file, and the images that belong to it, have values -1 and 1.
     log_z_offset : float
-        ln Z of the file's own model less that of `rbm`, in nats; 0 unless units are -1 and 1.
+        ln Z of the model in the file minus that of `rbm`, in nats; 0 unless units are -1 and 1.
     stored_log_z : float or None
-        ln Z of the file's own model as the file gives it, if it does. Nobody has checked it.
+        ln Z of the model in the file as the file states it, if it does. It has not been checked.
     notes : tuple of str
-        What was changed on the way, for the user to see.
+        What was changed in the conversion, to be shown to the user.
 
     Examples
     --------

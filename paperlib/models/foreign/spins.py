@@ -1,7 +1,7 @@
-"""Models of units -1 and 1 as models of units 0 and 1, by an exact change of variables.
+"""Models with units -1 and 1 as models with units 0 and 1, by an exact change of variables.
 
-With s = 2 x - 1 for every unit that is a spin, the energy of the spins is that of the binary units with other weights and biases, and a
-constant. Probabilities stay what they are; ln Z differs by the constant.
+With s = 2 x - 1 for every unit that is a spin, the energy of the spins is that of binary units with other weights and biases, plus a
+constant. Probabilities are unchanged; ln Z differs by the constant.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ def binary_from_spins(
     visible: bool = True,
     hidden: bool = True,
 ) -> tuple[RBM, float]:
-    """The RBM of binary units with the same probabilities.
+    """The RBM with binary units that has the same probabilities as an RBM with spins.
 
     Parameters
     ----------
     weights : array or Tensor, shape [D, M]
-        Of the model of spins, with E(v, h) = -v'W h - b'v - a'h.
+        Weights of the model with spins, where E(v, h) = -v'W h - b'v - a'h.
     visible_bias, hidden_bias : array or Tensor, shapes [D], [M]
         Its b and a.
     visible, hidden : bool
-        Which layers have units -1 and 1; the other one has units 0 and 1 already.
+        Which layers have units -1 and 1; the others have units 0 and 1 already.
 
     Returns
     -------
     rbm : RBM
         Unit i is 1 where the spin is 1, and 0 where it is -1.
     log_z_offset : float
-        ln Z of the model of spins less that of `rbm`, in nats.
+        ln Z of the model with spins minus that of `rbm`, in nats.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""RBMs that were written by `torch.save`, read by PyTorch's restricted reader: it makes tensors and containers, and runs no code."""
+"""RBMs written by `torch.save`, read by PyTorch's restricted reader, which makes only tensors and containers and runs no code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.rbm import RBM
 
-# Names in use, without what stands before the last dot.
+# Names in common use, without the part up to the last dot.
 _WEIGHTS = ("weights", "weight", "weight_matrix", "W", "w")
 _VISIBLE = ("visible_bias", "vbias", "v_bias", "bias_v", "visible_biases", "bv", "b_v")
 _HIDDEN = ("hidden_bias", "hbias", "h_bias", "bias_h", "hidden_biases", "bh", "b_h")
-# Under which a training program may keep a state dict beside other things.
+# Keys under which a training program may store a state dict along with other things.
 _CONTAINERS = ("state_dict", "model_state_dict", "model")
 _REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-# How many names a message has at most, and how many letters.
+# Maximum numbers of names and of letters in a message.
 _FEW, _LONGEST = 20, 200
-_HOW = "save it by torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}, path)"
+_HOW = "save it with torch.save({'weights': W, 'visible_bias': b, 'hidden_bias': a}, path)"
 
 
 def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
@@ -34,18 +34,18 @@ def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
     ----------
     path : path
         `.pt` or `.pth`. The tensors may be called `weights`, `weight`, `weight_matrix` or `W`; `visible_bias`, `vbias`, `v_bias` or
-        `bv`; `hidden_bias`, `hbias`, `h_bias` or `bh`, with any prefix that ends in a dot. Weights may be [D, M] or [M, D]: the biases
+        `bv`; `hidden_bias`, `hbias`, `h_bias` or `bh`, with any prefix that ends in a dot. Weights may be [D, M] or [M, D]; the biases
         tell which.
 
     Returns
     -------
     ForeignRBM
-        Its notes say if the weights were transposed. Square weights are taken as [visible, hidden].
+        Its notes say whether the weights were transposed. Square weights are taken as [visible, hidden].
 
     Raises
     ------
     InputError
-        If the file is missing, damaged, holds more than tensors and containers, or no tensors that make an RBM.
+        If the file is missing or damaged, holds more than tensors and containers, or holds no tensors that make an RBM.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
         raise InputError(f"path: {error}") from error
     try:
         stored = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # the reader has many exceptions
+    except Exception as error:  # the reader raises many kinds of exceptions
         raise InputError(
             f"path: expected an undamaged file of named tensors at {path}, and no pickled objects beside them; {_HOW}"
         ) from error
@@ -90,8 +90,8 @@ def read_state_dict(path: str | os.PathLike[str]) -> ForeignRBM:
 
 
 def _named_tensors(stored: object) -> dict[str, Tensor]:
-    """The tensors of a state dict, or of one that is kept beside other things."""
-    # A dictionary may be kept within itself.
+    """The tensors of a state dict, which may be stored along with other things."""
+    # The depth is limited, since a dictionary may contain itself.
     for _ in _CONTAINERS:
         if isinstance(stored, Mapping):
             inner = [stored[name] for name in _CONTAINERS if isinstance(stored.get(name), Mapping)]
@@ -106,7 +106,7 @@ def _one(tensors: Mapping[str, Tensor], names: tuple[str, ...], path: Path) -> T
     if len(found) != 1:
         there = sorted(tensors)
         named = ", ".join(there[:_FEW]) + (", ..." if len(there) > _FEW else "")
-        # A name in a file may be anything.
+        # A name in a file may contain any characters.
         shown = "".join(letter if letter.isprintable() else "?" for letter in named)[:_LONGEST]
         raise InputError(
             f"path: expected one tensor called {names[0]} (or {', '.join(names[1:])}) in {path}, got {shown or 'no tensors'}; {_HOW}"
@@ -117,7 +117,7 @@ def _one(tensors: Mapping[str, Tensor], names: tuple[str, ...], path: Path) -> T
         raise InputError(
             f"path: expected a dense tensor of real numbers as {names[0]} in {path}, got {tensor.dtype}, {tensor.layout}, {tensor.device}"
         )
-    # A tensor may be larger than what is stored of it: one number in place of all.
+    # A tensor may be larger than its stored data, if one number stands for all.
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
         raise InputError(
             f"path: expected all numbers of {names[0]} in {path}, got {tensor.untyped_storage().nbytes()} bytes for shape {list(tensor.shape)}"

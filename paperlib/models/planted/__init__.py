@@ -1,25 +1,25 @@
 """Planted models: RBMs of any size whose ln Z is known exactly, with independent exact draws.
 
-Enumeration ends at 25 units in the smaller layer. An estimator that was only tested there may still fail at 784 x 500. Each function of
-this package makes an RBM of such a size in which something else than smallness makes ln Z computable, and returns a `Planted`: the
-model, its ln Z in nats, and a function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
+Enumeration ends at 25 units in the smaller layer. An estimator that was only tested there may still fail at 784 x 500. The functions of
+this package make RBMs of such sizes in which ln Z is computable for a reason other than small size. Each returns a `Planted`: the model,
+its ln Z in nats, and a function that draws visible vectors from it. The models are ordinary objects of the class `RBM`.
 
 ==================  ============================================================================================
-`block_diagonal`    small RBMs side by side, units shuffled: the easiest
-`low_rank`          W of rank one or two with whole-number factors: transitions of first and of second order
-`ising_2d`          the Ising model on a torus, a hidden unit for each bond: a critical point, long correlations
-`hidden_mode`       an RBM with a second mode of known odds: what data and chains never show
-`from_components`   any RBM of your own that falls apart into small pieces
-`from_factors`      any RBM of your own with whole-number factors
-`write_planted`     one file with the model, ln Z and draws, for the tests of other programs
-`read_planted`      what is in such a file
+`block_diagonal`    small RBMs side by side, with units shuffled: the easiest case
+`low_rank`          W of rank one or two with whole-number factors: first- and second-order transitions
+`ising_2d`          the Ising model on a torus, one hidden unit per bond: a critical point, long correlations
+`hidden_mode`       an RBM with a second mode of known odds, which data and chains never show
+`from_components`   your own RBM, if it falls apart into small pieces
+`from_factors`      your own RBM, if its weights have whole-number factors
+`write_planted`     writes one file with the model, ln Z and draws, for testing other programs
+`read_planted`      reads such a file
 ==================  ============================================================================================
 
-ln Z belongs to the parameters as they are stored, also in float32: parameters are rounded first, and ln Z is computed in float64 from
+ln Z is that of the parameters as they are stored, also in float32: parameters are rounded first, and ln Z is computed in float64 from
 the rounded ones. Its error is that of float64 sums, far below 1e-8 nats. Models are made on the CPU; `planted.rbm.to(...)` moves one.
 
-If unsure: `block_diagonal()` to see that an estimator is right at full size, `low_rank(threshold=...)` and `hidden_mode` to see whether it
-notices when it is not.
+If unsure, use `block_diagonal()` to check that an estimator is right at full size, and `low_rank(threshold=...)` and `hidden_mode` to check
+whether it notices when it is not.
 """
 
 from paperlib.models.planted.blocks import block_diagonal

@@ -23,22 +23,22 @@ def block_diagonal(
     generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
-    """Many small random RBMs joined into one, its units shuffled: ln Z is the sum over the blocks.
+    """Many small random RBMs joined into one with its units shuffled: ln Z is the sum over the blocks.
 
     Parameters
     ----------
     num_visible, num_hidden : int
-        Units of the whole, D and M, dealt out evenly to the blocks.
+        Numbers of units of the whole model, D and M, divided evenly among the blocks.
     num_blocks : int
-        At most the units of either layer, and enough for the smaller layer of each block to be enumerated (at most 20 units).
+        At most the number of units of either layer, and enough that the smaller layer of each block can be enumerated (at most 20 units).
     weight_std : float
         Standard deviation of the weights within the blocks.
     bias_std : float
-        Standard deviation of the biases, around those at which a unit is on half of the time when the other layer is.
+        Standard deviation of the biases around the values at which a unit is on half of the time when the units of the other layer are.
     generator : torch.Generator, optional
-        Of the model; on the CPU.
+        Source of randomness for the model; on the CPU.
     dtype : torch.dtype
-        Of the model, float32 or float64.
+        Type of the model, float32 or float64.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def block_diagonal(
 
 
 def side_by_side(parts: Sequence[RBM]) -> RBM:
-    """Independent RBMs as one, their units in the order of the parts; ln Z is the sum of theirs.
+    """Independent RBMs as one, with units in the order of the parts; its ln Z is the sum of theirs.
 
     Examples
     --------

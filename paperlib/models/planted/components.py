@@ -1,7 +1,7 @@
 """RBMs that fall apart into small pieces: ln Z is the sum over the pieces, each of which is enumerated.
 
-Units that no chain of non-zero weights joins are independent. So Z = prod_c Z_c over the connected components c of the graph whose edges
-are the non-zero weights, and each Z_c is a sum over the states of the component's smaller layer.
+Units that are not joined by a chain of non-zero weights are independent. Hence Z = prod_c Z_c over the connected components c of the graph
+whose edges are the non-zero weights, and each Z_c is a sum over the states of the component's smaller layer.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from paperlib.models.rbm import RBM, as_rbm
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.validation import require_count
 
-# States of 784 units are then enumerated in half a minute.
+# With 784 units in the larger layer, enumeration then takes half a minute.
 _MOST_UNITS = 20
 # Numbers held at once while states are enumerated: 32 MiB.
 _BLOCK_NUMBERS = 2**22
 
 
 def from_components(rbm: RBM) -> Planted:
-    """An RBM that falls apart into pieces which can be enumerated.
+    """A planted model from an RBM that falls apart into pieces that can be enumerated.
 
     Parameters
     ----------
     rbm : RBM
-        Each connected component of its non-zero weights has at most 20 units in its smaller layer. An RBM with at most 20 hidden units is
-        a special case.
+        The model. Each connected component of its non-zero weights must have at most 20 units in its smaller layer. An RBM with at most
+        20 hidden units is a special case.
 
     Returns
     -------
     Planted
-        The same model, not a copy.
+        Holds the same model, not a copy.
 
     Raises
     ------
@@ -67,9 +67,9 @@ def require_rbm(rbm: object) -> RBM:
 
 @dataclass(frozen=True)
 class _Component:
-    """One connected component; weights and biases in float64, `smaller` the layer that is enumerated."""
+    """One connected component, with weights and biases in float64; `smaller` is the layer that is enumerated."""
 
-    visible: Tensor  # numbers of its visible units
+    visible: Tensor  # indices of its visible units
     weights: Tensor  # [smaller, larger]
     smaller_bias: Tensor
     larger_bias: Tensor
@@ -100,7 +100,7 @@ class _Component:
 
 @dataclass(frozen=True)
 class Components:
-    """An RBM by its connected components.
+    """An RBM split into its connected components.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Components:
 
 
 def component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The numbers of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
+    """The indices of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
     num_visible, num_hidden = weights.shape
     rows, columns = torch.nonzero(weights, as_tuple=True)
     size = num_visible + num_hidden

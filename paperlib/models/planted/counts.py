@@ -4,7 +4,7 @@ Let W = sum_a u_a w_a' with whole numbers u_a. The hidden units see a visible ve
 
     Z = sum_m N(m) prod_j (1 + exp(a_j + sum_a w_ja m_a)),        N(m) = sum_{v: u' v = m} e^{b' v}.
 
-There are few different counts, and N is computed unit by unit. Everything is a sum of positive terms in the log domain: nothing cancels.
+There are few different counts, and N is computed unit by unit. All sums are of positive terms in the log domain, so nothing cancels.
 All hidden units pull together, so that strong weights give what single-site chains are worst at: a transition between two phases.
 """
 
@@ -29,11 +29,11 @@ from paperlib.models.rbm import RBM
 from paperlib.numerics import resolve_generator, softplus
 from paperlib.validation import as_tensor, parameter, require_count, require_finite, require_shape
 
-# Different counts m: the table of 2^21 is 16 MiB, and there is one for each of the different rows of u.
+# Largest number of different counts m. A table of 2^21 takes 16 MiB, and there is one for each different row of u.
 _MOST_COUNTS = 2**21
 # Numbers held at once while the hidden units are summed out: 32 MiB.
 _BLOCK_NUMBERS = 2**22
-# Bits of a significand, the first one included.
+# Bits of a significand, including the first one.
 _SIGNIFICAND = {torch.float32: 24, torch.float64: 53}
 
 
@@ -48,7 +48,7 @@ def low_rank(
     generator: torch.Generator | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
-    """A random RBM whose weights have a low rank and whole-number factors.
+    """A random RBM whose weights have low rank and whole-number factors.
 
     Parameters
     ----------
@@ -57,20 +57,21 @@ def low_rank(
     rank : int
         Number of factors, 1 or 2.
     values : sequence of int
-        What the entries of u are drawn from.
+        Values from which the entries of u are drawn.
     strength : float
-        Scale of the weights. 1 is the critical point of mean-field theory for threshold 0: below it the hidden units are nearly independent,
-        above it there are two modes for each factor.
+        Scale of the weights. 1 is the critical point of mean-field theory for threshold 0: below it, the hidden units are nearly
+        independent; above it, there are two modes for each factor.
     threshold : float
-        How far below zero the input of a hidden unit is at balanced counts. From about 2 on the transition is one of first order, at a
-        strength below 1: a disordered phase and ordered ones have comparable weights, with hardly anything between them. At the default
-        sizes that is so near strength 0.81 for threshold 3, and near 0.62, more sharply, for threshold 4; where exactly depends on the draw.
+        How far below zero the input of a hidden unit is at balanced counts. From about 2 on, the transition is of first order and occurs
+        at a strength below 1: a disordered phase and ordered phases have comparable weights, with hardly anything between them. At the
+        default sizes this happens near strength 0.81 for threshold 3 and, more sharply, near 0.62 for threshold 4; the exact place
+        depends on the draw.
     bias_std : float
-        Standard deviation of the visible biases, around those which balance the counts. They decide the odds of the modes.
+        Standard deviation of the visible biases around the values that balance the counts. These biases decide the odds of the modes.
     generator : torch.Generator, optional
-        Of the model; on the CPU.
+        Source of randomness for the model; on the CPU.
     dtype : torch.dtype
-        Of the model, float32 or float64.
+        Type of the model, float32 or float64.
 
     Raises
     ------
@@ -79,9 +80,9 @@ def low_rank(
 
     Notes
     -----
-    The factors w are normal, with variance 4 s^2 / (r D M sigma'(-threshold)) for the mean square r of the `values`, and sigma' the derivative of the
-    logistic function. Hidden biases put the inputs at balanced counts, m = sum_i u_i / 2, to minus `threshold`; visible
-    biases cancel the mean pull of the hidden units there.
+    The factors w are normal with variance 4 s^2 / (r D M sigma'(-threshold)), where s is the `strength`, r the mean square of the `values`,
+    and sigma' the derivative of the logistic function. Hidden biases set the inputs at balanced counts, m = sum_i u_i / 2, to minus
+    `threshold`; visible biases cancel the mean pull of the hidden units there.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def low_rank(
     on = 1 / (1 + math.exp(threshold)) if threshold < 700 else 0.0
     slope = on * (1 - on)
     if slope == 0:
-        raise InputError(f"threshold: expected a number from -30 to 700, got {threshold!r}")
+        raise InputError(f"threshold: expected a number from about -36 to 700, got {threshold!r}")
     critical = 2 / math.sqrt(mean_square * num_visible * num_hidden * slope)
     w = _on_grid(u, strength * critical * normal(num_hidden, rank), dtype)
     balanced = u.double().sum(0) / 2
@@ -130,24 +131,24 @@ def from_factors(
     hidden_bias: object,
     dtype: torch.dtype = torch.float64,
 ) -> Planted:
-    """The RBM with weights W = u w', u of whole numbers.
+    """The RBM with weights W = u w', where u consists of whole numbers.
 
     Parameters
     ----------
     visible_factors : array or Tensor, shape [D, rank]
         u: whole numbers, small enough for the number of different counts, `prod_a (1 + sum_i |u_ia|)`, to be at most two million.
     hidden_factors : array or Tensor, shape [M, rank]
-        w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; that changes a weight by
-        at most as much as rounding changes the largest one.
+        w: any numbers. They are rounded to multiples of a power of two so that every weight is exact in `dtype`; this changes a weight
+        by a few roundings of the largest one.
     visible_bias : array or Tensor, shape [D]
     hidden_bias : array or Tensor, shape [M]
     dtype : torch.dtype
-        Of the model, float32 or float64.
+        Type of the model, float32 or float64.
 
     Raises
     ------
     InputError
-        If a shape does not fit, a number is NaN, infinite or, in u, not whole, or there are too many different counts.
+        If a shape does not fit, a number is NaN or infinite, one in u is not whole, or there are too many different counts.
 
     Examples
     --------
@@ -197,12 +198,12 @@ def _on_grid(u: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class _Group:
-    """The visible units that share a row of u, and what the units of this and of all earlier groups sum to."""
+    """The visible units that share a row of u, with the sums over this group and over all earlier groups."""
 
-    units: Tensor  # numbers of the units, [g]
+    units: Tensor  # indices of the units, [g]
     row: Tensor  # their row of u, [rank]
     bias: Tensor  # [g]
-    # ln of the elementary symmetric polynomials of the e^{b_i}: row i, column n is the sum over the first i units with n of them on
+    # ln of the elementary symmetric polynomials of the e^{b_i}: row i, column n sums over the states of the first i units with n of them on
     log_polynomials: Tensor  # [g + 1, g + 1]
     low: Tensor  # smallest counts of the earlier groups, [rank]
     log_counts: Tensor  # ln N of the earlier groups, from `low` on, [range of m_1, ...]
@@ -210,10 +211,10 @@ class _Group:
 
 @dataclass(frozen=True)
 class _CountProgramme:
-    """All counts, with the weight of each, and the groups by which a vector with given counts is drawn."""
+    """All counts with their weights, and the groups from which a vector with given counts is drawn."""
 
     groups: list[_Group]
-    counts: Tensor  # that can occur, [S, rank]
+    counts: Tensor  # those that can occur, [S, rank]
     log_masses: Tensor  # ln of the sum over all v with these counts and all h, [S]
     log_z: float
     num_visible: int
@@ -245,7 +246,7 @@ class _CountProgramme:
         return cls(groups, counts, log_masses, log_z, len(u), dtype)
 
     def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the visible units: the counts first, then backwards through the programme."""
+        """Independent exact draws of the visible units: the counts first, then the groups in reverse order."""
         num_draws = require_count("num_draws", num_draws)
         generator = resolve_generator(generator)
         counts = self.counts[draw_indices(self.log_masses, num_draws, generator)]
@@ -271,7 +272,7 @@ def _log_polynomials(bias: Tensor) -> Tensor:
 def _add_group(
     low: Tensor, log_counts: Tensor, row: Tensor, log_polynomial: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The smallest counts and ln N after a group whose units add `row` to the counts, n of them with the weight e_n."""
+    """The smallest counts and ln N after adding a group whose units each add `row` to the counts; n of them on have weight e_n."""
     size = len(log_polynomial) - 1
     below = (size * row).clamp(max=0)
     old_shape = torch.tensor(log_counts.shape)
@@ -288,7 +289,7 @@ def _add_group(
 
 
 def _draw_number_on(group: _Group, counts: Tensor, generator: torch.Generator) -> Tensor:
-    """How many units of a group are on, given the `counts` [num, rank] of this and all earlier groups: [num]."""
+    """Draw how many units of a group are on, given the `counts` [num, rank] of this and all earlier groups: [num]."""
     numbers = torch.arange(len(group.bias) + 1)
     earlier = counts[:, None] - numbers[:, None] * group.row - group.low
     shape = torch.tensor(group.log_counts.shape)
@@ -300,7 +301,7 @@ def _draw_number_on(group: _Group, counts: Tensor, generator: torch.Generator) -
 
 
 def _draw_subset(group: _Group, number_on: Tensor, generator: torch.Generator) -> Tensor:
-    """Which units of a group are on, given how many, [num]: binary [num, g], float64."""
+    """Draw which units of a group are on, given how many, [num]: binary [num, g], float64."""
     drawn = torch.empty(len(number_on), len(group.bias), dtype=torch.float64)
     left = number_on.clone()
     for unit in range(len(group.bias) - 1, -1, -1):

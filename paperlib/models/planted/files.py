@@ -1,7 +1,8 @@
-"""One file with an RBM, its exact ln Z and draws, for the tests of other programs.
+"""One file with an RBM, its exact ln Z and draws, for testing other programs.
 
-An `.npz` file, which numpy reads without this library: `weights` [D, M], `visible_bias` [D], `hidden_bias` [M] (as `RBM.save` names them, so that
-`RBM.load` and `paperlib evaluate` take the file), `log_z`, `draws` [n, D] as bytes, and `provenance`, JSON.
+It is an `.npz` file, which numpy reads without this library. It holds `weights` [D, M], `visible_bias` [D] and `hidden_bias` [M] (under
+the names that `RBM.save` uses, so that `RBM.load` and `paperlib evaluate` accept the file), `log_z`, `draws` [n, D] as bytes, and
+`provenance` as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from paperlib.validation import as_binary, as_tensor, require_count, require_fin
 
 
 class PlantedFile(NamedTuple):
-    """What a file of a planted model holds.
+    """The contents of a file with a planted model.
 
     Attributes
     ----------
@@ -64,18 +65,18 @@ def write_planted(
     path : path
         Ends in `.npz`.
     model : Planted
-        What to write. Compressed: the zeros of a block-diagonal model take hardly any room.
+        What to write. The file is compressed, so the zeros of a block-diagonal model take hardly any space.
     num_draws : int
-        How many draws go along, a byte for each unit.
+        Number of draws to include, at one byte per unit.
     generator : torch.Generator, optional
-        Of the draws; on the CPU.
+        Source of randomness for the draws; on the CPU.
     provenance : mapping of str to str, optional
         How the model was made.
 
     Raises
     ------
     InputError
-        If the path has another ending, `model` is no planted model, or `num_draws` is no whole number.
+        If the path has another ending, `model` is not a planted model, or `num_draws` is not a whole number.
 
     Examples
     --------
@@ -106,12 +107,12 @@ def write_planted(
 
 
 def read_planted(path: str | os.PathLike[str]) -> PlantedFile:
-    """What `write_planted` wrote.
+    """Read a file that `write_planted` wrote.
 
     Raises
     ------
     InputError
-        If the file is missing or damaged, or is not of a planted model.
+        If the file is missing or damaged, or does not hold a planted model.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """The Ising model on a square lattice with periodic boundaries, as an RBM: ln Z by Kaufman's formula.
 
-A hidden unit that sees two spins s = 2 v - 1 with the same weight w stands for a bond between them: summed out it leaves
+A hidden unit that sees two spins s = 2 v - 1 with the same weight w represents a bond between them: summing it out leaves
 
     2 cosh(w (s_1 + s_2)) = A e^{J s_1 s_2},        cosh(2 w) = e^{2 J},        A = 2 e^J
 
-(decimation). In units that are 0 or 1 the weights are 4 w, the hidden biases -4 w and the visible ones -8 w, and ln Z of the RBM is that of the Ising model plus
-ln 2 + J - 2 w for each bond. Kaufman (1949) gave Z of a finite torus in closed form; the critical point of the infinite lattice is J = ln(1 + sqrt 2) / 2.
+(decimation). In units that are 0 or 1, the weights are 4 w, the hidden biases -4 w and the visible biases -8 w, and ln Z of the RBM is
+that of the Ising model plus ln 2 + J - 2 w for each bond. Kaufman (1949) gave Z of a finite torus in closed form; the critical point of
+the infinite lattice is J = ln(1 + sqrt 2) / 2.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ def ising_2d(
     side : int
         L, at least 2: L^2 visible and 2 L^2 hidden units. For L = 2 each pair of neighbours has two bonds.
     coupling : float, optional
-        J, between 0.001 and 20: the energy of a bond is -J s_1 s_2. By default the critical one, 0.4407. It is rounded to what the
-        weights of the given type express.
+        J, between 0.001 and 20: the energy of a bond is -J s_1 s_2. By default the critical coupling, 0.4407. It is
+        rounded to a value that weights of the given type can express.
     dtype : torch.dtype
-        Of the model, float32 or float64.
+        Type of the model, float32 or float64.
 
     Returns
     -------
     Planted
-        Visible unit r L + c is the site in row r and column c. Draws come from coupling from the past, see
-        `paperlib.models.planted.ising_draws`, and are exact at every coupling. They take longest at the critical one.
+        Visible unit r L + c is the site in row r and column c. Draws are made by coupling from the past (see
+        `paperlib.models.planted.ising_draws`) and are exact at every coupling. They take longest at the critical coupling.
 
     Raises
     ------
     InputError
-        If a number does not fit. From `draws`: if chains do not meet within 100,000 sweeps, which can happen on large lattices close to the
-        critical point.
+        If a number does not fit. Also raised by `draws` if chains do not meet within 100,000 sweeps, which can happen on large lattices
+        close to the critical point.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def ising_log_z(side: int, coupling: float) -> float:
     """ln Z of the Ising model on a `side` x `side` torus, Z = sum_s exp(J sum_bonds s_1 s_2), in nats.
 
     Kaufman (1949), in the form of Ferdinand & Fisher (1969): with n = `side`,
-    Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, products over r of 2 cosh or 2 sinh of n gamma / 2.
+    Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, where each Z_i is a product over r of 2 cosh or 2 sinh of n gamma / 2.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def ising_log_z(side: int, coupling: float) -> float:
         2 * math.asinh(math.sqrt(excess / 2 + math.sin(math.pi * k / (2 * side)) ** 2))
         for k in range(2 * side)
     ]
-    # gamma_0 has a sign: that of the distance from the critical point
+    # gamma_0 has the sign of the distance from the critical point
     gammas[0] = 2 * coupling + math.log(math.tanh(coupling))
     halves = [side * gamma / 2 for gamma in gammas]
     odd, even = halves[1::2], halves[0::2]

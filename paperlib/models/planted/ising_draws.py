@@ -1,14 +1,15 @@
 """Exact draws of the Ising model on a torus, at every temperature.
 
-*Disordered, up to the critical coupling:* coupling from the past (Propp & Wilson, 1996) in the read-once form (Wilson, 2000). Chains from all spins up
-and all spins down are updated with the same random numbers. Updates preserve their order, so that where they have met every other
-chain has, too. Time is cut into blocks of a length that was fixed beforehand. The state *before* a block in which they meet, reached from the end of an earlier such block, has exactly the
-distribution of the model.
+*Disordered, up to the critical coupling:* coupling from the past (Propp & Wilson, 1996) in its read-once form (Wilson, 2000). Chains that
+start from all spins up and from all spins down are updated with the same random numbers. Updates preserve the order of chains, so where
+these two have met, every other chain has met them as well. Time is cut into blocks of a length that is fixed beforehand. The state *before* a
+block in which the chains meet, reached from the end of an earlier such block, has exactly the distribution of the model.
 
-*Ordered, above it:* such chains would take a time that grows exponentially with the lattice. But domain walls of an ordered model are the graphs of the
-high-temperature expansion of a disordered one on the dual lattice, tanh J* = e^{-2J} (Kramers & Wannier, 1941). So: draw spins at J*, bonds between equal spins with
-probability 1 - e^{-2J*} (Edwards & Sokal, 1988), and a uniform random even subgraph of the bonds, which has just that distribution (Grimmett & Janson, 2009). Those which wind
-around the torus an odd number of times are no domain walls, and are drawn anew.
+*Ordered, above it:* such chains would take a time that grows exponentially with the lattice. However, the domain walls of an ordered model
+are the graphs of the high-temperature expansion of a disordered one on the dual lattice, tanh J* = e^{-2J} (Kramers & Wannier, 1941).
+Therefore, spins are drawn at J*, then bonds between equal spins with probability 1 - e^{-2J*} (Edwards & Sokal, 1988), and then a uniform
+random even subgraph of the bonds, which has exactly the distribution of these graphs (Grimmett & Janson, 2009). Subgraphs that wind around
+the torus an odd number of times are not domain walls, and are drawn anew.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from paperlib.errors import InputError
 # Pairs of chains whose meeting times set the length of a block.
 _PILOTS = 32
 _MOST_SWEEPS = 10**5
-# Sites that are updated together, of all lattices.
+# Number of sites that are updated together, over all lattices.
 _TOGETHER = 400_000
 
 
@@ -44,9 +45,9 @@ def draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Gene
     >>> draw_spins(4, 0.3, 5, seeded_generator(0)).shape
     torch.Size([5, 4, 4])
     """
-    # The same J* from both sides of sinh 2J sinh 2J* = 1.
+    # The relation sinh 2J sinh 2J* = 1 is symmetric, so this formula works in both directions.
     dual = -math.log(math.tanh(coupling)) / 2
-    # Next to the critical point both ways take as long, but only the other one discards.
+    # Near the critical point both ways take equally long, but only the ordered one discards draws.
     disordered = coupling <= 1.001 * dual
     sampler = _Coupled(side, coupling if disordered else dual, generator)
     together = max(1, _TOGETHER // side**2)
@@ -60,8 +61,8 @@ def draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Gene
 class _Coupled:
     """Read-once coupling from the past for heat-bath sweeps.
 
-    Three chains share their random numbers: from all spins down, from all spins up, and the one from which draws are taken. A site is one
-    integer with four bits for each chain, of which the lowest is the spin: the sum over four neighbours then counts for all three at once.
+    Three chains share their random numbers: one from all spins down, one from all spins up, and one from which draws are taken. A site is
+    one integer with four bits for each chain, the lowest of which is the spin, so the sum over four neighbours counts for all three at once.
     """
 
     _DOWN, _UP, _DRAWN = 0x001, 0x010, 0x100
@@ -71,9 +72,9 @@ class _Coupled:
         self._side = side
         # numpy's generator is several times faster than torch's in float64
         self._random = np.random.default_rng(_seeds(generator))
-        # P(up) with 0 to 4 of the neighbours up
+        # P(up) when 0 to 4 of the neighbours are up
         self._levels = torch.sigmoid(2 * coupling * torch.arange(-4, 5, 2).double()).tolist()
-        # Sites of one colour are no neighbours. A ring of odd length needs three colours.
+        # Sites of the same colour are not neighbours. A ring of odd length needs three colours.
         ring = torch.arange(side) % 2
         if side % 2:
             ring[-1] = 2
@@ -85,7 +86,7 @@ class _Coupled:
         self._block = self._meeting_time()
 
     def draw(self, num_draws: int) -> Tensor:
-        """[num_draws, side, side]; each from a sequence of blocks of its own, so that none is preferred for being early."""
+        """[num_draws, side, side]; each draw has its own sequence of blocks, so that none is preferred for being early."""
         drawn = torch.empty(num_draws, self._side, self._side, dtype=torch.bool)
         start = torch.zeros(num_draws, self._side, self._side, dtype=torch.int16)
         valid = torch.zeros(num_draws, dtype=torch.bool)
@@ -105,7 +106,7 @@ class _Coupled:
         """One heat-bath update of every site of `sites` [n, side, side]."""
         uniform = self._random.random(tuple(sites.shape))
         above = sum((uniform < level).astype(np.int16) for level in self._levels)
-        # A spin comes up if at least 5 - above of its neighbours are: if their number + 3 + above has the bit of value 8.
+        # A spin becomes up if at least 5 - above of its neighbours are up, that is, if their number + 3 + above has the bit of value 8.
         carry = torch.from_numpy(np.asarray((above + 3) * self._ALL, dtype=np.int16))
         for colour in self._colours:
             count = sites.roll(1, 1) + sites.roll(-1, 1) + sites.roll(1, 2) + sites.roll(-1, 2)
@@ -113,7 +114,7 @@ class _Coupled:
         return sites
 
     def _met(self, sites: Tensor) -> Tensor:
-        """Where the chains from all up and all down are the same: [n]."""
+        """Whether the chains from all up and from all down are the same, for each lattice: [n]."""
         apart = (sites & self._UP) >> 4 != sites & self._DOWN
         return ~apart.flatten(1).any(1)
 
@@ -136,18 +137,18 @@ def _seeds(generator: torch.Generator) -> list[int]:
 
 
 def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generator) -> Tensor:
-    """Draws at the dual coupling from `spins` [n, side, side] at `coupling`; those that wind around the torus are left out."""
-    # Bonds to the right of and below each site of the dual lattice.
+    """Draws at the dual coupling from `spins` [n, side, side] at `coupling`; those with walls that wind around the torus are left out."""
+    # Bonds to the right and downwards from each site of the dual lattice.
     equal = torch.stack([spins == spins.roll(-1, 2), spins == spins.roll(-1, 1)])
     uniform = torch.rand(equal.shape, dtype=torch.float64, generator=generator)
     coins = torch.rand(equal.shape, dtype=torch.float64, generator=generator) < 0.5
     walls = _uniform_even_subgraph(equal & (uniform < -math.expm1(-2 * coupling)), coins)
-    # A dual bond to the right crosses the bond downwards from the next site; one downwards that to the right from the site below.
+    # A dual bond to the right crosses the downward bond of the next site; a downward dual bond crosses the rightward bond of the site below.
     between_rows = walls[0].roll(1, 2)
     between_columns = walls[1].roll(1, 1)
     closed = (between_rows[:, :, 0].sum(1) % 2 == 0) & (between_columns[:, 0, :].sum(1) % 2 == 0)
     first = torch.rand(len(spins), generator=generator) < 0.5
-    # Parity of the walls on the way from the first site: down the first column, then along the row.
+    # Parity of the number of walls on the way from the first site: down the first column, then along the row.
     down = between_rows[:, :, :1].long().roll(1, 1)
     down[:, 0] = 0
     along = between_columns.long().roll(1, 2)
@@ -157,9 +158,9 @@ def _ordered_from_dual(spins: Tensor, coupling: float, generator: torch.Generato
 
 
 def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
-    """Of the `bonds` [2, n, side, side] a subset with an even number at every site, uniformly among all such subsets.
+    """A subset of the `bonds` [2, n, side, side] with an even number at every site, drawn uniformly among all such subsets.
 
-    Bonds outside of a spanning forest are taken by the toss of their coin; those of the forest then are determined, from the leaves to the roots.
+    Bonds outside a spanning forest are taken according to their coins; those in the forest are then determined, from the leaves to the roots.
     """
     _, count, side, _ = bonds.shape
     sites = torch.arange(count * side * side).view(count, side, side)
@@ -170,14 +171,14 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     size = count * side * side
     graph = coo_array((np.ones(len(chosen)), (here, there)), shape=(size, size))
     number, labels = connected_components(graph, directed=False)
-    # A root above one site of each component makes the forest a tree, which one search walks.
+    # A common root above one site of each component turns the forest into a tree, which a single search traverses.
     roots = np.empty(number, dtype=np.int64)
     roots[labels[::-1]] = np.arange(size)[::-1]
     rows = np.concatenate([here, np.full(number, size)])
     columns = np.concatenate([there, roots])
     rooted = coo_array((np.ones(len(rows)), (rows, columns)), shape=(size + 1, size + 1))
     order, parents = breadth_first_order(rooted.tocsr(), size, directed=False)
-    # Of two bonds between the same sites, on a lattice of side 2, only the first is in the tree.
+    # On a lattice of side 2, only the first of two bonds between the same sites is in the tree.
     in_tree = (parents[here] == there) | (parents[there] == here)
     child = np.where(parents[here] == there, here, there)
     _, firsts = np.unique(np.where(in_tree, child, -1 - np.arange(len(child))), return_index=True)
@@ -190,7 +191,7 @@ def _uniform_even_subgraph(bonds: Tensor, coins: Tensor) -> Tensor:
     np.add.at(odd, there, taken)
     parity, parent = (odd % 2).tolist(), parents.tolist()
     for site in order[:0:-1].tolist():
-        # A site with an odd number takes the bond to its parent.
+        # A site with an odd number of taken bonds also takes the bond to its parent.
         if parity[site]:
             parity[parent[site]] ^= 1
     taken[in_tree] = np.array(parity, dtype=bool)[child[in_tree]]

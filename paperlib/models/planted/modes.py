@@ -1,11 +1,13 @@
-"""A second mode of known odds, which data do not show.
+"""A second mode of known odds, which does not show in the data.
 
-New hidden units, on together or off together, pull the visible units towards a random pattern. Summed over how many of them are on,
+New hidden units, on together or off together, pull the visible units towards a random pattern. Summed over the number k of them that
+are on,
 
     Z = sum_k (n choose k) e^{k c} Z_k,
 
-with Z_k of the model without them and its visible biases shifted by k times a new unit's weights. The new units' bias c is chosen so
-that all on against all off has the odds asked for. An estimate that never meets the mode is too low by ln(1 + odds), and nothing in the data says so.
+where Z_k is that of the model without them, with its visible biases shifted by k times a new unit's weights. The bias c of the new
+units is chosen to give the requested odds of all on against all off. An estimate that never meets the mode is too low by
+ln(1 + odds), and nothing in the data shows it.
 """
 
 from __future__ import annotations
@@ -32,30 +34,31 @@ def hidden_mode(
     strength: float = 6.0,
     generator: torch.Generator | None = None,
 ) -> Planted:
-    """An RBM with a second mode at random pixels that none of its own draws is near.
+    """An RBM with a second mode, at a random pattern of pixels that no draw from the original model comes near.
 
     Parameters
     ----------
     rbm : RBM
-        The model without the mode, as `from_components` takes it: the `rbm` of a `block_diagonal`, or a trained one with at most 20 hidden units.
-        Its own draws, `from_components(rbm).draws`, are data that do not show the mode.
+        The model without the mode, of the kind that `from_components` takes: the `rbm` of a `block_diagonal`, or a trained one with at
+        most 20 hidden units. Its own draws, `from_components(rbm).draws`, are data that do not show the mode.
     log_odds : float
-        ln of the odds of the new units being on together against off together.
+        ln of the odds that the new units are all on rather than all off.
     units : int
-        How many hidden units hold the mode: several are harder to switch on one by one.
+        Number of hidden units that hold the mode: several are harder to switch on one by one.
     fraction : float
-        Fraction of the visible units that the mode fixes, from 0 to 1: the first ones. The others are as free as without it.
+        Fraction of the visible units that the mode fixes, from 0 to 1; these are the first ones. The others are as free as without the
+        mode.
     strength : float
-        How far the new units, on together, shift a visible bias. A pixel of the mode that was on half of the time has the probability
-        sigmoid(strength) of following it.
+        How far all new units together shift a visible bias. A pixel of the mode that was on half of the time follows the mode with
+        probability sigmoid(strength).
     generator : torch.Generator, optional
-        Of the pattern; on the CPU.
+        Source of randomness for the pattern; on the CPU.
 
     Returns
     -------
     Planted
-        With `units` more hidden units than `rbm`, which are the last ones, and of its type. Where the new bias is rounded to
-        float32 the odds are off by that much, and `log_z` is that of the rounded model.
+        A model of the type of `rbm` with `units` additional hidden units, which are the last ones. If the new bias is rounded to
+        float32, the odds are off accordingly, and `log_z` is that of the rounded model.
 
     Raises
     ------
@@ -89,7 +92,7 @@ def hidden_mode(
 def random_pattern(
     rbm: RBM, fraction: float, strength: float, generator: torch.Generator
 ) -> Tensor:
-    """Plus or minus `strength` at random for the first `fraction` of the visible units, 0 for the others: [D], in the model's type."""
+    """Plus or minus `strength` at random for the first `fraction` of the visible units and 0 for the others: [D], in the model's type."""
     half = torch.full((rbm.num_visible,), 0.5, dtype=rbm.dtype)
     towards = strength * (2 * bernoulli(half, generator) - 1)
     towards[round(fraction * rbm.num_visible) :] = 0
@@ -97,7 +100,7 @@ def random_pattern(
 
 
 def mode_weights(rbm: RBM, towards: Tensor, units: int) -> Tensor:
-    """Weights of each of the `units` that together shift the visible biases by `towards`: [D], rounded to the model's type."""
+    """Weights of each of the `units` new units, which together shift the visible biases by `towards`: [D], rounded to the model's type."""
     return (towards / units).to(rbm.dtype)
 
 
@@ -109,9 +112,9 @@ def plant_mode(
     Parameters
     ----------
     rbm : RBM
-        Without the mode.
+        The model without the mode.
     towards : Tensor, shape [D]
-        What the new units, on together, add to the visible biases.
+        What all new units together add to the visible biases.
     log_odds, units
         See `hidden_mode`.
     shifted_log_z : list of float
@@ -120,9 +123,9 @@ def plant_mode(
     Returns
     -------
     rbm : RBM
-        With the new units last.
+        The model with the new units last.
     log_terms : Tensor, shape [units + 1], float64
-        Their logsumexp is ln Z: term k is of all states in which k of the new units are on.
+        Their logsumexp is ln Z; term k covers all states in which k of the new units are on.
 
     Examples
     --------
@@ -156,7 +159,7 @@ class _ModeDraws:
     shifted: list[Components]
 
     def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """First how many of the new units are on, then the model with its biases shifted by so many."""
+        """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
         num_draws = require_count("num_draws", num_draws)
         generator = resolve_generator(generator)
         on = draw_indices(self.log_terms, num_draws, generator)

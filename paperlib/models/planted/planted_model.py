@@ -1,4 +1,4 @@
-"""What every planted model is, and how an exact draw from a table of log-probabilities is made."""
+"""The form of all planted models, and exact draws from a table of log-probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paperlib.validation import is_number
 
 
 class Draws(Protocol):
-    """Draws visible vectors: `draws(1_000, generator)` is [1000, D], independent and exactly from the model."""
+    """Draws visible vectors: `draws(1_000, generator)` gives [1000, D], independent and exactly from the model."""
 
     def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
         """Visible vectors, [num_draws, D]."""
@@ -29,10 +29,10 @@ class Planted(NamedTuple):
     rbm : RBM
         The model, on the CPU.
     log_z : float
-        Its ln Z in nats, of the parameters as they are stored.
+        Its ln Z in nats, for the parameters as they are stored.
     draws : callable
         `draws(num_draws, generator=None)` gives independent exact draws of the visible units, [num_draws, D], binary, in the model's
-        type, on the CPU. It is a function rather than a tensor, since some tests want ten draws and others a million. It can be
+        type, on the CPU. It is a function rather than a tensor, since some tests need ten draws and others a million. It can be
         pickled.
 
     Examples
@@ -70,12 +70,12 @@ def require_type(dtype: object) -> torch.dtype:
 
 
 def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Places in a table, with probabilities proportional to e^{log_weights}.
+    """Draw indices into a table, with probabilities proportional to e^{log_weights}.
 
     Parameters
     ----------
     log_weights : Tensor, shape [..., S], float64
-        Not normalised; minus infinity for what never happens.
+        Need not be normalised; minus infinity for what never happens.
     num_draws : int
         Draws for each row of the table.
     generator : torch.Generator
@@ -90,6 +90,6 @@ def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator
     total = cumulative[..., -1:]
     shape = (*log_weights.shape[:-1], num_draws)
     uniform = torch.rand(shape, dtype=torch.float64, generator=generator) * total
-    # Rounded up to the total it would select whatever stands last, even what has no weight.
+    # If rounded up to the total, it would select the last entry, even if that has no weight.
     uniform = torch.minimum(uniform, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(cumulative, uniform, right=True)

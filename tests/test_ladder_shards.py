@@ -1,0 +1,114 @@
+"""Ladders in shards: the truth, the same bits in one run or many, and what a joined estimate says of itself."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from backends import BACKENDS
+from enumeration import log_z, random_rbm
+from ladders import base_rate_problem, dbm_problem
+
+from paperlib.annealing import BaseRatePath
+from paperlib.errors import InputError
+from paperlib.estimators import join_ladders, parallel_tempering, shards, tempering_in_shards
+from paperlib.numerics import seeded_generator
+
+RBM = random_rbm(4, 3, 0)
+PATH = BaseRatePath(RBM)
+STEPS = 2_000
+
+
+def run(folder, path=PATH, ladders=3, steps=STEPS, seed=1):
+    return tempering_in_shards(path, steps, ladders, seed, folder, progress=False)
+
+
+def single(seed, **options):
+    return parallel_tempering(
+        PATH, STEPS, seeded_generator(seed), betas=[0, 0.5, 1], progress=False, **options
+    )
+
+
+@pytest.mark.parametrize("make_problem", [base_rate_problem, dbm_problem])
+def test_truth_by_enumeration(tmp_path, make_problem):
+    path, truth = make_problem(BACKENDS[0])
+    found = run(tmp_path, path, ladders=4)
+    assert abs(found.log_z - truth) < 4.5 * found.std_error  # two seeds, fixed
+    assert found.std_error < 0.2
+    assert not found.warnings
+
+
+def test_interrupted_and_extended_runs_give_the_same_bits(tmp_path, monkeypatch):
+    whole = run(tmp_path / "whole")
+    original, calls = shards.summarize_ladder, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(shards, "summarize_ladder", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "parts")
+    assert len(list((tmp_path / "parts").iterdir())) == 1
+    resumed = run(tmp_path / "parts")
+    assert len(calls) == 4  # one finished, one interrupted, two after resuming
+    for name in ("betas", "rejection_rates", "blocks", "samples"):
+        assert torch.equal(getattr(resumed, name), getattr(whole, name))
+    for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
+        assert getattr(resumed, name) == getattr(whole, name)
+    fewer = run(tmp_path / "parts", ladders=2)
+    assert len(calls) == 4
+    assert torch.equal(whole.samples[: len(fewer.samples)], fewer.samples)
+
+
+def test_another_run_has_other_shards(tmp_path):
+    run(tmp_path, ladders=1)
+    others = [{"seed": 2}, {"steps": 2_500}, {"path": BaseRatePath(RBM, torch.ones(4))}]
+    for number, other in enumerate(others):
+        run(tmp_path, ladders=1, **other)
+        assert len(list(tmp_path.iterdir())) == 2 + number
+
+
+def test_joined_ladders_count_by_their_steps():
+    one, other = single(1), single(2)
+    other = replace(other, counted_steps=3 * one.counted_steps)
+    joined = join_ladders([one, other])
+    assert joined.log_z == pytest.approx(0.25 * one.log_z + 0.75 * other.log_z)
+    expected = math.hypot(0.25 * one.std_error, 0.75 * other.std_error)
+    assert joined.std_error == pytest.approx(expected)
+    assert joined.round_trips == one.round_trips + other.round_trips
+    assert len(joined.samples) == len(one.samples) + len(other.samples)
+    assert joined.blocks.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
+    assert joined.lower_bound <= log_z(RBM) + 1e-9
+    alone = join_ladders([one])
+    assert (alone.log_z, alone.std_error, alone.warnings) == (one.log_z, one.std_error, ())
+
+
+def test_one_that_contradicts_the_others_is_said():
+    runs = [single(seed, check=False) for seed in range(4)]
+    assert not join_ladders(runs).warnings
+    far = replace(runs[0], log_z=runs[0].log_z + 3)
+    [said] = join_ladders([far, *runs[1:]]).warnings
+    assert said.startswith("One of 4 ladders says")
+    warned = replace(runs[1], warnings=("few round trips",))
+    assert join_ladders([warned, warned, runs[2]]).warnings == ("few round trips",)
+
+
+def test_bad_input(tmp_path):
+    with pytest.raises(InputError, match="ladders: expected at least one"):
+        join_ladders([])
+    with pytest.raises(InputError, match="ladders: expected the same rungs"):
+        join_ladders([single(1), parallel_tempering(PATH, STEPS, betas=[0, 1])])
+    with pytest.raises(InputError, match="num_ladders"):
+        run(tmp_path, ladders=0)
+    with pytest.raises(InputError, match="chain_steps"):
+        run(tmp_path, steps=10)
+    with pytest.raises(InputError, match="path"):
+        run(tmp_path, path=RBM)
+    run(tmp_path, ladders=1)
+    [file] = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(InputError, match="expected whole shards"):
+        run(tmp_path, ladders=1)
