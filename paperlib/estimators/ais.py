@@ -1,7 +1,7 @@
 """Annealed importance sampling (AIS), Neal (2001), as in Salakhutdinov & Murray (2008), section 3.1.
 
-A chain starts at an exact draw of f_0. At every step its weight takes the factor f_{beta_k}(x) / f_{beta_{k-1}}(x), and
-then the state moves by a transition that leaves p_{beta_k} invariant. The mean weight estimates Z_1 / Z_0 without bias
+A chain starts at an exact draw from f_0. At every step its weight is multiplied by f_{beta_k}(x) / f_{beta_{k-1}}(x), and
+then a transition that leaves p_{beta_k} invariant moves the state. The mean weight estimates Z_1 / Z_0 without bias
 for any number of steps; its logarithm is too small on average (Jensen), and a log-probability computed with it is too
 large.
 """
@@ -53,12 +53,12 @@ def ais(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     check : bool
-        Look for reasons not to believe the estimate, among them a proven bound on ln Z, which costs as much for one step as for
-        thousands. Without it there are no `warnings`.
+        Look for reasons not to believe the estimate, including a proven bound on ln Z, which costs as much for one step as for
+        thousands. If False, there are no `warnings`.
     on_step : callable, optional
-        Called with the number of chains that have taken a step; K times `num_chains` in all. In place of the progress bar.
+        Called with the number of chains that have taken a step (K times `num_chains` in total), in place of the progress bar.
 
     Returns
     -------
@@ -68,12 +68,13 @@ def ais(
     Raises
     ------
     InputError
-        If the schedule does not run from 0 to 1, there is less than one chain, or the log-weights overflow.
+        If the schedule does not run from 0 to 1, `num_chains` is less than 1, or the log-weights overflow.
 
     Notes
     -----
-    Chains run in blocks of `path.chains_per_block`, for models of wide layers on a CPU side by side in torch's number of threads.
-    Memory beyond the result is that of the states of the blocks in flight. The result does not depend on the number of threads.
+    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the blocks run in parallel, in as many
+    threads as torch uses. Apart from the result, memory holds only the states of the blocks in progress. The result does not depend
+    on the number of threads.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def run_chains(
     generator: torch.Generator,
     on_step: Callable[[int], object],
 ) -> tuple[Tensor, Tensor]:
-    """Walk one block of chains; returns their log-weights, float64 [num_chains], and the units at their ends."""
+    """Walk one block of chains; returns their log-weights, float64 [num_chains], and their final units."""
     state, log_weights = begin_forward(path, num_chains, generator)
 
     def step(
@@ -145,7 +146,7 @@ def begin_forward(
 ) -> tuple[State, Tensor]:
     """Draws from the start, and their log-weights so far, float64 [num_chains].
 
-    The first and the last distribution are the models' own, whatever is rounded on the way between them.
+    The first and last distributions are exactly those of the models, even if the path rounds the ones in between.
     """
     state = path.sample_start(num_chains, generator)
     start = path.log_z_start or 0.0
@@ -157,7 +158,7 @@ def begin_forward(
 def summarize(
     path: AnnealingPath[Any], log_weights: Tensor, final_states: Tensor, check: bool = True
 ) -> PartitionEstimate:
-    """The estimate that finished chains give, if asked checked against what is known of the path's target.
+    """The estimate from finished chains, checked on request against what is known about the path's target.
 
     Raises
     ------

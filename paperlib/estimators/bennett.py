@@ -1,17 +1,17 @@
-"""Bennett's acceptance ratio: the ratio of two normalisers from draws of both distributions.
+"""Bennett's acceptance ratio: the ratio of two normalisers, estimated from draws from both distributions.
 
 For f_0 and f_1 with normalisers Z_0 and Z_1, and with l = ln f_1(x) / f_0(x), the root L of
 
     sum over draws x of 0 of s(l - L - c)  =  sum over draws x of 1 of s(L + c - l),     c = ln(n_0 / n_1),
 
 with s the logistic function and n_0, n_1 the numbers of draws, is the estimate of ln(Z_1 / Z_0) with the smallest asymptotic variance
-among all that use these draws (Bennett 1976; Meng & Wong 1996). The left side falls with L and the right side rises. So there is one
-root.
+among all that use these draws (Bennett 1976; Meng & Wong 1996). As L increases, the left side falls and the right side rises, so there
+is exactly one root.
 
 With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are exchanged. A ladder of temperatures
 (`paperlib.estimators.tempering`) therefore gains nothing from averaging over the exchanges that it might have made.
 
-The two distributions may be those of whole walks: AIS forward and back (`paperlib.estimators.two_sided`).
+The two distributions may also be those of whole walks, AIS forward and back (`paperlib.estimators.two_sided`).
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from paperlib.estimators.estimate import format_estimate, summary
 from paperlib.numerics import student_quantile
 from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 
-# Newton's method takes about six rounds; a round that leaves the bracket halves it instead.
+# Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
 _MOST_ROUNDS = 200
-# With fewer draws of one side where the two distributions overlap, the asymptotic error says little.
+# With fewer draws from one side in the region where the two distributions overlap, the asymptotic error means little.
 _FEWEST_IN_OVERLAP = 5.0
 
 
 @dataclass(frozen=True)
 class BennettEstimate:
-    """An estimate of ln(Z_1 / Z_0) from draws of both distributions.
+    """An estimate of ln(Z_1 / Z_0) from draws from both distributions.
 
     Attributes
     ----------
     log_ratio : float
         In nats.
     std_error : float
-        Its standard error; infinite where the draws do not tell it.
+        Its standard error; infinite where the draws do not determine it.
     degrees_of_freedom : float
-        Of the standard error: infinite for the asymptotic formula, the number of blocks less one where there are blocks.
+        Of the standard error: infinite for the asymptotic formula, otherwise the number of blocks minus one.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
 
@@ -63,7 +63,7 @@ class BennettEstimate:
     warnings: tuple[str, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats that is to hold the truth with this probability, by Student's t.
+        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class BennettEstimate:
 def interval_of(
     value: float, std_error: float, degrees_of_freedom: float, level: float
 ) -> tuple[float, float]:
-    """`value` less and plus its standard error times Student's quantile."""
+    """`value` minus and plus its standard error times Student's quantile."""
     half = student_quantile(level, degrees_of_freedom) * std_error
     return value - half, value + half
 
@@ -93,29 +93,29 @@ def bennett(
     Parameters
     ----------
     forward : array or Tensor, shape [n_0]
-        ln f_1(x) / f_0(x) at draws x of 0, in nats; minus infinity where f_1 is zero.
+        ln f_1(x) / f_0(x) at draws x from distribution 0, in nats; minus infinity where f_1 is zero.
     reverse : array or Tensor, shape [n_1]
-        ln f_0(x) / f_1(x) at draws x of 1; minus infinity where f_0 is zero.
+        ln f_0(x) / f_1(x) at draws x from distribution 1; minus infinity where f_0 is zero.
     num_blocks : int, optional
-        For draws that depend on those before them, in the order of a Markov chain: how many blocks in time each side is cut into. The
-        standard error then comes from the spread of the blocks. A block should be many times longer than the memory of the chain;
-        twenty blocks are a good number. Blocks of the same number belong together, so that dependence between the two sides counts,
-        too. None: the draws are independent, and the error is the asymptotic one (Bennett 1976).
+        For dependent draws, in the order of a Markov chain: the number of blocks in time that each side is cut into. The standard
+        error then comes from the spread of the blocks. A block should be many times longer than the memory of the chain; twenty is a
+        good number of blocks. Blocks with the same number are paired, so that dependence between the two sides is included, too.
+        None: the draws are independent, and the error is the asymptotic one (Bennett 1976).
 
     Returns
     -------
     BennettEstimate
-        It is infinite where all draws of one side have zero weight under the other distribution.
+        Infinite if all draws from one side have zero weight under the other distribution.
 
     Raises
     ------
     InputError
-        If there is no draw, a log-ratio is NaN or plus infinity, no draw of either side has weight under the other distribution, or
+        If there is no draw, a log-ratio is NaN or plus infinity, no draw from either side has weight under the other distribution, or
         there are fewer than two blocks, or fewer draws than blocks.
 
     Examples
     --------
-    A fair coin, and one that falls on heads with the weight 3 and on tails with the weight 1:
+    A fair coin, and a coin that lands on heads with weight 3 and on tails with weight 1:
 
     >>> log_3 = math.log(3)
     >>> fair, biased = [0, log_3], [-log_3, -log_3, -log_3, 0]  # as often as they should come
@@ -147,7 +147,7 @@ def bennett(
             raise InputError(
                 f"num_blocks: expected at most one for each draw, got {num_blocks} for {len(up)} and {len(down)} draws"
             )
-        # of each block what it adds to the difference of the two sides, were it as long as all of them
+        # the difference of the two sides according to each block, scaled up to the number of all draws
         parts = zip(left.tensor_split(num_blocks), right.tensor_split(num_blocks), strict=True)
         scores = [len(up) * one.mean() - len(down) * other.mean() for one, other in parts]
         variance = torch.stack(scores).var().item() / num_blocks / overlap**2
@@ -178,9 +178,9 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     Parameters
     ----------
     lower : Tensor, shape [pairs, n_0]
-        l = ln f_1(x) / f_0(x) at draws of 0, float64, finite or minus infinity.
+        l = ln f_1(x) / f_0(x) at draws from 0, float64, finite or minus infinity.
     upper : Tensor, shape [pairs, n_1]
-        The same l, not its negative, at draws of 1; finite or infinite. Of each pair at least one number on either side is finite.
+        The same l, not its negative, at draws from 1; finite or infinite. Each pair needs at least one finite number on either side.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
     """
     offset = math.log(lower.shape[1] / upper.shape[1])
     both = torch.cat([lower, upper], 1)
-    # So far beyond the outermost draws one side of the equation outweighs the other, whatever the numbers of draws.
+    # This far beyond the outermost draws, one side of the equation outweighs the other for any numbers of draws.
     margin = 2 + math.log(both.shape[1])
     finite = both.isfinite()
     low = both.where(finite, math.inf).amin(1) - margin - offset

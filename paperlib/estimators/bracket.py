@@ -1,10 +1,10 @@
 """A bracket around an average log-probability: AIS from above, RAISE from below (RAISE paper, section 5).
 
-AIS makes ln Z too small on average, and an average log-probability computed with it too large. RAISE makes it too small, if p_ann
-does not fit the data better than the model does. Where the two agree both are right; where they do not, the distance says how
-much is in doubt, and more intermediate distributions or a better start have to close it.
+AIS makes ln Z too small on average, and therefore an average log-probability too large. RAISE makes the latter too small, unless
+p_ann fits the data better than the model does. Where the two agree, both are right. Where they do not, their distance says how
+much is in doubt, and closing it takes more intermediate distributions or a better start.
 
-RAISE is run for a few test vectors only. Its average over all of them takes ln p*(v), which AIS's side computes anyway, as its
+RAISE is run for only a few test vectors. Its average over all of them uses ln p*(v), which the AIS side computes anyway, as a
 control variate. Used in chapter: raise.
 """
 
@@ -35,24 +35,24 @@ from paperlib.validation import (
 
 @dataclass(frozen=True)
 class Bracket:
-    """What AIS and RAISE say of the average ln p(v) over the same test vectors, in nats.
+    """What AIS and RAISE say about the average ln p(v) over the same test vectors, in nats.
 
     Attributes
     ----------
     upper : float
-        Average ln p*(v) - ln Z-hat of AIS, on average too large.
+        Average ln p*(v) - ln Z-hat from AIS; too large on average.
     upper_interval : tuple of float
-        Its ends three standard deviations of Z-hat away; the upper one may be infinite.
+        Interval for `upper`, three standard deviations of Z-hat in each direction; its upper end may be infinite.
     upper_std_error : float
-        Its standard error, that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
+        Standard error of `upper`, the same as that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
     lower : ControlVariateEstimate
-        RAISE's average, on average too small if p_ann fits no better than the model.
+        RAISE's average; too small on average if p_ann fits no better than the model.
     warnings : tuple of str
         Those of the AIS estimate.
     vector_gaps : Tensor, shape [n]
-        ln p*(v) - ln Z-hat less RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
+        ln p*(v) - ln Z-hat minus RAISE's estimate for each vector that RAISE was run for, float64; `gap` is their mean.
     vector_weights : Tensor, shape [n], or None
-        By which these vectors count; None if all count alike.
+        Weights of these vectors; None if all count equally.
 
     Examples
     --------
@@ -81,37 +81,37 @@ class Bracket:
 
     @property
     def gap(self) -> float:
-        """AIS's average less RAISE's; below zero where the two have crossed."""
+        """AIS's average minus RAISE's; negative where the two have crossed."""
         return self.upper - self.lower.mean
 
     @property
     def median_gap(self) -> float:
-        """Median over the vectors, far below `gap` if a few of them, to which annealing hardly finds the way, make up most of it."""
+        """Median over the vectors, far below `gap` if most of it comes from a few vectors that annealing hardly ever reaches."""
         return self.vector_gaps.median().item()
 
     @property
     def gap_std_error(self) -> float:
         """Standard error of the gap, from the chains and from the choice of RAISE's vectors.
 
-        Infinite where that of AIS is.
+        Infinite where AIS's standard error is.
         """
         return math.hypot(self.upper_std_error, self.lower.test_set_std_error)
 
     @property
     def upper_slack(self) -> float:
-        """By how much `upper` may be too high by chance: how far its interval reaches down.
+        """How much too high `upper` may be by chance, which is how far its interval reaches down.
 
-        Zero where the error is not known, which excuses nothing.
+        Zero where the error is not known, since an unknown error excuses nothing.
         """
         return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
     def verdict(self, tolerance: float = 1.0) -> str:
-        """In a word what the bracket says: `closed`, `open`, `crossed` or `too noisy to tell`.
+        """The bracket's verdict: `closed`, `open`, `crossed` or `too noisy to tell`.
 
         open: AIS is above RAISE by more than `tolerance` nats and by more than three standard deviations of both. crossed:
-        RAISE is above AIS by as much, because the annealing model fits these vectors better than the model itself, or because
+        RAISE is above AIS by as much, either because the annealing model fits these vectors better than the model itself or because
         ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN. closed: neither, and the standard error of the
-        gap is at most half of `tolerance`. too noisy to tell: neither, but the error is larger, or not known.
+        gap is at most half of `tolerance`. too noisy to tell: neither, but the error is larger or not known.
         """
         chance = math.hypot(self.upper_slack, 3 * self.lower.test_set_std_error)
         if abs(self.gap) > max(tolerance, chance):
@@ -139,7 +139,7 @@ def bracket(
     below : ReverseEstimate
         RAISE's estimates for the chosen vectors.
     weights : array or Tensor, shape [N], optional
-        By which the vectors count, all above zero; by default all alike.
+        Weights of the vectors, all above zero; by default all count equally.
 
     Raises
     ------

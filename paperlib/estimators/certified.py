@@ -1,13 +1,14 @@
-"""A lower bound on ln Z from log-weights that holds with a stated probability, whatever made the weights.
+"""A lower bound on ln Z from log-weights that holds with a stated probability, however the weights were produced.
 
-AIS gives non-negative weights with E w = Z for any number of steps, but nothing is known of their variance: error bars on their mean are
-sincere only if the chains met what matters. A bound can do without. For a fraction lambda in [0, 1] and a candidate z,
+AIS gives non-negative weights with E w = Z for any number of steps, but nothing is known about their variance, so error bars on their mean
+can be trusted only if the chains met the states that matter. A bound does not need the variance. For a fraction lambda in [0, 1] and a
+candidate z,
 
     E_lambda(z) = prod_i (1 - lambda + lambda w_i / z)
 
-is the wealth of a gambler who bets the fraction lambda of it, again and again, that weights are larger than z. For z = Z its mean is exactly 1,
+is the wealth of a gambler who repeatedly bets the fraction lambda of it that the next weight is larger than z. For z = Z its mean is exactly 1,
 and so is that of any mixture of such products whose shares were fixed before the weights were seen. By Markov's inequality the mixture reaches
-1 / (1 - level) with probability at most 1 - level. The mixture falls as z rises, and where it crosses 1 / (1 - level) is the bound
+1 / (1 - level) with probability at most 1 - level. The mixture falls as z rises, and the bound is the z at which it crosses 1 / (1 - level)
 (Waudby-Smith & Ramdas 2024, section 4, for bounded variables; a lower bound needs no upper limit).
 """
 
@@ -23,11 +24,11 @@ from paperlib.errors import InputError
 from paperlib.numerics import log_mean_exp
 from paperlib.validation import ArrayLike, as_float_tensor, require_fraction, require_shape
 
-# The share of the mixture that goes to the mean weight itself, whose mean is 1 at z = Z as well.
+# The mixture's share for the mean weight itself, which over z also has mean 1 at z = Z.
 _MEAN_SHARE = 0.25
-# Fractions to each factor of two between 1 / n and 1.
+# Fractions per factor of two between 1 / n and 1.
 _FRACTIONS_PER_OCTAVE = 2
-# In nats: far more than rounding can do to the wealth, and far less than anyone reads off a bound.
+# In nats: far more than the rounding error of the log-wealth, and far less than matters for a bound.
 _ROUNDING = 1e-9
 _MAX_STEPS = 200
 
@@ -41,9 +42,9 @@ class CertifiedBound:
     value : float
         The bound, in nats.
     level : float
-        It is at most ln Z with at least this probability.
+        The probability, at least, with which the bound is at most ln Z.
     proven : bool
-        Whether it is a bound that holds always, which was larger than the one from the weights.
+        Whether it is a bound that always holds, which was larger than the one from the weights.
 
     Examples
     --------
@@ -62,14 +63,14 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
     Parameters
     ----------
     log_weights : array or Tensor, shape [n]
-        ln w, in nats, n >= 1; minus infinity stands for w = 0. They need not have the same distribution, nor a variance.
+        ln w, in nats, n >= 1; minus infinity stands for w = 0. The weights need not have the same distribution, nor a variance.
     level : float
         Between 0 and 1, chosen before the weights are seen.
 
     Returns
     -------
     float
-        L in nats, or in those of ln(Z_B / Z_A) where that is what the mean weight estimates. Minus infinity if all weights are 0.
+        L in nats; a bound on ln(Z_B / Z_A) if that is what the mean weight estimates. Minus infinity if all weights are 0.
 
     Raises
     ------
@@ -78,19 +79,19 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
 
     Notes
     -----
-    The level is that of one set of weights. Of several runs with different schedules it holds for the run that was chosen beforehand, not
+    The level applies to one set of weights. Of several runs with different schedules, it holds for a run that was chosen beforehand, not
     for the largest of their bounds. Chains that share randomness, such as those of one population with resampling, count as one weight: their
-    mean. Weights of a path whose start is not drawn exactly are not unbiased, and nothing is certified then.
+    mean. Weights along a path whose start is not drawn exactly are biased, and nothing is certified then.
 
-    *Upper bound.* Weights u with E u = 1/Z give one by negation: ln Z <= -certified_lower_bound(ln u) with the same probability. Walks back
-    from **exact** draws of the model have such weights; from draws of a chain that has not converged they do not.
+    *Upper bound.* Weights u with E u = 1/Z give an upper bound by negation: ln Z <= -certified_lower_bound(ln u) with the same probability.
+    Walks back from **exact** draws from the model have such weights; walks back from draws of a chain that has not converged do not.
 
     The mixture gives a quarter to the mean weight and the rest in equal shares to fractions between 1/n and 1, a factor of the square root of 2
     apart. L is therefore never more than ln 4 below Markov's bound on the mean weight, ln mean w - ln(1 / (1 - level)), and equals it for a single
-    weight. No mixture is above Markov's bound always: where one weight is all of the sum, nothing better is known.
+    weight. No mixture is always above Markov's bound: if one weight makes up the whole sum, nothing better is known.
 
-    A missed mode makes the bound loose and never wrong. Median of ln Z - L in nats at level 0.99, measured over 2,000 sets of n log-normal weights each, for three
-    standard deviations of ln w (Markov's bound on the mean weight: 4.6):
+    A missed mode makes the bound loose, never wrong. The table shows the median of ln Z - L in nats at level 0.99, measured over 2,000 sets
+    of n log-normal weights each, for three standard deviations of ln w (Markov's bound on the mean weight: 4.6):
 
     =====  ====  ====  ====
     n       0.3     1     2
@@ -118,9 +119,9 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
 
 
 def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> CertifiedBound:
-    """The larger of a bound from weights and one that holds always, if there is one.
+    """The larger of a bound from weights and a bound that always holds, if there is one.
 
-    Both hold together with probability `level`, since only one of them can fail.
+    Both hold together with probability `level`, since only the first can fail.
 
     Parameters
     ----------
@@ -143,21 +144,21 @@ def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> Cer
 
 
 def _log_threshold(level: object) -> float:
-    """ln(1 / (1 - level)), plus what rounding may take."""
+    """ln(1 / (1 - level)), plus an allowance for rounding."""
     return -math.log1p(-require_fraction("level", level)) + _ROUNDING
 
 
 def _lower_bounds(log_weights: Tensor, threshold: float) -> Tensor:
-    """The bounds of several sets of weights [sets, n]; [sets].
+    """The bounds, [sets], for several sets of weights, [sets, n].
 
-    The logarithm of the mixture is convex and falls in ln z, as a sum of exponentials in -ln z is. Newton's steps from the left therefore
-    stay on the left of the crossing: every one of them is a valid bound.
+    The logarithm of the mixture is convex and decreasing in ln z, since the mixture is a sum of exponentials in -ln z. Newton's steps from
+    the left therefore stay to the left of the crossing, and every one of them is a valid bound.
     """
     largest = log_weights.amax(1, keepdim=True)
     nothing = largest == -math.inf
-    # Sorted, so that sums are rounded alike in whatever order the weights came.
+    # Sorted, so that sums are rounded alike for any order of the weights.
     relative = torch.where(nothing, 0.0, log_weights - largest).sort(1).values
-    # Markov's bound with the mean weight's own share: to the left of the crossing.
+    # Markov's bound with the mean weight's share of the mixture, which lies to the left of the crossing.
     log_z = log_mean_exp(relative, 1) - threshold + math.log(_MEAN_SHARE)
     for _ in range(_MAX_STEPS):
         log_wealth, slope = _log_mixture(relative - log_z[:, None])
@@ -171,7 +172,7 @@ def _lower_bounds(log_weights: Tensor, threshold: float) -> Tensor:
 def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
     """ln of the mixture at z, from ln(w / z) [sets, n], and how fast it falls in ln z; both [sets]."""
     count = log_ratios.shape[1]
-    # z is so near to the mean weight that no ratio overflows.
+    # z is so close to the mean weight that no ratio overflows.
     excess = torch.expm1(log_ratios)
     fractions = _fractions(count)
     log_share = math.log((1 - _MEAN_SHARE) / len(fractions))
@@ -179,7 +180,7 @@ def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
     slopes = [torch.ones_like(log_terms[0])]
     for fraction in fractions:
         if fraction == 1:
-            # the plain product, also of ratios that round to 0
+            # the plain product, which also works for ratios that round to 0
             log_terms.append(log_share + log_ratios.sum(1))
             slopes.append(torch.full_like(slopes[0], count))
             continue
@@ -194,8 +195,8 @@ def _log_mixture(log_ratios: Tensor) -> tuple[Tensor, Tensor]:
 def _fractions(count: int) -> list[float]:
     """The fractions that share the mixture: from 1 down to 1 / count, equally spaced in their logarithm.
 
-    The best fraction is about the square root of 2 ln(1 / (1 - level)) / n over the relative spread of the weights, which is not known before;
-    below 1 / n the mean weight does better.
+    The best fraction is about the square root of 2 ln(1 / (1 - level)) / n over the relative spread of the weights, which is not known in
+    advance; below 1 / n the mean weight does better.
     """
     steps = math.ceil(_FRACTIONS_PER_OCTAVE * math.log2(count))
     return [1.0] + [count ** (-k / steps) for k in range(1, steps + 1)]

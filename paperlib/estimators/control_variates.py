@@ -1,12 +1,12 @@
 """Control variates, Burda, Grosse & Salakhutdinov (2015), section 4: an average over many cases from a costly few.
 
-RAISE runs anew for every test vector, so that it is run for n of N only. Their average depends much on which ones: an image of a
-"1" is tens of nats more probable than one of an "8". But ln p*(v) of the model itself is cheap for all N, and nearly
-parallel to what RAISE estimates. With Y the costly value and X the cheap one (eq. 14),
+RAISE needs a separate run for every test vector, so it is run for only n of N. Their average depends strongly on which vectors are
+chosen: an image of a "1" is tens of nats more probable than an image of an "8". But ln p*(v) of the model itself is cheap for all N,
+and runs nearly parallel to what RAISE estimates. With Y the costly value and X the cheap value (eq. 14),
 
     (1/n) sum_i (Y_i - alpha X_i) + (alpha/N) sum_i X_i
 
-has the same expectation for every alpha, and a small variance if Y - alpha X has one.
+has the same expectation for every alpha, and a small variance if the variance of Y - alpha X is small.
 
 Used in chapter: control-variates.
 """
@@ -34,9 +34,9 @@ class ControlVariateEstimate:
     mean : float
         The estimate, eq. 14.
     std_error : float
-        Its standard error as an estimate for all cases that there might be: the cases in hand are a sample, too.
+        Its standard error as an estimate for all possible cases, of which the N cases at hand are themselves a sample.
     test_set_std_error : float
-        Its standard error as an estimate of the average over these very N cases; zero if n = N and Y is free of noise.
+        Its standard error as an estimate of the average over these particular N cases; zero if n = N and Y is free of noise.
     plain_std_error : float
         Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float
@@ -93,8 +93,8 @@ def control_variate_mean(
         The paper's alpha = 1 suits two estimates of one log-probability. None: Cov(Y, X) / Var(X) from the batch, the value with
         the smallest variance, at the price of a bias of order 1/n.
     batch_weights, all_weights : array or Tensor, shapes [n] and [N], optional
-        By which the cases count, both or none, all above zero. The batch is one of equally probable cases, and its weighted mean a
-        ratio of two means; for `std_error`, the sum of all weights is the number of independent cases.
+        Weights of the cases, all above zero; give both or neither. The batch is a sample of equally probable cases, so its weighted
+        mean is a ratio of two means; for `std_error`, the sum of all weights is the number of independent cases.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def control_variate_mean(
     Raises
     ------
     InputError
-        If a shape does not fit, there are fewer than two cases or more in the batch than in all, a value is not finite,
+        If a shape does not fit, there are fewer than two cases or more in the batch than in total, a value is not finite,
         `alpha` is to be estimated from equal values of x, or weights are not as described.
 
     Notes
@@ -113,7 +113,7 @@ def control_variate_mean(
 
         Var[Y - alpha X] / n + alpha^2 Var[X] / N + 2 alpha Cov[Y - alpha X, X] / N.
 
-    The paper divides the last term by n, which would hold for a batch that makes up all N cases.
+    The paper divides the last term by n, which would be right for a batch that makes up all N cases.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _both(given: tuple[object, object], counts: tuple[int, int]) -> tuple[Tensor
 def _weighted(
     y: Tensor, x_batch: Tensor, x_all: Tensor, alpha: float, of_batch: Tensor, of_all: Tensor
 ) -> ControlVariateEstimate:
-    """The estimate where cases do not count alike."""
+    """The estimate for cases with unequal weights."""
     count, total, rest = len(y), len(x_all), y - alpha * x_batch
     shares, independent = of_batch / of_batch.sum(), of_all.sum()
 

@@ -1,9 +1,9 @@
 """The conservative sampling-based log-likelihood (CSL), Bengio, Yao & Cho (2013).
 
-If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and its logarithm too small on
-average. With Gibbs chains that have not converged it is an estimate of what those chains generate. As with simple importance
-sampling from the prior, hardly any draw explains a given v, so that the estimate is tens of nats too low for most
-models: Table 1 of the RAISE paper shows it beside better ones.
+If h_1 ... h_S are draws from the model, the mean of p(v | h_s) is an unbiased estimate of p(v), and its logarithm is too small
+on average. With Gibbs chains that have not converged, it estimates the distribution that those chains generate instead. As with
+simple importance sampling from the prior, hardly any draw explains a given v, so the estimate is tens of nats too low for most
+models; Table 1 of the RAISE paper shows it beside better ones.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def csl_log_prob(
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     num_chains : int
-        Gibbs chains that start at uniformly random pixels; with `num_steps` = K and AIS's number of chains the work is that of AIS.
+        Gibbs chains, started at uniformly random pixels. With `num_steps` = K and as many chains as AIS, the work is that of AIS.
     num_steps : int
         Gibbs steps of each chain. The hidden state after every step counts.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def csl_log_prob(
 
     Notes
     -----
-    Memory is that of the chains and of N x `num_chains` numbers.
+    Memory holds the chains and N x `num_chains` numbers.
 
     Examples
     --------

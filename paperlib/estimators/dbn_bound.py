@@ -5,11 +5,11 @@ For any distribution Q over h^1, ..., h^{L-1},
     ln p(v) >= E_Q[ln p*(v, h^1, ..., h^{L-1})] - ln Z + H(Q) = B(v)                                           (eq. 22)
 
 with the top layer summed out in closed form and Z the partition function of the top RBM. The gap is the Kullback-Leibler
-divergence from Q to the true posterior (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.3); it is zero where the second
-layer holds the first one's weights transposed. The expectation is estimated with M draws from Q (eq. 23), the entropy of
+divergence from Q to the true posterior (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.3); it is zero if the second
+layer holds the first layer's weights transposed. The expectation is estimated with M draws from Q (eq. 23), the entropy of
 Q(h^1 | v) is exact, and ln Z comes from AIS.
 
-An estimate of ln Z that is too low makes the bound too high: with AIS it is a bound only as far as AIS is right.
+An estimate of ln Z that is too low makes the bound too high, so with AIS it is a bound only to the extent that AIS is right.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOCK = 5_000
 
 @dataclass(frozen=True)
 class DBNBoundEstimate:
-    """An estimate of the lower bound B(v) for every case, and where its error comes from.
+    """An estimate of the lower bound B(v) for every case, with the sources of its error.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class DBNBoundEstimate:
     entropy : Tensor, shape [N]
         H(Q(h^1 | v_n)), exact, float64, in nats.
     log_z : float
-        ln Z of the top RBM that was used.
+        The ln Z of the top RBM that was used.
     ais_error : (float, float)
         Three-sigma interval of ln Z minus ln Z, the last column of the paper's Table 2; (0, 0) for an exact ln Z.
 
@@ -81,17 +81,17 @@ class DBNBoundEstimate:
     def std_error(self) -> float:
         """Standard error of the average over cases and draws, given ln Z, a third of the paper's "Error r_B".
 
-        Mostly the spread between cases: how far another test set of the same size would move the average. Infinite for a
-        single case.
+        It mostly reflects the spread between cases, that is, how far another test set of the same size would move the average.
+        Infinite for a single case.
         """
         count = len(self.entropy)
         return self.values.std().item() / math.sqrt(count) if count > 1 else math.inf
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these very cases, from the draws alone; infinite for a single draw per case.
+        """Standard error of the average on these particular cases, from the draws alone; infinite for a single draw per case.
 
-        Scales as 1 / sqrt(N M), below eq. 24.
+        Scales as 1 / sqrt(N M), as stated below eq. 24.
         """
         cases, draws = self.expected_log_joint.shape
         if draws < 2:
@@ -118,14 +118,14 @@ def dbn_lower_bound(
         ln Z of `dbn.top` in nats: from `exact_log_z(dbn.top)`, or an AIS estimate along a path that ends there, whose
         interval is then reported beside the bound.
     num_samples : int
-        Draws M from Q for each case. The paper takes 5; with many cases that is plenty.
+        Draws M from Q for each case. The paper uses 5, which is plenty with many cases.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
 
     Returns
     -------
     DBNBoundEstimate
-        The bound of every case, and its errors.
+        The bound for every case, and its errors.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def dbn_lower_bound(
 
     Notes
     -----
-    Memory is bounded by a block of cases, not by N M.
+    Apart from the result, memory is bounded by a block of cases, not by N M.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def dbn_lower_bound(
     generator = resolve_generator(generator, dbn.device)
     value, ais_error = _log_z_and_error(log_z, dbn)
 
-    # Written into tensors that are there from the start. Small results, each allocated between
-    # large ones that are freed again, would leave the large ones' memory in pieces.
+    # Results are written into tensors allocated in advance. Small results, each allocated between
+    # large temporary tensors, would fragment the memory of the large ones.
     log_joints = torch.empty(len(v), draws, dtype=torch.float64, device=dbn.device)
     entropies = torch.zeros(len(v), dtype=torch.float64, device=dbn.device)
     size = max(1, _BLOCK // draws)
@@ -169,7 +169,7 @@ def dbn_lower_bound(
             below = bernoulli(torch.sigmoid(logits), generator)
             states.append(below)
         values = dbn.log_joint_unnormalized(cases.repeat_interleave(draws, 0), states).double()
-        # The first entropy does not depend on the draw; the others are averaged with it.
+        # The first entropy does not depend on the draw; the others do, and are averaged over the draws.
         log_joint.copy_((values + sum(entropy[1:])).view(-1, draws))
         if entropy:
             first_entropy.copy_(entropy[0][::draws])

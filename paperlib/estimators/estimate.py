@@ -14,7 +14,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.certified import CertifiedBound, larger_bound
 from paperlib.numerics import log_mean_exp
 
-# What a notebook or a terminal shows in a line; warnings after the third are left to `.warnings`.
+# The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
 _MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
@@ -33,8 +33,8 @@ class PartitionEstimate:
         ln w of each chain, float64, in nats; the mean of w is an unbiased estimate of Z (or of the ratio). It already
         includes the path's `log_z_start`.
     final_states : Tensor, shape [M, n]
-        The units that the path moves, of each chain at its end: approximate samples of the target. They are the visible units of an
-        RBM, v and h2 beside each other of a DBM, and h^{L-1} of a DBN.
+        The units that the path moves, at the end of each chain: approximate samples from the target. They are the visible units of an
+        RBM, v and h2 side by side for a DBM, and h^{L-1} for a DBN.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known: an estimate below it is wrong.
     warnings : tuple of str
@@ -71,12 +71,12 @@ class PartitionEstimate:
 
     @property
     def std_error(self) -> float:
-        """Standard error of `log_z` in nats: `relative_std`, by the delta method.
+        """Standard error of `log_z` in nats, equal to `relative_std` by the delta method.
 
-        Infinite where the chains are worth fewer than two. One weight then makes up most of the
-        mean, and what the weights say of their own spread is worth nothing.
+        Infinite where the effective sample size is below two. One weight then makes up most of
+        the mean, and the observed spread of the weights says nothing about their true spread.
         """
-        # two equal weights are worth two, up to rounding
+        # two equal weights count as two, up to rounding
         enough = self.effective_sample_size > 2 * (1 - 1e-9)
         return self.relative_std if enough else math.inf
 
@@ -99,9 +99,9 @@ class PartitionEstimate:
         return low, self.log_z + math.log1p(spread)
 
     def certified_bound(self, level: float = 0.99) -> CertifiedBound:
-        """A lower bound on ln Z that holds with probability `level`: the larger of the weights' own and the proven one.
+        """A lower bound on ln Z that holds with probability `level`: the larger of the bound from the weights and the proven one.
 
-        It needs no assumption on the chains or the steps, but `log_weights` that are independent and unbiased; see
+        It assumes nothing about the chains or the steps except that the weights are independent and unbiased; see
         `certified_lower_bound`.
         """
         return larger_bound(self.log_weights, self.lower_bound, level)
@@ -128,9 +128,9 @@ def format_estimate(value: float, std_error: float) -> str:
 
 
 def summary(first_line: str, warnings: Sequence[str]) -> str:
-    """What an estimate shows of itself: a line, and a line for each of the first warnings.
+    """How an estimate is displayed: one line, then one line for each of the first warnings.
 
-    No line passes 88 columns.
+    No line of a warning exceeds 88 columns.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def find_warnings(
     uniform_start : bool
         Whether the chains started at uniformly random pixels.
     advice : str
-        What to do against weights that vary too much.
+        What to do about weights that vary too much.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "
     bound : float or None
         The bound, if one is known.
     or_else : str
-        What else may be done against it.
+        What else may be done about it.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def _log_runs_needed(log_weights: Tensor) -> float:
     """ln of the number of runs that importance sampling needs, exp(KL) for the divergence of target from proposal.
 
     For log-normal weights that is exp(s^2 / 2) with s the standard deviation of ln w (Chatterjee & Diaconis 2018).
-    The spread of the upper half is taken: chains that went astray, with tiny weights, do no harm.
+    Only the spread of the upper half is used, since chains that went astray, with tiny weights, do no harm.
     """
     median = log_weights.median()
     return (log_weights[log_weights >= median] - median).square().mean().item() / 2

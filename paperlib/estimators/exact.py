@@ -1,11 +1,11 @@
 """Exact partition functions by enumeration of the smaller layer.
 
-Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), and the smaller layer's 2^M states h are all there is to enumerate.
-Written down directly, that costs an exponential and a logarithm for each state and unit. Two ideas make it 30 times
+Z = sum_h exp(a' h) prod_i (1 + e^{b_i + (W h)_i}), so only the smaller layer's 2^M states h have to be enumerated.
+Computed directly, this costs an exponential and a logarithm for each state and unit. Two ideas make it 30 times
 cheaper. First, cut the layer into two halves, h = (h1, h2): then e^{b_i + (W h)_i} = A_i(h1) B_i(h2) is a product of two
 small tables. Second, take the units i in groups of three: the product of three factors 1 + A_i B_i, multiplied out, is
-a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so that one matrix product serves all pairs of
-halves. All terms are positive, so nothing cancels, and every factor is at least 1, so that a logarithm is needed only
+a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of
+halves. All terms are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
 before the running product might overflow.
 """
 
@@ -39,12 +39,12 @@ def exact_log_z(rbm: RBM | PottsRBM, max_units: int = 25, progress: bool | None 
     Parameters
     ----------
     rbm : RBM or PottsRBM
-        The model; computed in float64 whatever its type. Of a `PottsRBM` the hidden layer is enumerated.
+        The model, of any type; the computation uses float64. For a `PottsRBM`, the hidden layer is enumerated.
     max_units : int
-        Refuse if the smaller layer has more units: each one more doubles the time. 2^25 states of a model with 784
+        Refuse if the smaller layer has more units; each additional unit doubles the time. 2^25 states of a model with 784
         visible units take seconds on two cores.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
 def _map_log_masses(
     function: Callable[[Tensor], Tensor], rbm: RBM, progress: bool | None
 ) -> list[Tensor]:
-    """`function` of ln sum_v exp(-E(v, h)) for all h, block by block [rows, 2^{M - M // 2}]; rows run through the first half's states."""
+    """`function` applied to ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}]; rows are states of the first half."""
     left, right = _halves(rbm)
     # No state makes unit i contribute more than this to the logarithm.
     largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))

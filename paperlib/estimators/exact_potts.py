@@ -1,7 +1,7 @@
 """Exact partition functions of RBMs with categorical visible units, by enumeration of the hidden layer.
 
-With the hidden layer cut into two halves, h = (h1, h2), the sum over the q states of a site is a product of two tables, one of which knows h1
-and the other h2: sum_s A_s(h1) B_s(h2). So one small matrix product for each site serves all pairs of halves.
+With the hidden layer cut into two halves, h = (h1, h2), the sum over the q states of a site is a product of two tables, one of which depends
+on h1 and the other on h2: sum_s A_s(h1) B_s(h2). One small matrix product per site therefore serves all pairs of halves.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from paperlib.estimators.blocks import step_bar
 from paperlib.models import PottsRBM
 from paperlib.numerics import all_states
 
-# Numbers in the block of sums over which the sites are walked, 32 MiB.
+# Numbers in a block of sums, to which the sites are added one by one; 32 MiB.
 _BLOCK = 2**22
-# e^-600 times e^-600 has to be seen: below, the sums are taken in logarithms.
+# With a wider range of exponents, the sums are taken in logarithms, so that no product underflows.
 _WIDEST = 300.0
 
 
@@ -26,11 +26,11 @@ def potts_log_z(model: PottsRBM, max_units: int = 25, progress: bool | None = No
     Parameters
     ----------
     model : PottsRBM
-        The model; computed in float64 whatever its type.
+        The model, of any type; the computation uses float64.
     max_units : int
         Refuse if there are more hidden units.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def potts_log_z(model: PottsRBM, max_units: int = 25, progress: bool | None = No
 
     Notes
     -----
-    Memory is that of two tables of 2^{M/2} L q numbers, and 64 MiB.
+    Memory holds two tables of 2^{M/2} L q numbers each, plus 64 MiB.
 
     Examples
     --------
@@ -86,19 +86,19 @@ class _Half:
         count = weights.shape[2]
         states = all_states(count) if count else torch.zeros(1, 0, dtype=torch.float64)
         self.states = states.to(model.device)
-        # [2^m, L, q], and what does not depend on the other half, [2^m]
+        # [2^m, L, q], and the terms that depend on this half alone, [2^m]
         self.log_table = torch.einsum("hj,isj->his", self.states, weights)
         self.offset = self.states @ bias
 
     def scale(self) -> None:
-        """Take the largest entry of each site into the offset."""
+        """Move the largest entry of each site into the offset."""
         largest = self.log_table.amax(-1, keepdim=True)
         self.log_table = self.log_table - largest
         self.offset = self.offset + largest.sum((1, 2))
 
     @property
     def widest(self) -> float:
-        """How far the smallest entry is below the largest of its site."""
+        """How far the smallest entry lies below the largest entry of its site."""
         return -self.log_table.min().item()
 
 

@@ -1,6 +1,6 @@
 """Simple importance sampling: one jump from the start of a path to its target (Salakhutdinov & Murray 2008, eq. 8).
 
-It is AIS without intermediate distributions. It is unbiased, and useless unless start and target
+It is AIS without intermediate distributions. It is unbiased, but useless unless the start and the target
 nearly agree: the variance of the weights grows exponentially with the number of units.
 
 Used in chapter: importance-sampling-and-ais.
@@ -23,9 +23,9 @@ _ADVICE = "anneal instead: ais with a schedule of betas needs far fewer draws"
 def importance_sampling(
     path: AnnealingPath[Any], num_samples: int, generator: torch.Generator | None = None
 ) -> PartitionEstimate:
-    """Estimate ln Z (or a log-ratio, as `ais`) from independent draws of the path's start.
+    """Estimate ln Z (or a log-ratio, as `ais` does) from independent draws from the path's start.
 
-    Parameters and errors are those of `ais`, with `num_samples` in the place of `num_chains`.
+    Parameters and errors are those of `ais`, with `num_samples` in place of `num_chains`.
 
     Examples
     --------
@@ -37,6 +37,6 @@ def importance_sampling(
     torch.Size([1000])
     """
     estimate = ais(path, [0.0, 1.0], num_samples, generator)
-    # One jump has no betas of which there could be more.
+    # A single jump has no schedule, so the advice to use more betas does not apply.
     unwarned = replace(estimate, warnings=())
     return replace(estimate, warnings=find_warnings(unwarned, path.uniform_start, _ADVICE))

@@ -12,9 +12,9 @@ from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10
 NEARLY_ONE = 0.9
-# Beyond this error in nats, first-order formulas for it fail.
+# Above this error in nats, first-order formulas for it fail.
 _LARGE_ERROR = 0.5
-# How rarely a test of a sound run fails.
+# The probability with which a sound run passes a test.
 _LEVEL = 0.999
 _MORE = "Use more chain_steps"
 
@@ -22,16 +22,16 @@ _MORE = "Use more chain_steps"
 def find_ladder_warnings(
     record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
 ) -> tuple[str, ...]:
-    """Look for reasons to doubt.
+    """Look for reasons to doubt the estimate.
 
     Parameters
     ----------
     record : Record
-        Of the T steps that count.
+        Record of the T steps that count.
     series : Tensor, shape [T, R]
-        What each step of each replica adds to the error of ln Z, in nats; its mean is zero.
+        The contribution of each step of each replica to the error of ln Z, in nats; its mean is zero.
     std_error, degrees_of_freedom : float
-        Of the mean.
+        Standard error of the mean, and its degrees of freedom.
     """
     found = []
     trips, rates = record.round_trips(), record.rejection_rates()
@@ -78,14 +78,14 @@ def _replicas_disagree(series: Tensor, std_error: float, degrees_of_freedom: flo
     replicas = series.shape[1]
     if replicas < 2 or std_error == 0:
         return False
-    # A replica's own error is larger by the square root of their number.
+    # A single replica's error is larger by the square root of the number of replicas.
     ratio = series.mean(0).var().item() / (std_error**2 * replicas)
     freedom = min(degrees_of_freedom, 1e6)
     return ratio > float(fdtri(replicas - 1, freedom, _LEVEL))
 
 
 def _longest_stay(chains: Tensor) -> int:
-    """For [T, R] chains at one rung, the longest time that one of them stayed there without a break."""
+    """The longest time that a chain stayed at one rung without a break, given the chains there, [T, R]."""
     steps = len(chains)
     longest = 0
     for replica in chains.T:

@@ -1,10 +1,10 @@
-"""A run of parallel tempering from its first pilot to its last step, which may be interrupted.
+"""A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
 
-Pilot rounds grow, and each places the temperatures of the next. The main round follows with all that is left of the budget. The first
-round begins with chains that are heated: half of its steps take them from the start to their rungs.
+Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses the rest of the budget. The first half
+of the first round heats the chains: it takes them from the start to their rungs.
 
-What a run depends on is kept in a checkpoint, if one is wanted, after every round and ten times within the main one. A run that is
-resumed gives the same bits.
+If a checkpoint is requested, everything that a run depends on is saved in it after every round and ten times within the main round. A
+resumed run gives the same result, bit for bit.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
 
-# Shares of the budget that the pilot rounds take.
+# Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
 _MOST_FIRST_RUNGS = 24
-# 4 replicas of 23 rungs at a budget of 10^5. For RBMs of 784 x 500 units 2 and 4 had the same error there, and 8 a larger one; more
-# replicas tell the error better. Nor do more of them help at 10^6: with 12, which all begin with chains of the same pilot, the error on
-# CD25(500) was 0.15 nats, and with 3 it was 0.11.
+# This gives 4 replicas of 23 rungs at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and 8 a
+# larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which all begin with chains
+# from the same pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
 _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
-# Draws are kept at most at every fourth step: what is kept costs a product in full precision.
+# Draws are kept at every fourth step at most, since each costs a product in full precision.
 _SMALLEST_INTERVAL = 4
 _SEGMENTS = 10
 _PROGRESS = "progress"
@@ -44,7 +44,7 @@ _PROGRESS = "progress"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of a run.
+    """What a run is asked to do.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Plan:
     betas : Tensor or None
         The rungs, [N]. None: chosen by pilot rounds.
     num_replicas : int or None
-        Chains on each rung. None: chosen by the budget.
+        Chains on each rung. None: chosen to suit the budget.
     max_samples : int
         How many draws of the target to keep.
     """
@@ -65,13 +65,13 @@ class Plan:
 
     @property
     def pilots(self) -> tuple[float, ...]:
-        """Shares of the budget before the main round. Without pilots, chains are still heated."""
+        """Shares of the budget spent before the main round; with given betas, on heating the chains alone."""
         return _PILOTS if self.betas is None else _PILOTS[1:2]
 
     def replicas(self, num_rungs: int) -> int:
         """How many replicas the main round has: at least two, and more for a larger budget until there are a hundred chains.
 
-        Long chains pay their burn-in once. Several replicas tell the error.
+        Long chains pay for their burn-in once; several replicas determine the error.
         """
         if self.num_replicas is not None:
             return self.num_replicas
@@ -85,16 +85,16 @@ class LadderRun:
     Parameters
     ----------
     path : AnnealingPath
-        To be walked.
+        The path to walk.
     plan : Plan
-        What is asked for.
+        What the run is asked to do.
     generator : torch.Generator
-        On the path's device; the run draws all from it.
+        On the path's device; the run takes all its random numbers from it.
 
     Attributes
     ----------
     ladder : Ladder
-        Of the present round.
+        The current round's ladder.
     spent : int
         Transitions of single chains so far.
     """
@@ -115,7 +115,7 @@ class LadderRun:
 
     @property
     def main(self) -> bool:
-        """Whether the present round is the last one, which counts."""
+        """Whether the current round is the last one, the only one that counts."""
         return self._number == len(self._plan.pilots)
 
     @property
@@ -144,11 +144,11 @@ class LadderRun:
         self._corrections: list[Tensor] = []
 
     def advance(self, on_step: Callable[[int], object]) -> None:
-        """Go on by a segment: a pilot round, or a tenth of the main one."""
+        """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
         stop = min(self._done + length, self._steps)
         device, ladder = self._path.device, self.ladder
-        # On a GPU they are fetched at the end of the segment, and nothing waits for a step.
+        # On a GPU they are fetched at the end of the segment, so that no step has to be waited for.
         log_ratios = self._log_ratios[self._done : stop].to(device)
         ends = self._ends[self._done : stop].to(device)
         for place, step in enumerate(range(self._done, stop)):
@@ -168,7 +168,7 @@ class LadderRun:
             self._begin(self._number + 1, self._next_ladder())
 
     def _keep(self) -> None:
-        """Keep the units at the target, and what the ends have been rounded by."""
+        """Keep the units at the target, and the corrections for rounding at both ends."""
         ladder, corrections = self.ladder, []
         for end, rung in ((0, 0), (1, -1)):
             state = self._path.select(ladder.state, ladder.chain_at[:, rung])
@@ -179,7 +179,7 @@ class LadderRun:
         self._corrections.append(torch.stack(corrections))
 
     def _next_ladder(self) -> Ladder[Any]:
-        """Rungs where the last round says that they should be, with its chains that were nearest to them."""
+        """Rungs placed according to the last round, with those of its chains that were nearest to them."""
         old, plan = self.ladder, self._plan
         if plan.betas is not None:
             return Ladder(self._path, plan.betas, old.num_replicas, old.state)
@@ -189,13 +189,13 @@ class LadderRun:
         num_rungs = rungs_for(rates)
         last_pilot = self._number + 1 == len(plan.pilots)
         replicas = plan.replicas(num_rungs) if last_pilot else 1
-        # A round needs some steps, whatever the barrier.
+        # A round needs at least a few steps, however large the barrier is.
         while num_rungs > 3 and 10 * num_rungs * replicas > plan.chain_steps - self.spent:
             num_rungs -= 1
         shares = link_shares(rates, link_memory(*record.links()))
         betas = place_rungs(record.betas, shares, num_rungs)
         near = (betas[:, None] - record.betas).abs().argsort(stable=True)
-        # Each replica begins with other chains: the nearest of the first old replica, of the second, ..., then the second nearest.
+        # Each replica begins with different chains: the nearest of the first old replica, of the second, ..., then the second nearest.
         at = old.chain_at.cpu()
         chosen = [
             at[replica % len(at), near[:, (replica // len(at)) % near.shape[1]]]
@@ -205,19 +205,19 @@ class LadderRun:
         return Ladder(self._path, betas, replicas, self._path.select(old.state, index))
 
     def record(self, first: int = 0) -> Record:
-        """What the present round's ladder has told so far, from the step `first`."""
+        """The record of the current round's ladder so far, from step `first` on."""
         window = slice(first, self._done)
         return Record(self.ladder.betas.cpu(), self._log_ratios[window], self._ends[window])
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
-        """What was kept of the present round.
+        """What was kept from the current round.
 
         Returns
         -------
         steps : list of int
-            After which it was kept.
+            The steps after which draws were kept.
         units : Tensor, shape [kept, R, n]
-            Of the chains at beta = 1.
+            Units of the chains at beta = 1.
         corrections : Tensor, shape [kept, 2, R]
             float64, `end_correction` of the chains at beta = 0 and at beta = 1.
         """
@@ -226,7 +226,7 @@ class LadderRun:
         return steps, torch.stack(self._units), torch.stack(self._corrections)
 
     def save(self, file: Path, signature: dict[str, str]) -> None:
-        """Write a checkpoint, whole or not at all; `signature` says what it belongs to."""
+        """Write a checkpoint, whole or not at all; `signature` says which run it belongs to."""
         tensors = {
             f"state_{name}": value for name, value in state_tensors(self.ladder.state).items()
         }
@@ -246,7 +246,7 @@ class LadderRun:
         write_safetensors(file, tensors, {**signature, _PROGRESS: json.dumps(progress)})
 
     def restore(self, file: Path, signature: dict[str, str]) -> None:
-        """Go on where a checkpoint was written.
+        """Continue from a checkpoint.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class LadderRun:
             for name, value in tensors.items()
             if name.startswith("state_")
         }
-        # One chain shows how a state is made; its tensors make way for those of all chains.
+        # A single chain shows how a state is built; its tensors are replaced with those of all chains.
         model = self._path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
         ladder = Ladder(self._path, tensors["betas"], len(chain_at), with_tensors(model, parts))
@@ -280,7 +280,7 @@ class LadderRun:
 def run_signature(
     path: AnnealingPath[Any], plan: Plan, generator: torch.Generator, seeded: bool
 ) -> dict[str, str]:
-    """What tells one run from another: the path, what is asked for, and, if it was `seeded`, where its random numbers begin.
+    """What distinguishes runs: the path, the plan and, if the run was `seeded`, where its random numbers begin.
 
     Raises
     ------

@@ -1,13 +1,13 @@
-"""Where along a path to weigh: a pilot population finds betas at equal distances.
+"""Placing betas along a path: a pilot population finds betas at equal distances.
 
-The next beta is the one at which the conditional effective sample size (Zhou, Johansen & Aston 2016)
+The next beta is where the conditional effective sample size (Zhou, Johansen & Aston 2016)
 
     CESS = N (sum_i W_i u_i)^2 / sum_i W_i u_i^2,      u_i = f_{beta'}(x_i) / f_beta(x_i),  W the normalised weights,
 
-has fallen to a set fraction of N, found by bisection. -ln(CESS / N) is close to the variance of ln u, hence to the square of a
-distance along the path: a schedule of another number of steps divides the same distance equally.
+has fallen to a set fraction of N, and is found by bisection. -ln(CESS / N) is close to the variance of ln u, and hence to the square
+of a distance along the path, so a schedule with another number of steps divides the same distance equally.
 
-Whoever walks afterwards with other chains walks a fixed schedule, so that nothing is biased by the choice.
+The chains that walk afterwards are new ones and follow a fixed schedule, so the choice of betas causes no bias.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.populations import effective_part, systematic
 
 _MAX_BISECTIONS = 60
-# The step need not be found to more than a few per cent.
+# The step need only be accurate to a few per cent.
 _TOLERANCE = 0.02
 _SHORTEST_STEP = 1e-9
 
@@ -42,7 +42,7 @@ class PilotSchedule:
     distances : list of float
         sqrt(-ln(CESS / N)) of each step.
     chain_steps : int
-        Transitions of single chains that it took.
+        Transitions of single chains that the pilot took.
     """
 
     betas: list[float]
@@ -51,13 +51,13 @@ class PilotSchedule:
 
     @property
     def complete(self) -> bool:
-        """Whether it reached the end of the path."""
+        """Whether the pilot reached the end of the path."""
         return self.betas[-1] == 1
 
     def spread(self, num_steps: int) -> list[float]:
-        """A schedule from 0 to 1 of this many steps, all of the same distance.
+        """A schedule from 0 to 1 with this many steps, all of the same distance.
 
-        If the pilot had to stop, steps as long as its last one are taken to lead from there to 1.
+        If the pilot had to stop early, the rest of the way to 1 is assumed to consist of steps like its last one.
 
         Examples
         --------
@@ -85,24 +85,24 @@ def pilot_schedule(
     on_step: Callable[[int], object],
     most_steps: int | None = None,
 ) -> PilotSchedule:
-    """Walk one population whose betas are found on the way.
+    """Walk one population, finding its betas on the way.
 
     Parameters
     ----------
     path : AnnealingPath
-        To walk.
+        The path to walk.
     num_chains : int
         N.
     fraction : float
-        Of N, to which the conditional effective sample size falls in a step.
+        The fraction of N to which the conditional effective sample size falls in a step.
     threshold : float
-        Resample where fewer than this part of the population is effective; 0: never.
+        Resample when the effective part of the population falls below this; 0: never.
     generator : torch.Generator
         On the path's device.
     on_step : callable
         Called after each step with the number of chains that took it.
     most_steps : int, optional
-        After how many to stop.
+        The number of steps after which to stop.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _next_beta(
 ) -> tuple[float, Tensor, float]:
     """The next beta, ln u of each chain there, [1, N], and CESS / N."""
     low = here = betas[-1]
-    # Steps next to each other are of similar length: to look near by saves halving.
+    # Neighbouring steps are of similar length, so starting the search nearby saves bisections.
     last = here - betas[-2] if len(betas) > 1 else 1.0
     high = trial = min(1.0, here + 2 * last)
     bracketed, best = False, None

@@ -1,9 +1,9 @@
-"""Populations of chains that are resampled on the way, and what independent populations say of their mean.
+"""Populations of chains that are resampled on the way, and the error of their mean estimate.
 
 A population's estimate of Z is the product of its mean weights between resamplings, and is unbiased for a fixed schedule (Del Moral,
-Doucet & Jasra 2006). Its chains depend on each other, so that an error comes from several populations. For large populations ln
-Z-hat is close to normal, with a mean below ln Z by half its variance (Berard, Del Moral & Doucet 2014); the error stated here is that
-of the logarithm of a mean of log-normal numbers.
+Doucet & Jasra 2006). Its chains depend on each other, so estimating the error takes several populations. For large populations,
+ln Z-hat is close to normal, with a mean that is below ln Z by half its variance (Berard, Del Moral & Doucet 2014); the error stated
+here is that of the logarithm of a mean of log-normal numbers.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Populations:
     log_weights : Tensor, shape [R, N]
         float64, in nats. The mean weight of a population is its estimate of Z.
     marked : Tensor, shape [R, T]
-        ln of each population's estimate of Z at the betas that were asked for.
+        ln of each population's estimate of Z at the requested betas.
     units : Tensor, shape [R, N, n]
-        The units of all chains at their ends.
+        The final units of all chains.
     ancestors : Tensor, shape [R]
-        How many of a population's first chains have descendants at the end.
+        How many of a population's initial chains have descendants at the end.
     families : Tensor, shape [R]
-        Their effective number: (sum f)^2 / sum f^2 over the summed weights f of all that descend from the same first chain.
+        Their effective number: (sum f)^2 / sum f^2 over the total weights f of the descendants of each initial chain.
     resampled : Tensor, shape [R]
-        How often a population was resampled.
+        How often each population was resampled.
     """
 
     log_weights: Tensor
@@ -67,13 +67,13 @@ def walk_populations(
     Parameters
     ----------
     path : AnnealingPath
-        To walk.
+        The path to walk.
     schedule : sequence of numbers
         From 0 to 1.
     num_chains, num_populations : int
-        N in each of R.
+        N chains in each of R populations.
     threshold : float
-        Resample where fewer than this part of a population is effective; 0: never.
+        Resample when the effective part of a population falls below this; 0: never.
     generator : torch.Generator
         On the path's device.
     on_step : callable
@@ -115,7 +115,7 @@ def _walk(
     shape, device = (populations, num_chains), path.device
     state, log_weights = begin_forward(path, populations * num_chains, generator)
     log_weights = log_weights.view(shape)
-    # what resampling has taken out of the weights
+    # the part of ln Z that resampling has taken out of the weights
     log_z = torch.zeros(populations, dtype=torch.float64, device=device)
     first = torch.arange(num_chains, device=device).repeat(populations, 1)
     resampled = torch.zeros(populations, dtype=torch.int64, device=device)
@@ -127,7 +127,7 @@ def _walk(
         if beta_to in marks:
             marked.append(log_z + log_mean_exp(log_weights, 1))
         uneven = effective_part(log_weights) < threshold
-        # At the end it would only add noise.
+        # At the end, resampling would only add noise.
         if beta_to < 1 and bool(uneven.any()):
             index = systematic(log_weights, uneven, generator)
             log_z += torch.where(uneven, log_mean_exp(log_weights, 1), 0.0)
@@ -154,12 +154,12 @@ def _walk(
 
 
 def _by_population(values: Tensor | float, shape: tuple[int, int]) -> Tensor | float:
-    """One number for each chain as [R, N]; a number stays what it is."""
+    """Values of all chains, reshaped to [R, N]; a single number stays as it is."""
     return values.view(shape) if isinstance(values, Tensor) and values.ndim else values
 
 
 def effective_part(log_weights: Tensor) -> Tensor:
-    """The effective sample size of each population of chains as a part of its size.
+    """The effective sample size of each population of chains, as a fraction of its size.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) 
     Returns
     -------
     Tensor, shape [R, N]
-        Of each new chain the number of the one in its population that it continues.
+        For each new chain, the number of the chain in its population that it continues.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) 
     """
     populations, chains = log_weights.shape
     device = log_weights.device
-    # One number for a population: of all schemes that need no sorting this one adds the least noise in practice.
+    # One random number per population: of all schemes that need no sorting, this one adds the least noise in practice.
     start = torch.rand(populations, 1, dtype=torch.float64, device=device, generator=generator)
     stay = torch.arange(chains, device=device)
     places = (stay + start) / chains
@@ -215,8 +215,8 @@ def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) 
 def log_z_std_error(log_z: Tensor) -> Tensor:
     """Standard error of the logarithm of a mean of independent estimates of Z.
 
-    With s^2 the variance of their logarithms, sqrt(s^2 / R + s^4 / (2 (R - 1))): the second term is that of s^2 / 2, by which the
-    mean of log-normal numbers lies above their median.
+    With s^2 the variance of their logarithms, it is sqrt(s^2 / R + s^4 / (2 (R - 1))). The second term comes from s^2 / 2, the
+    distance in logarithms by which the mean of log-normal numbers lies above their median.
 
     Parameters
     ----------

@@ -1,20 +1,20 @@
 """Reverse AIS (RAISE), Burda, Grosse & Salakhutdinov (2015): a stochastic lower bound on log-probabilities.
 
-AIS walked forward is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the visible units at the end.
+Walked forward, AIS is a generative model: draw x_0 from f_0, move by T_1, ..., T_K, and look at the visible units at the end.
 Call its distribution p_ann (eq. 11). It is not the target, but tends to it as K grows, and unlike the target it has an unbiased
-estimator: start at the test vector, walk back through the reversed transitions, and weigh (eq. 12)
+estimator: start at the test vector, walk back through the reversed transitions, and compute the weight (eq. 12)
 
     w = f_K(v) / Z_0 * prod_{k = K-1 ... 0} f_k(x_k) / f_{k+1}(x_k),      x_K = v,   x_k drawn from T~_{k+1}( . | x_{k+1}).
 
-E[w] = p_ann(v), so that ln w is too small on average, where AIS makes a log-probability too large. The two together are a
-bracket. It is one around ln p_ann and the target's ln p(v) only as far as the two agree: where p_ann fits the data better
-than the target does, RAISE can exceed the truth.
+E[w] = p_ann(v), so ln w is too small on average, whereas AIS makes a log-probability too large. Together they form a bracket.
+It encloses the target's ln p(v) only to the extent that p_ann and the target agree: where p_ann fits the data better than the
+target does, RAISE can exceed the truth.
 
-The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which eq. 12 contradicts.
+The kernel that leaves p_{k+1} invariant comes first: Algorithm 2 prints T~_k, which contradicts eq. 12.
 
-How to get from v to a state at the end of the path is the path's business, so that this one function is the paper's Algorithm 2,
-its Algorithm 3 and its section 3.3: on paths for RBMs the hidden units are summed out and v is the state; a `DBMPath` first heats
-up h2 with v held fixed; a `DBNPath` draws the directed layers from the recognition distribution.
+Each path defines how to get from v to a state at its end, so this one function covers the paper's Algorithm 2, Algorithm 3 and
+section 3.3: on paths for RBMs the hidden units are summed out and v is the state; a `DBMPath` first heats up h2 with v held
+fixed; a `DBNPath` draws the directed layers from the recognition distribution.
 
 Used in chapter: raise.
 """
@@ -79,16 +79,16 @@ class ReverseEstimate:
     def std_error(self) -> float:
         """Standard error of the average, for other vectors and other chains; infinite for a single vector.
 
-        Mostly the spread between vectors, which a control variate removes.
+        It mostly reflects the spread between vectors, which a control variate removes.
         """
         count = len(self.log_weights)
         return self.log_prob.std().item() / math.sqrt(count) if count > 1 else math.inf
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these very vectors, from the chains alone; infinite for a single chain.
+        """Standard error of the average on these particular vectors, from the chains alone; infinite for a single chain.
 
-        Too small where the weights vary much: a few chains cannot show the weights that they have not met.
+        Too small where the weights vary a lot, since a few chains cannot show the weights that they have not met.
         """
         vectors, chains = self.log_weights.shape
         if chains < 2:
@@ -113,37 +113,37 @@ def raise_log_prob(
     Parameters
     ----------
     path : AnnealingPath
-        For example `BaseRatePath(rbm, base_rate_bias(train))`: one whose start has a known partition function, and that can be
-        walked back from a test vector.
+        For example `BaseRatePath(rbm, base_rate_bias(train))`. The partition function of its start must be known, and it must be
+        possible to walk it back from a test vector.
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type.
     betas : sequence of K + 1 numbers
-        0 = beta_0 < ... < beta_K = 1; use those of the AIS run beside it.
+        0 = beta_0 < ... < beta_K = 1; use those of the accompanying AIS run.
     num_chains : int
         Chains M for each vector.
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     on_step : callable, optional
-        Called with the number of chains that have taken a step, N M `reverse_steps(path, K)` in all. In place of the progress bar.
+        Called with the number of chains that have taken a step (N M `reverse_steps(path, K)` in total), in place of the progress bar.
 
     Returns
     -------
     ReverseEstimate
-        Log-weights of every chain, and what follows from them.
+        Log-weights of every chain, and the estimates that follow from them.
 
     Raises
     ------
     InputError
-        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; there is less than one
-        chain; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
+        If `v` is not binary, is empty or has another width; the schedule does not run from 0 to 1; `num_chains` is less
+        than 1; the path cannot be walked back or has an unknown partition function at its start; or the log-weights overflow.
 
     Notes
     -----
-    Chains run in blocks of `path.chains_per_block`, for models of wide layers on a CPU side by side in torch's number of threads.
-    Memory beyond the result is that of the states of the blocks in flight, whatever N and K are. The result does not depend on the
-    number of threads.
+    Chains run in blocks of `path.chains_per_block`. For models with wide layers on a CPU, the blocks run in parallel, in as many
+    threads as torch uses. Apart from the result, memory holds only the states of the blocks in progress, whatever N and K are. The
+    result does not depend on the number of threads.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def raise_log_prob(
 
 
 def reverse_steps(path: AnnealingPath[Any], num_steps: int) -> int:
-    """How many steps a chain of RAISE takes with K = `num_steps`: as many, or twice that where it has to heat up first."""
+    """How many steps a chain of RAISE takes with K = `num_steps`: K, or 2 K if it has to heat up first."""
     return num_steps * path.reverse_passes
 
 
@@ -225,7 +225,7 @@ def run_reverse_chains(
     generator: torch.Generator,
     on_step: Callable[[int], object],
 ) -> Tensor:
-    """Walk one block of chains back, one from each row of `v`; their log-weights, float64 [chains]."""
+    """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
     walk_back(path, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
@@ -239,7 +239,7 @@ def walk_back(
     generator: torch.Generator,
     on_step: Callable[[int], object],
 ) -> State:
-    """At each of the falling betas a reversed transition, then the ratio of f at the next beta to f at this one; to the log-weights."""
+    """At each falling beta, take a reversed transition, then add ln of f at the next beta over f at this one to the log-weights."""
 
     def step(
         state: State,
@@ -256,7 +256,7 @@ def walk_back(
 
 
 def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:
-    """The estimate that finished chains give, [N, M].
+    """The estimate from the log-weights, [N, M], of finished chains.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""What computed the shards that this process used: commits, processors, seconds; or nobody knows.
+"""A log of what computed the shards that this process used: commits, processors and seconds, where known.
 
-A record sums them up, so that it does not pass off what it found on disk as its own work.
+A record of results includes a summary of it, so that shards found on disk do not pass for the run's own work.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 
 
 class ShardUse(NamedTuple):
-    """A shard that this process used. None: its file does not say it.
+    """A shard that this process used. None: its file does not say.
 
     Attributes
     ----------
     name : str
-        Of its file, without the suffix.
+        Name of its file, without the suffix.
     found : bool
         Whether it was found; otherwise it was computed for this process.
     commit : str or None
-        Of the code that computed it.
+        Commit of the code that computed it.
     dirty : bool or None
         Whether that code differed from the commit.
     processor : str or None
-        That computed it, with its vector instructions; or the name of a GPU.
+        The processor that computed it, with its vector instructions; or the name of a GPU.
     seconds : float or None
-        That it took.
+        How long the computation took.
     """
 
     name: str
@@ -46,13 +46,13 @@ def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
     Parameters
     ----------
     name : str
-        Of its file, without the suffix.
+        Name of its file, without the suffix.
     found : bool
         Whether it was found.
     made_by : mapping, optional
-        What its file says of its making. None: nothing.
+        What its file says about how it was computed. None: nothing.
     """
-    # Strings are kept once, whatever the number of shards.
+    # Each string is kept only once, however many shards there are.
     if made_by is None:
         _used.append(ShardUse(name, found, None, None, None, None))
         return
@@ -77,20 +77,20 @@ def shards_used() -> list[ShardUse]:
 
 
 def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
-    """What computed these shards, in a few numbers.
+    """A short summary of what computed these shards.
 
     Parameters
     ----------
     uses : iterable of ShardUse
-        A shard that was used more than once counts once, as it came first.
+        A shard that was used more than once counts once, as at its first use.
 
     Returns
     -------
     dict
-        `count`: of shards. `found`: how many of them were found. `unknown`: how many come from code
-        that nobody knows, because their files do not say it or there was no git. `uncommitted`: how
-        many come from code that differed from its commit. `seconds`: that those took
-        which say it; None if none does. `commits` and `processors`: of those that say it.
+        `count`: number of shards. `found`: how many of them were found. `unknown`: how many come
+        from unknown code, because their files do not say or there was no git. `uncommitted`: how
+        many come from code that differed from its commit. `seconds`: total time of the shards that
+        state it; None if none does. `commits` and `processors`: those of the shards that state them.
 
     Examples
     --------

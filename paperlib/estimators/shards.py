@@ -1,19 +1,19 @@
-"""Long runs of AIS, RAISE and parallel tempering in shards: what was computed is stored, and never computed twice.
+"""Long runs of AIS, RAISE and parallel tempering in shards: results are stored, and never computed twice.
 
 A shard is a block of chains, or a whole ladder. Its draws follow from the path, the schedule, the seed, the shard's
-number and the version of the draws (`paperlib.kernels.version`). Its file is named after these. So
-an interrupted run continues where it stopped, a run with more chains starts from those of a shorter
-one, and a changed model has other names.
+number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
+An interrupted run therefore continues where it stopped, a run with more chains starts from those of
+a smaller run, and a changed model gets different file names.
 
 Missing shards are computed here one after the other, or sent to a Dask cluster and stored here as
-each arrives. Each is the work of one thread, since the last digits of float32 sums depend on how
-many threads share them. So the result is the same for any number of workers and any order of
-arrival. The work lost with a worker, or with this process, is that of the shards in progress.
-Processors of different kinds round float32 sums differently, and chains may then go other ways.
+they arrive. Each shard is computed by one thread, since the last digits of float32 sums depend on
+how many threads share them. The result is therefore the same for any number of workers and any
+order of arrival. If a worker or this process dies, only the shards in progress are lost. Processors
+of different kinds round float32 sums differently, and chains may then diverge.
 
 The file also says what computed the shard (`paperlib.provenance.made_by`), when, and in how many
-seconds. `paperlib.estimators.shard_log` tells it of all shards that this process used. Older files
-do not say it.
+seconds. `paperlib.estimators.shard_log` reports this for all shards that this process used. Older
+files do not contain it.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ if TYPE_CHECKING:
 _Walk = tuple[AnnealingPath[Any], Tensor, torch.device]
 # Called after each step of a shard.
 _OnStep = Callable[[int], object]
-# What a shard holds, given that, its draws, and a function to be called after each step.
+# Given these, a generator, and a function to call after each step: computes what a shard holds.
 _Task = Callable[[_Walk, torch.Generator, _OnStep], dict[str, Tensor]]
 
-# Shards that a cluster knows of at a time: enough for thousands of cores, few enough for the memory
+# Shards submitted to a cluster at a time: enough for thousands of cores, few enough for the memory
 # of its scheduler.
 _SHARDS_AHEAD = 2_000
-# With the number of the version of a ladder's steps: under another one the same random numbers would do something else.
+# It includes the version of a ladder's steps, since another version would use the same random numbers differently.
 _LADDER = "tempering 1"
 _SAMPLES_OF_LADDER = 1_000
-# Where in a file's text stands what computed it.
+# The key in a file's metadata for what computed it.
 _MADE_BY = "made_by"
 
 
@@ -95,49 +95,48 @@ def ais_in_shards(
     client: Client | None = None,
     device: torch.device | str | None = None,
 ) -> PartitionEstimate:
-    """AIS as `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) kept in a folder.
+    """AIS as in `paperlib.estimators.ais`, in shards of 100 chains (GPU: 5,000) kept in a folder.
 
     Parameters
     ----------
     path : AnnealingPath
-        One that a checksum identifies: an `RBMPairPath` without `sample_a`.
+        A path that a checksum identifies; an `RBMPairPath` must be without `sample_a`.
     betas : sequence of K + 1 numbers
         0 = beta_0 < ... < beta_K = 1.
     num_chains : int
         Independent runs M. The first ones are the same whatever M is.
     seed : int
-        With the shard's number it determines the draws of a shard.
+        Determines the draws of a shard, together with the shard's number.
     folder : path
-        Where shards are kept; made if it does not exist.
+        Where shards are kept; created if it does not exist.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
     client : dask.distributed.Client, optional
         Send missing shards to its cluster, for instance that of `paperlib.cluster.connect`.
         None: compute them here.
     device : torch.device or str, optional
         Where chains walk, here or on the cluster's workers. None: where the path is. The result is
-        on the path's device in any case. A GPU draws other random numbers than a CPU, so its shards
-        are other ones.
+        on the path's device in any case. A GPU draws different random numbers than a CPU, so its
+        shards are different ones.
 
     Returns
     -------
     PartitionEstimate
         The same whether shards were found or computed, here or elsewhere, in one run or in many.
-        What computed them is told by
-    `paperlib.estimators.shard_log`.
+        `paperlib.estimators.shard_log` tells what computed them.
 
     Raises
     ------
     InputError
-        As `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged; or
-        if there is no such device.
+        As in `ais`; if the path cannot be identified by a checksum; if a stored shard is damaged;
+        or if there is no such device.
     RuntimeError
         If a worker of the cluster has another version of this package or of its draws.
 
     Notes
     -----
-    Memory is that of the result, 8 + 5 D bytes a chain in float32, and of one shard's states,
-    here and on each worker.
+    Memory holds the result, 8 + 5 D bytes per chain in float32, and one shard's states, here and on
+    each worker.
 
     Examples
     --------
@@ -184,12 +183,12 @@ def raise_in_shards(
     client: Client | None = None,
     device: torch.device | str | None = None,
 ) -> ReverseEstimate:
-    """RAISE as `paperlib.estimators.raise_log_prob`, in shards of a few vectors kept in a folder.
+    """RAISE as in `paperlib.estimators.raise_log_prob`, in shards of a few vectors kept in a folder.
 
     Parameters
     ----------
     path : AnnealingPath
-        The path to walk back; one that a checksum identifies.
+        The path to walk back; a checksum must identify it.
     v : array or Tensor, shape [N, D]
         Binary test vectors of any type. A longer batch that begins with the same vectors finds
         their shards.
@@ -200,21 +199,20 @@ def raise_in_shards(
     -------
     ReverseEstimate
         The same whether shards were found or computed, here or elsewhere, in one run or in many.
-        What computed them is told by
-    `paperlib.estimators.shard_log`.
+        `paperlib.estimators.shard_log` tells what computed them.
 
     Raises
     ------
     InputError
-        As `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is
+        As in `raise_log_prob`; if the path cannot be identified by a checksum; if a stored shard is
         damaged; or if there is no such device.
     RuntimeError
-        As `ais_in_shards`.
+        As in `ais_in_shards`.
 
     Notes
     -----
-    Memory is that of the vectors, of the result, 8 bytes a chain and about a kilobyte a shard, and
-    of one shard's states, here and on each worker.
+    Memory holds the vectors, the result, 8 bytes per chain and about a kilobyte per shard, and one
+    shard's states, here and on each worker.
 
     Examples
     --------
@@ -239,7 +237,7 @@ def raise_in_shards(
         f"RAISE, {len(vectors)} vectors",
         walk,
         [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)],
-        # A copy, since a part of a tensor would be sent with all the rest of it.
+        # A copy, since a slice of a tensor would be sent with the whole tensor.
         lambda number: partial(_walk_back, num_chains, blocks[number].clone()),
         lambda number: len(blocks[number]) * num_chains,
         (len(schedule) - 1) * path.reverse_passes,
@@ -258,14 +256,14 @@ def tempering_in_shards(
     client: Client | None = None,
     device: torch.device | str | None = None,
 ) -> TemperingEstimate:
-    """Parallel tempering as `paperlib.estimators.parallel_tempering`, as independent ladders, each a shard kept in a folder.
+    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent ladders, each a shard kept in a folder.
 
-    The first ladder chooses the rungs, and all others take them from it.
+    The first ladder chooses the rungs, and all others use the same ones.
 
     Parameters
     ----------
     path : AnnealingPath
-        One that a checksum identifies.
+        A path that a checksum identifies.
     chain_steps : int
         Transitions of single chains for each ladder, at least 1,000.
     num_ladders : int
@@ -276,16 +274,16 @@ def tempering_in_shards(
     Returns
     -------
     TemperingEstimate
-        All of them joined (`paperlib.estimators.join_ladders`). It is the same whether they were found or computed, here or elsewhere,
+        All ladders joined (`paperlib.estimators.join_ladders`). It is the same whether they were found or computed, here or elsewhere,
         in one run or in many.
 
     Raises
     ------
     InputError
-        As `parallel_tempering`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no such
-        device.
+        As in `parallel_tempering`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no
+        such device.
     RuntimeError
-        As `ais_in_shards`.
+        As in `ais_in_shards`.
 
     Examples
     --------
@@ -331,15 +329,15 @@ class _Run:
     description : str
         For the progress bar.
     walk : tuple
-        What they share.
+        What the shards share.
     identities : sequence of str
-        All that the draws of each of them depend on.
+        Everything that the draws of each shard depend on.
     task : callable
-        Given a shard's number, what computes it.
+        Given a shard's number, the task that computes it.
     chains : callable
         Given a shard's number, how many chains it has.
     steps : int
-        That each chain takes.
+        Steps that each chain takes.
     """
 
     description: str
@@ -376,7 +374,7 @@ def _identity(estimator: str, walk: _Walk) -> str:
     path, schedule, device = walk
     betas = storage.sha256(schedule.numpy().tobytes())
     on_device = "" if device.type == "cpu" else f" {device.type}"
-    # With the version of the draws: what was drawn otherwise is not taken for this.
+    # The version of the draws is included, so that shards drawn in another way are not used instead.
     return f"{estimator} {DRAWS} {path.checksum()} {betas}{on_device}"
 
 
@@ -443,7 +441,7 @@ def _ladder_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Temperi
 def _computed_once(
     run: _Run, folder: Path, progress: bool | None, client: Client | None
 ) -> list[dict[str, Tensor]]:
-    """The tensors of a run's shards, in order, those computed that were not found."""
+    """The tensors of a run's shards, in order; shards that are not found are computed."""
     names = [storage.sha256(identity.encode()) for identity in run.identities]
     files = [folder / f"{name}.safetensors" for name in names]
     tensors: dict[int, dict[str, Tensor]] = {}
@@ -477,14 +475,14 @@ def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
     started = time.perf_counter()
     if path.device != device:
         walk = path.to(device), schedule, device
-    # The name is a hash of all that the shard depends on. Its first digits make a seed like no
-    # other shard's.
+    # The name is a hash of everything that the shard depends on. Its first digits make a seed that
+    # no other shard has.
     generator = seeded_generator(int(name[:15], 16), device)
     return finished_shard(task(walk, generator, on_step), device, started)
 
 
 def finished_shard(tensors: Mapping[str, Tensor], device: torch.device, started: float) -> Shard:
-    """A shard that has just been computed, by this process, on this device, from `time.perf_counter()` = `started` on."""
+    """A shard that this process has just computed on this device, having begun at `time.perf_counter()` = `started`."""
     made = {
         **made_by(),
         "draws": DRAWS,
@@ -526,14 +524,14 @@ def _compute_on_cluster(
     missing = iter(missing)
     path, schedule, device = run.walk
     shared = f"paperlib-walk-{path.checksum()}-{tensors_checksum([schedule])}-{device}"
-    # The scheduler keeps what a task is made from. So this is sent once, and a worker that dies
-    # does not take it along.
+    # The scheduler keeps the inputs of tasks, so the walk is sent only once and is not lost with a
+    # worker that dies.
     with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
         sent_walk = client.submit(_itself, run.walk, key=shared)
     numbers: dict[str, int] = {}
 
     def submit(number: int) -> Future:
-        # The key is the shard's name: whoever else asks the cluster for it waits for the same work.
+        # The key is the shard's name, so that others who request the same shard wait for this task.
         future = client.submit(
             _compute_on_worker,
             run.task(number),

@@ -1,14 +1,14 @@
 """Sequential Monte Carlo samplers (SMC), Del Moral, Doucet & Jasra (2006): AIS whose chains are resampled on the way.
 
-Where the weights of a population have become uneven, its chains are drawn anew in proportion to them, and go on with equal weights:
-the work goes to where Z is. For a fixed schedule a population's estimate of Z is unbiased, as in AIS, which is the case without
-resampling.
+When the weights of a population have become uneven, its chains are redrawn in proportion to them and go on with equal weights, so
+that the work goes to the states that make up Z. For a fixed schedule a population's estimate of Z is unbiased, as in AIS, which is
+the case without resampling.
 
-The betas are given, or are found by a pilot population (`paperlib.estimators.pilot`), which is paid for and does not count in the
-estimate. Its chains depend on each other, so that the error comes from several independent populations.
+The betas are given, or are found by a pilot population (`paperlib.estimators.pilot`), whose steps count towards the budget but not
+in the estimate. The chains of a population depend on each other, so the error comes from several independent populations.
 
-Resampling does not bring back what no chain has met. If all of a population descends from a few chains, it has seen little more than
-these few: there is a warning.
+Resampling does not bring back modes that no chain has met. A population whose chains all descend from a few ancestors has seen
+little more than those few, and gets a warning.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from paperlib.estimators.populations import Populations, log_z_std_error, walk_p
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
 
-# The share of the budget that the pilot may spend.
+# The pilot may spend one part in this many of the budget.
 _PILOT_SHARE = 4
-# The relative variance of a population's estimate is about one over its families (after Lee & Whiteley 2018), here a fifth.
+# The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
 _FEWEST_FAMILIES = 5
-# Nats between populations' estimates, from which on ten of them do not show the largest.
+# If populations' estimates spread by more nats than this, ten of them do not show the largest.
 _WIDEST_SPREAD = 1.0
 
 
 @dataclass(frozen=True)
 class SMCEstimate:
-    """An estimate of ln Z, or of a ratio of two, by independent populations of chains.
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from independent populations of chains.
 
     Attributes
     ----------
     log_weights : Tensor, shape [R]
         ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
     chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight. Their mean over a population is its estimate of Z.
+        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
     final_states : Tensor, shape [R, N, n]
-        The units that the path moves, of each chain at its end: draws of the target if weighed by `chain_log_weights`.
+        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
     betas : Tensor, shape [K + 1]
         The schedule that all populations walked.
     chain_steps : int
-        Transitions of single chains that were paid for, the pilot's included.
+        Transitions of single chains that were spent, including the pilot's.
     ancestors : Tensor, shape [R]
-        How many of a population's N first chains have descendants at its end.
+        How many of a population's N initial chains have descendants at its end.
     families : Tensor, shape [R]
-        Their effective number, by the weights of their descendants.
+        Their effective number, from the weights of their descendants.
     resampled : Tensor, shape [R]
         How often each population was resampled.
     lower_bound : float or None
@@ -101,7 +101,7 @@ class SMCEstimate:
         return log_z_std_error(self.log_weights).item()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """`log_z` plus and minus Student's quantile of this level times `std_error`, in nats.
+        """`log_z` minus and plus Student's quantile of this level times `std_error`, in nats.
 
         Raises
         ------
@@ -120,12 +120,12 @@ class SMCEstimate:
 
 @dataclass(frozen=True)
 class SMCOptions:
-    """How populations walk: what `smc` and `log_z_along_training` take beside the path, checked.
+    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked.
 
     Attributes
     ----------
     num_chains, num_populations : int
-        N in each of R populations.
+        N chains in each of R populations.
     betas : list of float or None
         The fixed schedule, if one is given.
     chain_steps : int or None
@@ -136,7 +136,7 @@ class SMCOptions:
     Raises
     ------
     InputError
-        If an option is not what it has to be, or both a schedule and a budget are given.
+        If an option is not valid, or both a schedule and a budget are given.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class SMCOptions:
 
     @property
     def pilot_steps(self) -> int | None:
-        """How many steps the pilot may take; None where it may take as many as it needs."""
+        """How many steps the pilot may take; None if it may take as many as it needs."""
         if self.chain_steps is None:
             return None
         return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
@@ -200,20 +200,20 @@ def smc(
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     betas : sequence of K + 1 numbers, optional
         0 = beta_0 < ... < beta_K = 1. None: a pilot population of N chains finds them.
     chain_steps : int, optional
-        The budget: at most so many transitions of single chains, the pilot's included. As many steps as it allows are then spread
-        over the distance that the pilot has measured. None: every step is as long as `cess` says.
+        The budget: at most this many transitions of single chains, including the pilot's. As many steps as it allows are then spread
+        over the distance that the pilot has measured. None: `cess` sets the length of every step.
     num_populations : int
         Independent populations R, from whose spread the error follows.
     cess : float
         The fraction of the chains to which the conditional effective sample size falls in a step of the pilot.
     threshold : float
-        Resample a population when fewer effective chains than this part of it are left; 0: never, which is AIS.
+        Resample a population when its effective part falls below this; 0: never, which is AIS.
     check : bool
-        Look for reasons not to believe the estimate, among them a proven bound on ln Z. Without it there are no `warnings`.
+        Look for reasons not to believe the estimate, including a proven bound on ln Z. If False, there are no `warnings`.
     on_step : callable, optional
         Called with the number of chains that have taken a step, in place of the progress bar.
 
@@ -225,13 +225,13 @@ def smc(
     Raises
     ------
     InputError
-        If the path is none, an option is out of range, both `betas` and `chain_steps` are given, the budget is less than two steps of
-        all chains, ln f is not continuous along the path, or the log-weights overflow.
+        If `path` is not a path, an option is out of range, both `betas` and `chain_steps` are given, the budget is less than two steps
+        of all chains, ln f is not continuous along the path, or the log-weights overflow.
 
     Notes
     -----
-    As many whole populations as fit into `path.chains_per_block` chains walk together, for models of wide layers on a CPU side by
-    side in torch's number of threads; the result does not depend on their number.
+    As many whole populations as fit into `path.chains_per_block` chains walk together in a block. For models with wide layers on a
+    CPU, the blocks run in parallel, in as many threads as torch uses. The result does not depend on the number of threads.
 
     Examples
     --------
@@ -287,28 +287,28 @@ def walk_with_options(
     Parameters
     ----------
     path : AnnealingPath
-        To walk.
+        The path to walk.
     options : SMCOptions
-        How.
+        How to walk it.
     generator : torch.Generator
         On the path's device.
     title : str
-        Of the progress bar.
+        Title of the progress bar.
     progress, on_step
         See `smc`.
     marks : sequence of numbers
-        Betas that the schedule has to meet, and at which the estimates of Z are kept.
+        Betas that the schedule must include, and at which the estimates of Z are kept.
 
     Returns
     -------
     schedule : list of float
-        That was walked.
+        The schedule that was walked.
     populations : Populations
-        At its end.
+        The populations at its end.
     chain_steps : int
-        Paid for, the pilot included.
+        Transitions of single chains that were spent, including the pilot's.
     notes : list of str
-        What there is to say of the pilot.
+        Remarks about the pilot.
 
     Raises
     ------
@@ -361,14 +361,14 @@ def walk_with_options(
 
 
 def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) -> list[str]:
-    """Reasons not to believe what populations say together, each a sentence that says what was seen and what to do.
+    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
 
     Parameters
     ----------
     log_z : Tensor, shape [R]
         ln of each population's estimate of Z.
     found : Populations
-        At the end of the walk.
+        The populations at the end of the walk.
     uniform_start : bool
         Whether the chains started at uniformly random pixels.
 

@@ -1,13 +1,13 @@
-"""Temperatures of a ladder: where exchanges are rejected, and where chains are slow.
+"""Placing the temperatures of a ladder, by where exchanges are rejected and where chains are slow.
 
-The rejection rates of a ladder add up along it. With many rungs their sum tends to a number of the path alone, the communication barrier
-Lambda, and rungs at equal steps of that sum are rejected alike (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). For
-the chains that it costs, about 2 Lambda + 1 rungs make most round trips.
+With many rungs, the sum of a ladder's rejection rates tends to a number that depends on the path alone, the communication barrier Lambda,
+and rungs at equal steps of that sum have equal rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). About
+2 Lambda + 1 rungs make the most round trips for the number of chains that they cost.
 
-That counts on chains that forget their state from one exchange to the next. Near the start they do. Near the target of a trained RBM they
-need tens of steps, and what they say there is the error of the whole. If a link weighs in with the variance lambda^2 tau / n, where
-lambda is its share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over the
-ladder is smallest for n proportional to lambda sqrt(tau). So rungs are placed at equal steps of the sum of lambda sqrt(tau).
+This assumes that chains forget their state from one exchange to the next. Near the start they do. Near the target of a trained RBM they
+need tens of steps, and the links there dominate the total error. If a link contributes the variance lambda^2 tau / n, where lambda is its
+share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over the ladder is
+smallest for n proportional to lambda sqrt(tau). Rungs are therefore placed at equal steps of the sum of lambda sqrt(tau).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from torch import Tensor
 from paperlib.estimators.bennett import bennett_roots
 from paperlib.mcmc.series import block_means
 
-# A rate that was never seen to be above zero still takes some room.
+# A link whose exchanges were never rejected still gets some room.
 _SMALLEST_RATE = 1e-3
-# Memory is looked for over a sixteenth of a round. These limits halve the variance of ln Z over 10^5 chain-steps, against rungs that
-# are rejected alike, on two RBMs of 784 x 500 units. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
+# Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
+# ln Z compared with rungs of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
 _MEMORY_BLOCKS = 16
 _LONGEST_MEMORY = 25.0
-# No link is wider than the average one by a larger factor.
+# No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
 # A little more than two: rates between rungs that are far apart add up to less than Lambda.
 _RUNGS_PER_BARRIER = 2.1
-# On which the sum is inverted.
+# Grid points on which the sum is inverted.
 _FINE = 20_001
 
 
 def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
-    """Where `num_rungs` rungs cut the sum of the shares of other links into equal steps.
+    """Where to put `num_rungs` rungs so that they cut the sum of the shares of given links into equal steps.
 
     Parameters
     ----------
     betas : Tensor, shape [N]
         float64, 0 = beta_0 < ... < beta_{N-1} = 1.
     shares : Tensor, shape [N - 1]
-        Of the links between them, for instance their rejection rates.
+        Shares of the links between them, for instance their rejection rates.
     num_rungs : int
         At least two.
 
@@ -54,7 +54,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
 
     Notes
     -----
-    The sum of the shares is interpolated by monotone cubics (Fritsch & Carlson 1980).
+    The sum of the shares is interpolated with monotone cubics (Fritsch & Carlson 1980).
 
     Examples
     --------
@@ -91,14 +91,14 @@ def rungs_for(rejection_rates: Tensor) -> int:
 
 
 def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:
-    """lambda sqrt(tau) of each link, so limited that no link becomes much wider than the average one.
+    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link.
 
     Parameters
     ----------
     rejection_rates : Tensor, shape [N - 1]
         Of the exchanges between neighbours.
     memory : Tensor, shape [N - 1]
-        Of chains there, in steps, from `link_memory`.
+        Memory of the chains there, in steps, from `link_memory`.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:
 
 
 def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
-    """How many steps chains take to forget what they say of a link: the variance of means over blocks, in that of single steps.
+    """How many steps chains take to forget at each link: the variance of block means relative to that of single steps.
 
     Parameters
     ----------
     lower, upper : Tensor, shape [T, R, N - 1]
-        ln-ratios at the chains of the lower and of the upper rung of each link.
+        Log-ratios of the chains on the lower and on the upper rung of each link.
 
     Returns
     -------

@@ -1,21 +1,21 @@
-"""Parallel tempering: ln Z, its error, and draws of the target, from chains that climb up and down a ladder of temperatures.
+"""Parallel tempering: ln Z, its error, and draws from the target, from chains that climb up and down a ladder of temperatures.
 
-AIS walks from the start to the target once. What it missed on the way it never sees again. A ladder (`paperlib.annealing.ladder`) keeps
-chains at all temperatures at all times. They exchange temperatures, so that every draw of the target has come from the start, and
+AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.annealing.ladder`) keeps
+chains at all temperatures at all times. They exchange temperatures, so that every draw from the target has come from the start, and
 modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
 (`paperlib.estimators.bennett`).
 
-1. *Temperatures.* Three short runs, an eighth of the budget, say where exchanges are rejected, and the rungs go where all are rejected
-   alike (`paperlib.estimators.temperatures`).
-2. *Burn-in.* The remaining steps are cut where leaving out the beginning makes the standard error smallest (White 1997).
-3. *Error.* The estimate is, to first order, the mean of a series: in every step what all links together say. Blocks of that series,
-   of all replicas, give the error. So the dependence between steps and between links is counted in.
+1. *Temperatures.* Three short runs, an eighth of the budget, find where exchanges are rejected, and the rungs are placed so that all are
+   rejected alike (`paperlib.estimators.temperatures`).
+2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
+3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
+   replicas, give the error, which therefore includes the dependence between steps and between links.
 
-All of that is paid from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and the
-target, rather than of steps; with fewer than ten there is a warning.
+All of this is paid for from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and
+the target, rather than of steps; with fewer than ten there is a warning.
 
-The distributions at both ends are the model's own, whatever a path has rounded on the way (`AnnealingPath.end_correction`): each is one
-link more, whose ratio is a mean of importance weights.
+The distributions at both ends are exactly those of the models, even if a path rounds on the way (`AnnealingPath.end_correction`): each
+adds one more link, whose ratio is a mean of importance weights.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from paperlib.mcmc.series import block_means, mean_error, settled
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 
-#: Below it no run tells anything.
+#: A shorter run tells nothing.
 FEWEST_CHAIN_STEPS = 1_000
-# A replica's chains have to take at least so many steps.
+# A replica's chains have to take at least this many steps.
 _FEWEST_STEPS = 20
-# How sure the upper end must be that a proven bound is compared with.
+# Level of the interval whose upper end is compared with a proven bound.
 _SURE = 0.997
-# Blocks in time that an estimate shows of its series.
+# Blocks in time into which an estimate divides its series.
 _BLOCKS = 20
 
 
@@ -67,9 +67,9 @@ class TemperingEstimate:
     log_z : float
         In nats. It includes the path's `log_z_start`.
     std_error : float
-        Its standard error, with the dependence of steps on those before them counted in.
+        Its standard error, which includes the dependence of steps on earlier ones.
     degrees_of_freedom : float
-        Of the standard error: it comes from one block more.
+        Of the standard error: the number of blocks that it comes from, minus one.
     betas : Tensor, shape [N]
         The rungs, from 0 to 1.
     rejection_rates : Tensor, shape [N - 1]
@@ -77,15 +77,15 @@ class TemperingEstimate:
     round_trips : int
         How often a chain went from beta = 0 to beta = 1 and back, after the burn-in.
     samples : Tensor, shape [n, D]
-        Draws of the target, one after the other in time: the units that the path moves.
+        Draws from the target, in the order of time: the units that the path moves.
     blocks : Tensor, shape [B, R]
-        What each replica alone says of ln Z in each of B blocks in time, to first order; their mean is `log_z`.
+        The estimates of ln Z from each replica alone in each of B blocks in time, to first order; their mean is `log_z`.
     num_replicas : int
         Chains on each rung, R.
     chain_steps : int
-        Transitions of single chains that were spent, pilots and burn-in included.
+        Transitions of single chains that were spent, including pilots and burn-in.
     counted_steps : int
-        Those of them whose states count.
+        The number of these whose states count in the estimate.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
     warnings : tuple of str
@@ -118,11 +118,11 @@ class TemperingEstimate:
 
     @property
     def barrier(self) -> float:
-        """How hard it is to get from the start to the target, the sum of the rejection rates."""
+        """How hard it is to get from the start to the target, measured as the sum of the rejection rates."""
         return self.rejection_rates.sum().item()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats that is to hold the truth with this probability, by Student's t.
+        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
 
         Raises
         ------
@@ -156,21 +156,21 @@ def parallel_tempering(
     path : AnnealingPath
         For example `BaseRatePath(rbm, base_rate_bias(train))`.
     chain_steps : int
-        At most so many transitions of single chains are made, the choice of temperatures and the burn-in included. At least 1,000.
+        At most this many transitions of single chains are made, including the choice of temperatures and the burn-in. At least 1,000.
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     betas : sequence of N numbers, optional
         0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
     num_replicas : int, optional
         Chains on each rung. None: more for a larger budget.
     max_samples : int
-        How many draws of the target to keep at most.
+        The largest number of draws from the target to keep.
     check : bool
-        Compare with a proven bound on ln Z where the path knows one, which costs as much for a short run as for a long one.
+        Compare with a proven bound on ln Z if the path has one, which costs as much for a short run as for a long run.
     checkpoint : path of a `.safetensors` file, optional
-        Where to keep what an interrupted run needs to go on. If the file is there, the run goes on from it. It needs a path that a
+        Where to keep what an interrupted run needs to resume. If the file exists, the run resumes from it. This requires a path that a
         checksum identifies.
 
     Returns
@@ -181,12 +181,12 @@ def parallel_tempering(
     Raises
     ------
     InputError
-        If an argument is not as described, `chain_steps` are too few for the rungs and replicas, the log-ratios overflow, or the
+        If an argument is not as described, `chain_steps` is too small for the rungs and replicas, the log-ratios overflow, or the
         checkpoint is damaged or belongs to another run.
 
     Notes
     -----
-    Memory is 16 bytes for each of the `chain_steps`, and the samples. The estimate has no bias of a known sign: it is neither a lower nor
+    Memory is 16 bytes for each of the `chain_steps`, plus the samples. The estimate has no bias of a known sign: it is neither a lower nor
     an upper bound, not even on average.
 
     Examples
@@ -233,7 +233,7 @@ def parallel_tempering(
 def summarize_ladder(
     path: AnnealingPath[Any], run: LadderRun, generator: torch.Generator, check: bool
 ) -> TemperingEstimate:
-    """The estimate that a finished run gives.
+    """The estimate from a finished run.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def summarize_ladder(
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
-    # Where it has settled is judged with all steps; then what is left speaks alone.
+    # All steps are used to judge where the run has settled; the estimate uses only the steps after that.
     _, series = joined_estimate(record, steps, corrections, 0)
     first = settled(series.mean(1))
     log_ratio, series = joined_estimate(record, steps, corrections, first)
@@ -272,7 +272,7 @@ def summarize_ladder(
 
 
 def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -> TemperingEstimate:
-    """The same estimate with the path's proven lower bound on ln Z, and a warning if it contradicts it."""
+    """The same estimate with the path's proven lower bound on ln Z, and a warning if the two contradict each other."""
     bound = path.log_z_lower_bound(estimate.samples)
     high = estimate.interval(_SURE)[1]
     found = below_bound(estimate.log_z, high, bound, ", or use more chain_steps")
@@ -280,12 +280,12 @@ def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -
 
 
 def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
-    """Independent runs of one ladder as one estimate, in which each counts by its steps.
+    """Join independent runs of one ladder into a single estimate, each weighted with its number of steps.
 
     Parameters
     ----------
     ladders : sequence of TemperingEstimate
-        Of the same path, with the same rungs.
+        Estimates for the same path, with the same rungs.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
     Raises
     ------
     InputError
-        If there is none, or the rungs differ.
+        If there are no ladders, or the rungs differ.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
 
 
 def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[str, ...]:
-    """Those of single runs, each once, and one if a run is far from the mean of all."""
+    """The warnings of single runs, each once, and another if a run is far from the mean of all."""
     of_runs = dict.fromkeys(text for run in ladders for text in run.warnings)
     furthest = max(ladders, key=lambda run: abs(run.log_z - log_z))
     low, high = furthest.interval(1 - (1 - _SURE) / len(ladders))
@@ -360,14 +360,14 @@ def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[st
 def joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[float, Tensor]:
-    """ln(Z_1 / Z_0) over all links, the true distributions at both ends included, and the series whose mean is its error.
+    """ln(Z_1 / Z_0) over all links, including the true distributions at both ends, and the series whose mean is its error.
 
     Parameters
     ----------
     record : Record
-        Of T steps.
+        Record of T steps.
     steps : list of int
-        After which corrections were taken.
+        The steps after which corrections were taken.
     corrections : Tensor, shape [kept, 2, R]
         float64, at beta = 0 and at beta = 1.
     first : int
@@ -378,7 +378,7 @@ def joined_estimate(
     log_ratio : float
         In nats.
     series : Tensor, shape [T - first, R]
-        float64: what each step of each replica adds to the error, to first order. Its mean is zero.
+        float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """
     lower, upper = record.links(first)
     links = lower.shape[2]
@@ -398,9 +398,9 @@ def joined_estimate(
 
 
 def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Draws of the target from those of a rounded one, [kept, R, n] with log-weights [kept, R]: resampled, and few are doubled.
+    """Draws from the target, resampled from draws from its rounded version, [kept, R, n], with log-weights [kept, R].
 
-    Resampling is systematic: a draw whose weight is w times the mean comes w times, rounded up or down.
+    Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or down, so few are doubled.
     """
     flat = units.flatten(0, 1)
     weights = torch.softmax(log_weights.flatten(), 0) * len(flat)

@@ -1,16 +1,17 @@
 """ln Z at every checkpoint of training, from chains that walk through all of them.
 
-Populations of chains walk a `TrajectoryPath` as in sequential Monte Carlo (`paperlib.estimators.smc`). At the knot of a checkpoint a
-population's weight so far is an unbiased estimate of that checkpoint's Z, for a fixed schedule; so that every estimate is one from the
-start on, and not a sum of links whose errors somebody has to add. Estimates at two checkpoints share their chains and are
-correlated: a difference gets its error from the differences of the populations, which is mostly smaller than that of either.
+Populations of chains walk a `TrajectoryPath` as in sequential Monte Carlo (`paperlib.estimators.smc`). At the knot of a checkpoint, a
+population's weight so far is an unbiased estimate of that checkpoint's Z, for a fixed schedule. Every estimate thus covers the whole
+way from the start, and is not a sum of links whose errors would have to be added. Estimates at two checkpoints share their chains and
+are correlated. The error of a difference is therefore computed from the differences of the populations, and is usually smaller than
+the error of either estimate.
 
 Desjardins, Courville & Bengio (2011) follow ln Z along training, and Bereux, Decelle, Furtlehner & Seoane (2025, 2026) sample along it;
-an error of ln Z is in neither of their programs.
+neither program gives an error of ln Z.
 
-A trajectory is longer than the way from base rates to the last checkpoint alone. Where that way has no jump it is the better one for
-ln Z of the last checkpoint: for an RBM of 64 x 8 units, six checkpoints and 60,000 chain-steps the standard error was 0.16 nats along
-training, and 0.014 along `BaseRatePath`. And a trajectory is no proof against a wrong mode: where training itself jumps from one
+A trajectory is longer than the direct way from base rates to the last checkpoint. Where the direct way has no jump, it is better for
+ln Z of the last checkpoint: for an RBM of 64 x 8 units, six checkpoints and 60,000 chain-steps, the standard error was 0.16 nats along
+training, and 0.014 along `BaseRatePath`. Nor does a trajectory protect against a wrong mode: where training itself jumps from one
 checkpoint to the next, chains stay behind. The warnings are those of `smc`.
 """
 
@@ -33,20 +34,20 @@ from paperlib.validation import ArrayLike, require_count
 
 @dataclass(frozen=True)
 class TrajectoryEstimate:
-    """Estimates of ln Z at the T checkpoints of a path, by R populations that walk through all of them.
+    """Estimates of ln Z at the T checkpoints of a path, from R populations that walk through all of them.
 
     Attributes
     ----------
     log_weights : Tensor, shape [R, T]
         ln of each population's estimate of Z at each checkpoint, float64, in nats; for a fixed schedule the estimates are unbiased.
     betas : Tensor, shape [K + 1]
-        The schedule that all populations walked; it meets all knots.
+        The schedule that all populations walked; it includes all knots.
     chain_steps : int
-        Transitions of single chains that were paid for, the pilot's included.
+        Transitions of single chains that were spent, including the pilot's.
     families : Tensor, shape [R]
-        Effective number of first chains with descendants at the end.
+        Effective number of initial chains with descendants at the end.
     final_states : Tensor, shape [R, N, n]
-        The units of each chain at its end: draws of the last model if weighed by `chain_log_weights`.
+        The units of each chain at its end: draws from the last model if weighted with `chain_log_weights`.
     chain_log_weights : Tensor, shape [R, N]
         ln of each chain's own weight at its end.
     warnings : tuple of str
@@ -79,13 +80,13 @@ class TrajectoryEstimate:
 
     @property
     def std_error(self) -> Tensor:
-        """Standard error of each `log_z`, float64 [T]; infinite for one population. It holds all that went wrong since the start."""
+        """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population."""
         return log_z_std_error(self.log_weights)
 
     def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """`log_z` plus and minus Student's quantile of this level times `std_error`, each [T], in nats.
+        """`log_z` minus and plus Student's quantile of this level times `std_error`, each [T], in nats.
 
-        The level is that of each checkpoint by itself.
+        The level holds for each checkpoint by itself.
 
         Raises
         ------
@@ -96,10 +97,10 @@ class TrajectoryEstimate:
         return self.log_z - spread, self.log_z + spread
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
-        """ln Z of checkpoint `second` less that of `first`, numbers from 0, and its standard error, in nats.
+        """ln Z of checkpoint `second` minus that of `first`, numbered from 0, and its standard error, in nats.
 
-        The error is that of ln Z-hat_second - ln Z-hat_first by the jackknife over populations, so that what both share cancels;
-        infinite for one population.
+        The error is that of ln Z-hat_second - ln Z-hat_first from a jackknife over populations, so that errors which both share
+        cancel. It is infinite for one population.
 
         Raises
         ------
@@ -146,19 +147,19 @@ def log_z_along_training(
     Parameters
     ----------
     path : TrajectoryPath
-        Through T checkpoints.
+        The path through T checkpoints.
     num_chains : int
         N, in each population; a hundred or more.
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     betas : sequence of K + 1 numbers, optional
-        0 = beta_0 < ... < beta_K = 1. Knots that are missing are put in. None: a pilot population finds betas.
+        0 = beta_0 < ... < beta_K = 1. Missing knots are added. None: a pilot population finds betas.
     chain_steps : int, optional
         The budget, see `smc`: at least 2 (T + 1) steps of all chains.
     num_populations, cess, threshold
-        See `smc`. With a threshold of 0 it is AIS, and each weight that of chains since the start.
+        See `smc`. With a threshold of 0 this is AIS, and each weight is that of a chain since the start.
     on_step : callable, optional
         Called with the number of chains that have taken a step, in place of the progress bar.
 
@@ -170,7 +171,7 @@ def log_z_along_training(
     Raises
     ------
     InputError
-        If the path is no `TrajectoryPath`, an option is out of range, both `betas` and `chain_steps` are given, the budget is too
+        If `path` is not a `TrajectoryPath`, an option is out of range, both `betas` and `chain_steps` are given, the budget is too
         small, or the log-weights overflow.
 
     Examples

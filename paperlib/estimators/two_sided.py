@@ -1,15 +1,15 @@
-"""AIS walked both ways: an estimate from below, one from above, and Bennett's between them.
+"""AIS walked both ways: an estimate from below, an estimate from above, and Bennett's estimate between them.
 
-Forward log-weights l come from AIS. Reverse log-weights r come from the same walk taken backwards, from draws of the target to the start.
-The two distributions of a log-weight belong together: p_F(l) = e^{ln Z - l} p_R(l) (Crooks 1999). So
+Forward log-weights l come from AIS. Reverse log-weights r come from the same walk taken backwards, starting at draws from the target.
+The distributions of the two are related: p_F(l) = e^{ln Z - l} p_R(l) (Crooks 1999). So
 
     E_F[e^l] = Z,      E_R[e^{-r}] = 1 / Z,
 
 and by Jensen's inequality ln mean e^l is on average too small, and -ln mean e^{-r} too large (Grosse, Ghahramani & Adams 2015). Bennett's
 ratio over both (`paperlib.estimators.bennett`) has the smallest error that these weights allow.
 
-What is from above is so only for draws of the target itself. `paperlib.estimators.parallel_tempering` makes some. Data are none, nor are
-the ends of AIS's own chains.
+The estimate from above is valid only for draws from the target itself, such as those of `paperlib.estimators.parallel_tempering`. Data
+are not such draws, nor are the ends of AIS's own chains.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TwoSidedEstimate:
     reverse : Tensor, shape [n]
         Log-weights of the walks back; the mean of e^{-r} is an unbiased estimate of 1 / Z for exact draws.
     num_blocks : int or None
-        Blocks in time of the draws; None: they are independent.
+        Number of blocks in time that the draws are cut into; None: the draws are independent.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class TwoSidedEstimate:
 
     @property
     def upper(self) -> float:
-        """Minus ln of the mean of e^{-r}, on average too large, if the draws are the target's."""
+        """Minus ln of the mean of e^{-r}, on average too large, if the draws are from the target."""
         return -log_mean_exp(-self.reverse).item()
 
     @cached_property
     def bennett(self) -> BennettEstimate:
-        """Bennett's estimate over both."""
+        """Bennett's estimate from both directions."""
         return bennett(self.forward, -self.reverse, num_blocks=self.num_blocks)
 
     @property
@@ -89,9 +89,9 @@ class TwoSidedEstimate:
         return self.bennett.std_error
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """From `lower` less its error to `upper` plus its error at this level: wide where the walks are too short.
+        """From `lower` minus its error to `upper` plus its error at this level: wide where the walks are too short.
 
-        An end is infinite where the weights that it rests on are worth fewer than two.
+        An end is infinite where the weights behind it have an effective sample size below two.
 
         Raises
         ------
@@ -146,27 +146,27 @@ def two_sided_ais(
     Parameters
     ----------
     path : AnnealingPath
-        One that can be walked back (`reversible`), and that can start at given units (`state_at`).
+        A path that can be walked back (`reversible`) and can start at given units (`state_at`).
     betas : sequence of K + 1 numbers
         0 = beta_0 < ... < beta_K = 1, for both directions.
     draws : array or Tensor, shape [n, D]
-        Draws of the target, such as `parallel_tempering(path).samples`: the units that the path moves. One walk back starts at each.
+        Draws from the target, such as `parallel_tempering(path).samples`: the units that the path moves. One walk back starts at each.
     num_chains : int, optional
-        Walks forward; None: as many as draws.
+        Walks forward; None: as many as there are draws.
     generator : torch.Generator, optional
         On the path's device; None: a fresh one from system entropy.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
+        Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     forward : array or Tensor, shape [M], optional
         Log-weights of AIS along the same path with the same betas, in place of walks forward.
     num_blocks : int, optional
-        For draws that depend on those before them, in the order of time: into how many blocks they are cut to tell the error, as for
-        `bennett`. None: they are independent.
+        For dependent draws, in the order of time: the number of blocks that they are cut into to estimate the error, as for `bennett`.
+        None: the draws are independent.
 
     Returns
     -------
     TwoSidedEstimate
-        With `log_z` by Bennett, `lower`, `upper`, and `interval(level)`.
+        With `log_z` from Bennett's estimate, `lower`, `upper`, and `interval(level)`.
 
     Raises
     ------
@@ -221,12 +221,12 @@ def run_chains_back(
     generator: torch.Generator,
     on_step: Callable[[int], object],
 ) -> Tensor:
-    """Walk one block of chains from draws of the target to the start; their log-weights r, float64 [chains].
+    """Walk one block of chains back to the start, from draws from the target; returns their log-weights r, float64 [chains].
 
-    The draws stand where AIS leaves its last weight behind: before its last transition, which no weight depends on.
+    The draws take the place of the states after AIS's last weight but before its last transition, on which no weight depends.
     """
     state = path.state_at(units)
-    # As in `ais`, the first and the last distribution are the models' own.
+    # As in `ais`, the first and the last distributions are exactly those of the models.
     log_weights = path.log_ratio(state, 1.0, schedule[-2])
     log_weights -= path.end_correction(state, 1)
     state = walk_back(path, state, log_weights, schedule[-2::-1], generator, on_step)

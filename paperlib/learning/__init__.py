@@ -1,4 +1,4 @@
-"""Learning: procedures that make models. Recipes are plain data, so that a model file can carry its own."""
+"""Learning procedures that make models. Recipes are plain data, so a model file can carry its own recipe."""
 
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.learning.deep_boltzmann import DeepBoltzmannLearning, pretrain_dbm, train_dbm

@@ -1,4 +1,4 @@
-"""Training in epochs that can be interrupted: checkpoints, and the loop that writes them.
+"""Interruptible training in epochs: checkpoints, and the loop that writes them.
 
 A checkpoint holds everything that the next epoch depends on, and the signature of the training that
 it belongs to. Training resumes from a checkpoint only if the two signatures are the same.
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-# What a checkpoint's text says beside the signature.
+# Metadata of a checkpoint besides the signature.
 _PROGRESS = ("epochs_done", "reconstruction_errors")
 
 
 def training_signature(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
-    """What tells one training from another: the recipe, the seed, the type and the uint8 data.
+    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data.
 
-    A training that depends on anything else adds it under a name of its own.
+    A training run that depends on anything else adds it under another name.
     """
     return {
         "recipe": json.dumps(asdict(recipe), sort_keys=True),
@@ -44,7 +44,7 @@ def training_signature(
 
 
 def diverged(epoch: int, learning_rate: float) -> InputError:
-    """The error of a training whose parameters are no longer finite."""
+    """The error for a training run whose parameters are no longer finite."""
     return InputError(
         "learning_rate: expected a rate at which training stays finite, "
         f"but it diverged in epoch {epoch} with {learning_rate}"
@@ -58,15 +58,15 @@ class TrainingState:
     Attributes
     ----------
     parameters, velocities : tuple of Tensor
-        The model's, and their momentum, in the same order.
+        The model's parameters, and their velocities (momentum) in the same order.
     chains : Tensor or None
         States of persistent chains.
     generator : torch.Generator
-        At the place where training goes on.
+        In the state from which training continues.
     epochs_done : int
         Epochs so far.
     reconstruction_errors : list of float
-        One for each of them, where the training has such a thing.
+        One for each of these epochs, if the training computes them.
     """
 
     parameters: tuple[Tensor, ...]
@@ -128,27 +128,27 @@ def run_epochs(
     on_epoch: Callable[[int], None] | None,
     progress: bool | None,
 ) -> None:
-    """Run the epochs that are still to be done, and write a checkpoint after each.
+    """Run the remaining epochs, and write a checkpoint after each.
 
     Parameters
     ----------
     state : TrainingState
         Changed in place.
     num_epochs, updates_per_epoch : int
-        Epochs in all, those done before included, and updates in each.
+        Epochs in total, including those already done, and updates in each.
     run_epoch : callable
-        Takes the number of an epoch, from 1, and the progress bar, which it moves on after each
+        Takes the number of an epoch, from 1, and the progress bar, which it advances after each
         update. It changes `state`, and raises if training has diverged.
     label : str
-        Of the progress bar.
+        Label of the progress bar.
     path : Path or None
-        Of the checkpoint.
+        Where to write the checkpoint. None: nowhere.
     signature : mapping of str to str
         From `training_signature`.
     on_epoch : callable or None
-        Called with the epoch when its checkpoint has been written.
+        Called with the number of the epoch once its checkpoint has been written.
     progress : bool or None
-        Whether to show the bar; None: where standard error is a terminal.
+        Whether to show the bar; None: if standard error is a terminal.
     """
     with tqdm(
         total=num_epochs * updates_per_epoch,

@@ -1,13 +1,13 @@
 """Contrastive divergence (CD) for RBMs, Hinton (2002), and its persistent form (PCD), Tieleman (2008).
 
 The gradient of ln p(v) is a difference of two expectations of v h': under the data and under the model. CD-T replaces
-the second by the state of a Gibbs chain T steps after it left the data (Salakhutdinov & Murray 2008, eq. 7). That is
-not the gradient of the likelihood; by how much, the chapter shows.
+the second with the state of a Gibbs chain T steps after it left the data (Salakhutdinov & Murray 2008, eq. 7). The
+result is not the gradient of the likelihood; the chapter shows how far off it is.
 
 Used in chapter: contrastive-divergence.
 
-If unsure: CD with `cd_steps=25`, `cd_ramp_epochs=10` for a good generative model, CD-1 to reproduce the paper's first
-models, persistent chains for the RAISE paper's.
+If unsure: CD with `cd_steps=25` and `cd_ramp_epochs=10` for a good generative model, CD-1 to reproduce the paper's
+first models, and persistent chains for those of the RAISE paper.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_binary, require_count, require_shape
 
-# Persistent chains: the reconstruction costs a matrix product of its own, a fifth of an update, and a tenth of the minibatches
+# With persistent chains, the reconstruction costs an additional matrix product, a fifth of an update, and a tenth of the minibatches
 # tells as much.
 _RECONSTRUCT_EVERY = 10
 
 
 @dataclass(frozen=True)
 class ContrastiveDivergence:
-    """A training recipe. The defaults are those of the code that the 2008 paper's authors released, but for `shuffle`.
+    """A training recipe. The defaults are those of the code that the 2008 paper's authors released, except for `shuffle`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ContrastiveDivergence:
     epochs : int
         Passes through the training set.
     cd_steps : int
-        Gibbs steps T of the negative phase, or their largest number if they are raised.
+        Gibbs steps T of the negative phase; the largest T if it rises during training.
     cd_ramp_epochs : int
         0: T is `cd_steps` throughout. n > 0: T starts at 1 and rises by one every n epochs up to `cd_steps`, and the
         learning rate is divided by T (Carreira-Perpinan & Hinton 2005).
@@ -65,10 +65,10 @@ class ContrastiveDivergence:
     initial_weight_std : float
         Weights start at normal draws with this standard deviation, biases at zero.
     upward_factor, downward_factor : int, int
-        By how much the inputs of the hidden and of the visible units are multiplied: 2 where, in the deep Boltzmann machine
-        that is being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
+        Factors that multiply the inputs of the hidden and of the visible units: 2 where, in the deep Boltzmann machine that is
+        being prepared, a layer gets as much input again from its other side (Salakhutdinov & Hinton 2009).
     final_learning_rate : float or None
-        None: constant. Otherwise the rate falls linearly from the first to the last epoch to this value.
+        None: the rate is constant. Otherwise it falls linearly from the first epoch, and reaches this value in the last.
     shuffle : bool
         Put the data in a fresh random order in every epoch. The 2008 paper's authors did not.
 
@@ -128,7 +128,7 @@ class ContrastiveDivergence:
 
     @property
     def summary(self) -> str:
-        """The recipe in a line, with units, method, epochs and learning rate."""
+        """The recipe in one line, with units, method, epochs and learning rate."""
         steps = f"{self.cd_steps}"
         if self.cd_ramp_epochs:
             steps = f"1 to {self.cd_steps}, one more every {self.cd_ramp_epochs} epochs"
@@ -178,39 +178,40 @@ def train_rbm(
     Parameters
     ----------
     train : array or Tensor, shape [N, D]
-        Binary training data of any type; it is moved to `device` minibatch by minibatch.
+        Binary training data of any type; they are moved to `device` minibatch by minibatch.
     recipe : ContrastiveDivergence
-        What to do.
+        The training recipe.
     seed : int
-        Seed of the initial weights, the order of the data and all draws.
+        Seed for the initial weights, the order of the data and all draws.
     layers_below : sequence of RBM
-        Frozen layers through which every minibatch is passed first: the RBM learns from fresh draws of the last of these
-        layers' hidden units given the data (greedy learning, Salakhutdinov & Murray 2008, section 4.1).
+        Frozen layers through which every minibatch is passed first: the RBM learns from fresh draws of the hidden units of the
+        last of these layers, given the data (greedy learning, Salakhutdinov & Murray 2008, section 4.1).
     initial : RBM, optional
         Parameters to start from, with the recipe's number of hidden units, in place of small random weights.
     dtype, device
         Of the computation and of the result. float64 results agree between processors to about 1e-14;
-        float32 ones drift apart within a few hundred updates.
+        float32 results drift apart within a few hundred updates.
     checkpoint : path, optional
         A `.safetensors` file, written after every epoch. If it exists, training resumes from it and ends with the
         identical result.
     on_epoch : callable, optional
         Called with the epoch (from 1) and a copy of the model after each epoch that is run.
     progress : bool, optional
-        Show a progress bar with the reconstruction error; by default where standard error is a terminal.
+        Show a progress bar with the reconstruction error; by default if standard error is a terminal.
 
     Returns
     -------
     RBM
         The trained model.
     list of float
-        Mean squared reconstruction error per unit, for every epoch; with persistent chains, for which it is not a by-product,
-        of every tenth minibatch.
+        Mean squared reconstruction error per unit, for every epoch. With persistent chains it is not a by-product, and comes
+        from every tenth minibatch.
 
     Raises
     ------
     InputError
-        If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs to another recipe, seed, type or data.
+        If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs
+        to another recipe, seed, type or data.
 
     Examples
     --------
@@ -366,11 +367,11 @@ def _update(
     momentum: float,
     reconstruct: bool,
 ) -> Tensor | None:
-    """One parameter update in place; if asked, returns the sum of squared differences between data and reconstruction."""
+    """One parameter update in place; on request, returns the sum of squared differences between data and reconstruction."""
     weights, visible_bias, hidden_bias = state.parameters
     up, down = recipe.upward_factor, recipe.downward_factor
     positive_hidden = torch.addmm(hidden_bias, batch, weights, alpha=up).sigmoid_()
-    # The chain that starts at the data shares its first half step with the positive phase.
+    # A chain that starts at the data shares its first half step with the positive phase.
     hidden = positive_hidden
     if state.chains is not None:
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
@@ -393,7 +394,7 @@ def _update(
 
     step, negative_step = rate / len(batch), rate / len(visible)
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
-    # Passes over all weights that would change nothing are left out: each is a fortieth of an update.
+    # Passes over all weights that would change nothing are skipped: each costs a fortieth of an update.
     if momentum:
         weight_velocity.mul_(momentum)
     weight_velocity.addmm_(batch.T, positive_hidden, beta=float(momentum != 0), alpha=step)

@@ -2,14 +2,14 @@
 
 Salakhutdinov & Hinton (2009). The gradient of ln p(v) is a difference of two expectations of v h1' and h1 h2', under the posterior
 and under the model. The first is taken under the mean-field approximation of the posterior, the second at the states of Gibbs chains
-that go on from one update to the next (PCD). It is therefore the gradient of the mean-field bound, as far as the chains keep up.
+that continue from one update to the next (PCD). The result is the gradient of the mean-field bound, as long as the chains keep up.
 
-Pre-training learns the two layers as RBMs whose inputs are doubled where, in the DBM, a layer hears from both sides: h1 from
-v and from h2. Without it, learning the joint model from small random weights rarely leaves the place where h2 does nothing.
+Pre-training learns the two layers as RBMs, and doubles inputs where, in the DBM, a layer gets input from both sides: h1 from v and
+from h2. Without pre-training, learning the joint model from small random weights rarely leaves the state in which h2 does nothing.
 
-The units of a layer act together on the next one: an update by the plain gradient moves the input of all of them alike, by more the
-more units there are, and in wide layers such swings switch h2 off for good. The gradient for centred units (Montavon & Müller
-2012), whose biases take back what a change of the weights does to the average input, does not. It climbs the same bound.
+The units of a layer act together on the next layer. An update with the plain gradient shifts the input of all units there alike, and
+the more units act, the larger the shift. In wide layers such swings switch h2 off for good. The gradient for centred units (Montavon &
+Müller 2012) avoids this: its biases take back the effect of a weight change on the average input. It climbs the same bound.
 
 If unsure: the defaults, which are close to what the authors published elsewhere. Used in chapter:
 deep-boltzmann-machines.
@@ -55,7 +55,7 @@ class DeepBoltzmannLearning:
     Attributes
     ----------
     pretraining_1, pretraining_2 : ContrastiveDivergence
-        Of the two layers as RBMs, which say how many hidden units there are; doubled inputs are put in here.
+        Recipes for the two layers as RBMs, which set the numbers of hidden units; the doubling of inputs is added to them.
     epochs : int
         Passes through the training set with both layers together.
     chains : int
@@ -67,9 +67,9 @@ class DeepBoltzmannLearning:
     batch_size, weight_cost : int, float
         Size of a minibatch; L2 penalty on the weights.
     learning_rate : float
-        At the first update; it falls linearly to zero at the last one.
+        Step size at the first update, from which it falls linearly to zero at the last.
     momentum : float
-        Share of the last step in the next.
+        Share of the last step that enters the next.
     centred : bool
         Whether to follow the gradient for centred units, which wide layers need.
 
@@ -107,7 +107,7 @@ class DeepBoltzmannLearning:
 
     @property
     def summary(self) -> str:
-        """The recipe in a line."""
+        """The recipe in one line."""
         return (
             f"{self.pretraining_1.num_hidden:,} and {self.pretraining_2.num_hidden:,} hidden, pre-trained for "
             f"{self.pretraining_1.epochs} and {self.pretraining_2.epochs} epochs of CD, then {self.epochs} epochs of "
@@ -136,11 +136,11 @@ def pretrain_dbm(
     DBM(64-4-2, torch.float32, cpu)
     """
     options = {"dtype": dtype, "device": device, "progress": progress}
-    # h1 will hear from h2 what it now hears from v a second time, and h2's input to h1 likewise.
+    # Half of h1's doubled input stands in for its other side: for h2 in the lower RBM, for v in the upper one.
     lower = replace(recipe.pretraining_1, upward_factor=2)
     upper = replace(recipe.pretraining_2, downward_factor=2)
     first, _ = train_rbm(train, lower, seed, **options)
-    # What the first layer passes up are draws given its doubled input.
+    # The first layer passes up draws given its doubled input.
     doubled = type(first)(2 * first.weights, first.visible_bias, first.hidden_bias)
     second, _ = train_rbm(train, upper, seed + 1, layers_below=[doubled], **options)
     return DBM(
@@ -166,9 +166,9 @@ def train_dbm(
     train : array or Tensor, shape [N, D]
         Binary training data of any type.
     recipe : DeepBoltzmannLearning
-        What to do.
+        The training recipe.
     seed : int
-        Of the first layer's pre-training; the second's and the joint training's follow it.
+        Seed for the first layer's pre-training; the second layer and the joint training use the next two numbers.
     dtype, device
         Of the computation and of the result.
     checkpoint : path, optional
@@ -177,7 +177,7 @@ def train_dbm(
     on_epoch : callable, optional
         Called with the epoch (from 1) and a copy of the model after each epoch of joint training.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def _update(
         chains = joint.gibbs_step(chains, state.generator)
     state.chains = chains
     v, h2 = chains.split([dbm.num_visible, dbm.num_hidden_2], dim=1)
-    # h1 by its probabilities, which have less noise than a draw
+    # h1 is represented by its probabilities, which are less noisy than a draw
     negative = v, joint.hidden_probs(chains), h2
 
     gradients = (_centred_gradient if recipe.centred else _gradient)(positive, negative)
@@ -285,7 +285,7 @@ def _update(
 
 
 def _gradient(positive: Layers, negative: Layers) -> list[Tensor]:
-    """Averages of v h1', h1 h2', v, h1 and h2 under the posterior less those under the model."""
+    """Averages of v h1', h1 h2', v, h1 and h2 under the posterior minus those under the model."""
     weights = [
         positive[i].T @ positive[i + 1] / len(positive[i])
         - negative[i].T @ negative[i + 1] / len(negative[i])
@@ -302,9 +302,9 @@ def _shifted(layers: Layers, offsets: Sequence[Tensor]) -> Layers:
 
 
 def _centred_gradient(positive: Layers, negative: Layers) -> list[Tensor]:
-    """The same with every unit's state counted from a fixed offset, its average under the posterior.
+    """The same with every unit's state measured from a fixed offset, its average under the posterior.
 
-    In terms of the plain parameters: where the weights change, the biases change against it by the offsets of the other side.
+    In terms of the plain parameters, the biases compensate for changes of the weights, by the offsets of the other side.
     """
     offsets = [layer.mean(0) for layer in positive]
     weights_1, weights_2, visible, hidden_1, hidden_2 = _gradient(

@@ -2,9 +2,9 @@
 
 Salakhutdinov & Murray (2008), section 4.1: freeze W^1, and train the next RBM with draws from Q(h^1 | v) as its data. That
 raises the second term of the bound of eq. 19. If the second layer starts as the first one turned upside down, the bound
-begins at ln p(v) of the RBM below, so that raising it cannot lose what was there; otherwise it may start anywhere.
+begins at ln p(v) of the RBM below, so raising it cannot make the model worse than that; otherwise it may start anywhere.
 
-If unsure: start at random with as many hidden units as one can afford, and let `dbn_lower_bound` judge.
+If unsure: start at random with as many hidden units as you can afford, and let `dbn_lower_bound` judge.
 Used in chapter: deep-belief-networks.
 """
 
@@ -39,9 +39,9 @@ def train_dbn(
     recipes : sequence of ContrastiveDivergence
         One for each layer to be trained, from the bottom up.
     seed : int
-        Of the first trained layer; the next ones take the numbers that follow.
+        Seed for the first trained layer; the next layers use the numbers that follow.
     layers_below : sequence of RBM
-        Layers that are there already, and stay as they are.
+        Layers that exist already and stay as they are.
     start_transposed : bool
         Start every layer above the lowest at the parameters of the layer below with its sides exchanged. Its recipe must then
         ask for as many hidden units as the layer below has visible ones.
@@ -56,7 +56,7 @@ def train_dbn(
     Raises
     ------
     InputError
-        As `train_rbm`, or if there is no layer at all.
+        As in `train_rbm`, or if there is no layer at all.
 
     Examples
     --------

@@ -1,15 +1,16 @@
 """EM for mixtures of Bernoullis (Dempster, Laird & Rubin 1977), with smoothed pixel probabilities.
 
 The E-step computes each component's responsibility for each image, the M-step weighted averages. A Beta prior on every pixel
-probability, worth `smoothing` imagined images per component with half their pixels on, keeps templates of few images away from
-probabilities 0 and 1; the same number is added to each component's count of images. No step can lower the penalised
+probability, worth `smoothing` imagined images per component with half their pixels on, keeps the probabilities of components with
+few images away from 0 and 1; the same number is added to each component's count of images. No step can lower the penalised
 log-likelihood.
 
-EM climbs to the nearest of many optima, and the start decides to which. From random images every component finds work. From
-uniform noise, the textbook start (Bishop 2006, section 9.3.3), the few components whose noise happens to be lowest on the
-pixels that are off in every image, MNIST's border, take all images in the first steps, and most others never get any: of 500
-components fewer than half remain. Salakhutdinov & Murray (2008) do not say how they trained theirs; the log-probabilities that
-they print lie far below what the first start gives with 100 and 500 components, and near the second's.
+EM climbs to the nearest of many optima, and the start decides which that is. From random images, every component finds images to
+explain. From uniform noise, the textbook start (Bishop 2006, section 9.3.3), the few components whose noise happens to be lowest
+on the pixels that are off in every image, MNIST's border, take all images in the first steps, and most others never get any: of
+500 components fewer than half remain. Salakhutdinov & Murray (2008) do not say how they trained their mixtures; the
+log-probabilities that they print for 100 and 500 components lie far below those from the first start, and near those from the
+second.
 
 If unsure: start at images, with a smoothing from `choose_smoothing`.
 Used in chapter: full-size-rbms.
@@ -30,7 +31,7 @@ from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_binary, require_count
 
-# Images at once: with 500 components in float32 their responsibilities are 10 MB.
+# Images processed at once: with 500 components in float32, their responsibilities take 10 MB.
 _BLOCK = 5_000
 _STARTS = ("images", "noise")
 
@@ -44,15 +45,15 @@ class MixtureEM:
     num_components : int
         Components, C.
     smoothing : float
-        Imagined images per component, half of whose pixels are on.
+        Imagined images per component, with half their pixels on.
     max_iterations : int
-        EM steps at most.
+        Largest number of EM steps.
     tolerance : float
-        Stop when a step raises the penalised log-likelihood per image by less, in nats.
+        Stop when a step raises the penalised log-likelihood per image by less than this, in nats.
     restarts : int
         Random starts, of which the best is kept.
     start : str
-        "images": each component begins halfway between the base rates and a random training image of its own.
+        "images": each component begins halfway between the base rates and its own random training image.
         "noise": each pixel probability begins at a uniform draw between 1/4 and 3/4.
 
     Examples
@@ -79,7 +80,7 @@ class MixtureEM:
 
     @property
     def summary(self) -> str:
-        """The recipe in a line."""
+        """The recipe in one line."""
         starts = f", start at {self.start}"
         if self.restarts > 1:
             starts = f", best of {self.restarts} starts at {self.start}"
@@ -104,13 +105,13 @@ def train_mixture(
     train : array or Tensor, shape [N, D]
         Binary training data of any type.
     recipe : MixtureEM
-        What to do.
+        The training recipe.
     seed : int
-        Of the random starts.
+        Seed for the random starts.
     dtype : torch.dtype
         Of the computation and of the result; sums over images are float64.
     progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal.
+        Show a progress bar; by default if standard error is a terminal.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def train_mixture(
     Raises
     ------
     InputError
-        If the data are not binary, or fewer than the components that are to start at images.
+        If the data are not binary, or there are fewer images than components that are to start at images.
 
     Examples
     --------
@@ -184,7 +185,7 @@ def choose_smoothing(
     candidates : sequence of float
         Smoothings to try.
     seed : int
-        Of the split and of the random starts.
+        Seed for the split and for the random starts.
 
     Returns
     -------
@@ -227,11 +228,11 @@ def choose_smoothing(
 def _random_start(
     recipe: MixtureEM, data: Tensor, generator: torch.Generator, dtype: torch.dtype
 ) -> BernoulliMixture:
-    """The mixture with which EM begins; all components weigh the same."""
+    """The mixture with which EM begins; all components have the same weight."""
     components, num_visible = recipe.num_components, data.shape[1]
     if recipe.start == "images":
         chosen = data[torch.randperm(len(data), generator=generator)[:components]]
-        # One imagined image with half its pixels on keeps the base rates themselves from 0 and 1.
+        # One imagined image with half its pixels on keeps the base rates themselves away from 0 and 1.
         base_rates = (data.sum(0, dtype=torch.float64) + 0.5) / (len(data) + 1)
         probs = (base_rates + chosen) / 2
     else:
@@ -244,7 +245,7 @@ def _random_start(
 def _em_step(
     mixture: BernoulliMixture, data: Tensor, smoothing: float
 ) -> tuple[BernoulliMixture, float]:
-    """One step, and the penalised log-likelihood per image of the mixture that came in."""
+    """One step, and the penalised log-likelihood per image of the mixture before it."""
     on = torch.zeros(mixture.logits.shape, dtype=torch.float64)
     count = torch.zeros(mixture.num_components, dtype=torch.float64)
     log_likelihood = 0.0
@@ -267,7 +268,7 @@ def _em_step(
 
 
 def _log_prior(mixture: BernoulliMixture) -> float:
-    """For smoothing 1, and up to a constant: sum_ci ln(mu (1 - mu)) / 2 + sum_c ln pi_c."""
+    """The log-prior for smoothing 1, up to a constant: sum_ci ln(mu (1 - mu)) / 2 + sum_c ln pi_c."""
     logits = mixture.logits.double()
     pixels = -(torch.nn.functional.softplus(logits) + torch.nn.functional.softplus(-logits)) / 2
     return (pixels.sum() + mixture.log_mixing_weights.double().sum()).item()
