@@ -4,8 +4,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 (`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
 this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
-interval extends from the best proven lower bound to the largest ln Z that RAISE allows. If it is higher, the upper end is instead a nat above
-the largest estimate, raised by what AIS from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
+interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
+estimate, raised by what AIS from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
 
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least

@@ -4,7 +4,7 @@ AIS and RAISE can agree and both be wrong: if most of Z lies in a mode that is f
 neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far the largest part of Z.
 Where the mode and the rest share Z more evenly, the bound is too loose.
 
-But AIS's weights tell more than Z: if x is the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
+But AIS's weights say more than Z alone: if x is the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
 A second run therefore starts at a mode that a search found, and both runs estimate the mass of the region that belongs to it. If
 the second run finds much more mass there, the first missed the mode. The search is that of the proven bound: mean field from many points.
 Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.

@@ -12,7 +12,7 @@ from paperlib.evaluation.baselines import divergence
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.targets import base_rates
 
-# An open bracket, or an estimate that moves, is reported only beyond these, in nats.
+# An open bracket and an estimate that moves are reported only beyond these values, in nats.
 _TOLERANCE = 1.0
 _MOVING = 0.5
 # Largest tolerated divergence between two sets of base rates, in nats.

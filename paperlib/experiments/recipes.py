@@ -1,7 +1,7 @@
 """Which models there are, and how each was trained: recipes are data, and each model file contains its own.
 
 `mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile.
-Their RBMs are stored too, since hundreds of epochs amplify a difference in the last digit between two processors; their mixtures
+Digits RBMs are stored too, since hundreds of epochs amplify a difference in the last digit between two processors; digits mixtures
 are trained whenever a chapter needs them.
 """
 
@@ -214,8 +214,8 @@ RECIPES: dict[str, Recipe] = {
         "Omniglot DBM", "omniglot", _wide_deep_boltzmann(1_000, 1_000, 20, 100), seed=0
     ),
     # Mixtures trained as the published numbers suggest (one start from noise) and as held-out training images recommend: see
-    # `paperlib.learning.mixture_em`. With ten components the start matters most; the start from this seed ends near the
-    # published value, and chapter 06 shows nine of them.
+    # `paperlib.learning.mixture_em`. With ten components the start matters most; this seed's start ends near the published
+    # value, and chapter 06 shows nine starts.
     "mnist-mixture-10": Recipe(
         "MoB(10)", "mnist", _from_noise(10), seed=5, fitted="smoothing and seed"
     ),

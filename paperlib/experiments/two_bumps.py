@@ -1,4 +1,4 @@
-"""Two bumps on a line: an annealing path so small that its particles can be plotted and its ln Z enumerated.
+"""Two bumps on a line: an annealing path so small that its particles can be plotted and its ln Z can be enumerated.
 
 The states are places 0, ..., G - 1. The start is one wide bump, the target two narrow ones of unequal mass with hardly anything between
 them. A transition is a number of Metropolis steps, each to one of the two neighbours. Particles therefore cross from one bump to the
