@@ -149,12 +149,12 @@ def average_of(
 
 
 def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
-    """The standard error of a sum of independent estimates, and its degrees of freedom according to Welch and Satterthwaite.
+    """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
 
     Parameters
     ----------
     parts : tuple of float
-        For each estimate, its standard error and the degrees of freedom of that error.
+        Of each estimate its standard error and the degrees of freedom of that.
 
     Examples
     --------
