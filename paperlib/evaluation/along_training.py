@@ -1,18 +1,18 @@
 """The likelihood along training: which checkpoint gives the test images the highest probability, and whether that could be chance.
 
 ln Z of the checkpoints is enumerated where a layer is small. Otherwise it comes from one walk through all of them
-(`paperlib.estimators.log_z_along_training`), which is done twice: with an eighth of the work first, so that an interruption later leaves
-something. The walk is checked in three ways: it warns of itself; no estimate may lie below what is proven of ln Z; and at the best
-checkpoint and at the last one a ladder of temperatures, which knows nothing of training, has to find the same ln Z.
+(`paperlib.estimators.log_z_along_training`), which is done twice: first with an eighth of the work, so that a later interruption
+still leaves a result. The walk is checked in three ways: it has its own warnings; no estimate may lie below the proven bound on ln Z; and at
+the best checkpoint and at the last one, a ladder of temperatures, which knows nothing of training, must find the same ln Z.
 
-Or each checkpoint gets a ladder of its own (`by="ladder"`). Where cooling a model meets no jump that is the more accurate way for the
-same work; where it does, the ladder's warnings say so.
+Alternatively, each checkpoint gets its own ladder (`by="ladder"`). If cooling a model meets no jump, this is more accurate for the same
+work; if it does, the ladder's warnings say so.
 
-All checkpoints see the same images, so that differences are taken image by image, as `compare` does. Chains that walk through two checkpoints
-make errors that both share; these cancel in the difference, too.
+All checkpoints see the same images, so differences are taken image by image, as in `compare`. Chains that walk through two checkpoints
+make errors that the two share; these also cancel in the difference.
 
-The best of many is chosen by the images that it is then measured with, so that its own average is a little too high. Choose by validation
-images, and report the average of test images.
+The best of many checkpoints is chosen with the images that then measure it, so its average is slightly too high. Choose with validation
+images, and report the average over test images.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from paperlib.numerics import joined_error, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 EXACT, TRAJECTORY, LADDER = "exact", "trajectory", "ladder"
-# The first of the two walks, and each check by a ladder, as parts of all chain-steps.
+# Shares of the chain-steps that the first of the two walks and each check by a ladder take.
 _FIRST_SHARE, _CHECK_SHARE = 1 / 8, 1 / 8
 _CHAINS, _POPULATIONS = 100, 10
-# Fewest and most chain-steps of the walk for each checkpoint; a walk needs twice its chains for each.
+# Fewest and most chain-steps of the walk for each checkpoint; it needs at least two for each of its chains.
 _FEWEST, _MOST = 2 * _CHAINS * _POPULATIONS, 2_000_000
 _FEWEST_OF_LADDER = 5_000
-# Of the images that the proven bound starts its search from.
+# Number of images from which the search for the proven bound starts.
 _SEARCHED = 50
 
 
@@ -60,15 +60,15 @@ class CheckpointLikelihood:
     Attributes
     ----------
     name : str
-        Such as `update_100`.
+        Its name, such as `update_100`.
     log_z : float
         ln Z in nats.
     log_z_interval : tuple of float
-        (low, high), 95 %; both `log_z` where it is exact.
+        95 % interval (low, high); both ends are `log_z` where it is exact.
     average : ImageAverage
         The average ln p(v) of the test images, with 95 % intervals.
     behind_best : ImageAverage
-        By how much the best checkpoint's average is higher, image by image, with 95 % intervals.
+        How much higher the best checkpoint's average is, compared image by image, with 95 % intervals.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class CheckpointLikelihood:
 
     @property
     def told_from_best(self) -> str:
-        """Whether the best one is better for all images of the kind (`yes`), `on these images`, or `no` difference is shown."""
+        """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, or `no`."""
         for interval, word in (
             (self.behind_best.sample_interval, "yes"),
             (self.behind_best.interval, "on these images"),
@@ -105,15 +105,16 @@ class TrainingLikelihood:
     checkpoints : tuple of CheckpointLikelihood
         In the order of training.
     best : int
-        Which one has the highest average, counted from 0.
+        Index of the checkpoint with the highest average, counted from 0.
     method : str
         Where ln Z comes from: `exact`, `trajectory` or `ladder`.
     chain_steps : int
-        Transitions of single chains that were spent.
+        Number of transitions of single chains that were spent.
     findings : tuple of str
-        What speaks against the numbers; empty if nothing was found.
+        Reasons to doubt the numbers; empty if none were found.
     interrupted : bool
-        Whether the run was stopped: by enumeration or ladders the last checkpoints are then missing, by a trajectory it is the shorter walk.
+        Whether the run was stopped early. With enumeration or ladders, the last checkpoints are then missing; with a trajectory, the result
+        may be that of the shorter walk.
 
     Examples
     --------
@@ -132,18 +133,18 @@ class TrainingLikelihood:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether nothing was found that speaks against the numbers."""
+        """Whether no reason was found to doubt the numbers."""
         return not self.findings
 
     @property
     def as_good(self) -> tuple[str, ...]:
-        """Names of the other checkpoints of which these images do not show that they are worse than the best."""
+        """Names of the other checkpoints that these images do not show to be worse than the best."""
         rest = (c for number, c in enumerate(self.checkpoints) if number != self.best)
         return tuple(checkpoint.name for checkpoint in rest if checkpoint.told_from_best == "no")
 
     @property
     def verdict(self) -> str:
-        """Where the model was best, and which of its neighbours can be told from it, in a sentence."""
+        """A sentence that says where the model was best and which neighbouring checkpoints can be told from it."""
         best = self.checkpoints[self.best]
         parts = [f"{best.name} is best"]
         for number, where in ((self.best - 1, "before"), (self.best + 1, "after")):
@@ -162,12 +163,12 @@ class TrainingLikelihood:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most so many of the numbers 0 to `count` - 1, evenly spaced, first and last among them.
+    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last.
 
     Raises
     ------
     InputError
-        If one of the two is less than one.
+        If either is less than one.
 
     Examples
     --------
@@ -204,15 +205,15 @@ def evaluate_training(
     test : array or Tensor, shape [N, D]
         Binary images of any type, at least two. Validation images if a checkpoint is to be chosen.
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the chains only.
+        Binary training images, used only for the start of the chains.
     names : sequence of str, optional
-        What to call the checkpoints; by default `1`, `2`, ...
+        Names of the checkpoints; by default `1`, `2`, ...
     by : str, optional
-        `trajectory` or `ladder`. None: enumeration up to 25 units in the smaller layer, otherwise a trajectory.
+        `trajectory` or `ladder`. None: enumeration if the smaller layer has at most 25 units, otherwise a trajectory.
     minutes : float
-        Time to spend on ln Z, about. Not needed where it is exact.
+        Approximate time to spend on ln Z. Not needed where it is exact.
     chain_steps : int, optional
-        Transitions of single chains in place of minutes: with the same generator the numbers are then the same again.
+        Transitions of single chains, in place of `minutes`. The same generator then gives the same numbers again.
     generator : torch.Generator, optional
         Source of randomness, on the models' device; a fresh one by default.
     progress : bool, optional
@@ -221,15 +222,15 @@ def evaluate_training(
     Returns
     -------
     TrainingLikelihood
-        Ctrl-C ends the run with what there is so far, marked as interrupted.
+        Ctrl-C ends the run; the result so far is returned, marked as interrupted.
 
     Raises
     ------
     InputError
-        If there is no checkpoint, their sizes differ, an image is not binary or of another width, a model overflows, or an option is out of
-        range.
+        If there are no checkpoints, their sizes differ, an image is not binary or has the wrong width, a model overflows, or an option is
+        out of range.
     KeyboardInterrupt
-        If interrupted before there is any number.
+        If interrupted before there is any result.
 
     Examples
     --------
@@ -290,7 +291,7 @@ def _checkpoints(rbms: Sequence[RBM]) -> tuple[RBM, ...]:
 
 @dataclass(frozen=True)
 class _Known:
-    """ln Z of each checkpoint with its standard error and the degrees of freedom of that, and the error of a difference."""
+    """ln Z of each checkpoint, its standard error with degrees of freedom, and the error of a difference."""
 
     log_z: tuple[float, ...]
     errors: tuple[tuple[float, float], ...]
@@ -378,7 +379,7 @@ def _by_trajectory(
             )  # fmt: skip
 
         if chain_steps is None:
-            # Compiled and warm the second time.
+            # The second walk is timed, since the first one compiles and warms up.
             walk(fewest)
             seconds = _seconds(lambda: walk(fewest)) / fewest
             chain_steps = int(min(60 * minutes / seconds, _MOST * count))
@@ -427,7 +428,7 @@ def _by_trajectory(
 def _below_bounds(
     models: Sequence[RBM], labels: Sequence[str], images: Tensor, found: TrajectoryEstimate
 ) -> list[str]:
-    """A sentence for each checkpoint of which more is proven than was found."""
+    """A sentence for each checkpoint whose estimate of ln Z lies below the proven bound."""
     sentences = []
     for number, (label, rbm) in enumerate(zip(labels, models, strict=True)):
         least = log_z_lower_bound(rbm, images[:_SEARCHED].to(rbm.device, rbm.dtype))

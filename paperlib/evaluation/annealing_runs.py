@@ -36,19 +36,19 @@ from paperlib.evaluation.verdict import (
 from paperlib.kernels import can_replay
 from paperlib.numerics import seeded_generator
 
-# What the largest run's K is divided by for the runs before it, which show whether the estimate still moves.
+# The largest K is divided by these numbers; the earlier runs show whether the estimate still moves.
 _FRACTIONS = (16, 4, 1)
-#: Fewer steps than that leave the first of the runs with none.
+#: With fewer steps, the first of the runs would have no intermediate distribution.
 FEWEST_STEPS = 2 * _FRACTIONS[0]
 AIS_CHAINS = 200
 RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
-# A GPU first records a step, which takes as long as thousands of them.
+# A GPU first records a step, which takes as long as running thousands of them.
 _PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
-# AIS from other modes of the model: chains for each, and what it adds in steps of a whole run.
+# AIS from other modes of the model: chains for each mode, and its cost in units of the largest run.
 _MODE_CHAINS = 100
 _MODE_COST = 1 / 3
-# The ladder's chain-steps are half of what AIS and RAISE take. Its memory grows with them: 160 MB at most.
+# Fewest and most chain-steps of the ladder; by default it takes half as many as AIS and RAISE. Its memory grows with them, to 160 MB at most.
 LADDER_STEPS = (5_000, 10_000_000)
 _LADDER_PILOT_STEPS = 10_000
 _LADDER_SAMPLES = 1_000
@@ -63,11 +63,11 @@ class AnnealingRun:
     num_steps : int
         K.
     ais : PartitionEstimate
-        Of ln Z.
+        The estimate of ln Z.
     bracket : Bracket
-        Around the average ln p(v) of the test images.
+        The bracket around the average ln p(v) of the test images.
     seconds : float
-        What it took.
+        The time that it took.
 
     Examples
     --------
@@ -89,20 +89,20 @@ class AnnealingRun:
 
 @dataclass(frozen=True)
 class FinishedRuns:
-    """The runs that were finished, and what was checked beside them.
+    """The finished runs and the checks that were made alongside them.
 
     Attributes
     ----------
     runs : tuple of AnnealingRun
-        Growing K, at least one.
+        At least one, with increasing K.
     mode_checks : tuple of ModeCheck
-        AIS that starts at modes of the model, with the last run's K.
+        AIS started at modes of the model, with the last run's K.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the series.
     ladder : TemperingEstimate or None
-        Parallel tempering from the same start; None if it was interrupted before.
+        Parallel tempering from the same start; None if none was run.
     ladder_mode_checks : tuple of ModeCheck
-        What the same AIS from modes says of the ladder's draws.
+        What the same AIS from modes says about the ladder's draws.
     """
 
     runs: tuple[AnnealingRun, ...]
@@ -115,8 +115,7 @@ class FinishedRuns:
 class AnnealingRuns:
     """A ladder, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
-    `evaluate` uses it where nothing can be enumerated, `paperlib.experiments.study` where the truth
-    is known.
+    `evaluate` uses it where nothing can be enumerated, and `paperlib.experiments.study` where the truth is known.
 
     Parameters
     ----------
@@ -125,13 +124,13 @@ class AnnealingRuns:
     test : Tensor, shape [N, D]
         Binary test images of any type.
     visible_bias : Tensor or None
-        Biases of the start, of the units that are annealed (`paperlib.evaluation.targets`): of an RBM, [D], as for `BaseRatePath`.
+        Biases of the annealed units at the start (`paperlib.evaluation.targets`); for an RBM [D], as in `BaseRatePath`.
     generator : torch.Generator
         Source of randomness.
     weights : Tensor, shape [N], optional
-        By which the images count, all above zero.
+        Weights of the images, all above zero.
     log_unnormalized : Tensor, shape [N], optional
-        ln p*(v) of the images where it is known already.
+        ln p*(v) of the images, if it is already known.
     """
 
     def __init__(
@@ -143,10 +142,10 @@ class AnnealingRuns:
         weights: Tensor | None = None,
         log_unnormalized: Tensor | None = None,
     ) -> None:
-        # Single precision is enough: AIS is unbiased for the model as it then is, which differs by 1e-7 of a weight.
+        # Single precision is enough: AIS is unbiased for the rounded model, whose weights differ by a relative 1e-7.
         single = model.to(dtype=torch.float32)
         self._path = path_to(single, visible_bias)
-        # The same walk, of a model without layers that are not annealed: for what asks where chains ended.
+        # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = annealed(single)
         self._annealed_path = path_to(self._annealed, visible_bias)
         self._test, self._weights = test, weights
@@ -156,16 +155,16 @@ class AnnealingRuns:
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K for which all runs fit the time, by a pilot run that leaves the generator as it is."""
+        """The largest K for which all runs fit the time, found with a pilot run that leaves the generator unchanged."""
         steps = sum(1 / part for part in _FRACTIONS) + _MODE_COST
         with self._pilot():
             affordable = seconds / self._seconds_per_step() / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
 
     def affordable_ladder_steps(self, seconds: float) -> int:
-        """How many chain-steps of the ladder fit the time, by pilot runs that leave the generator as it is.
+        """How many chain-steps of the ladder fit the time, found with pilot runs that leave the generator unchanged.
 
-        They grow until one takes a fiftieth of the time: a longer run has more replicas, and a chain-step costs less.
+        The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
         with self._pilot():
             return self._ladder_pilots(seconds)
@@ -173,7 +172,7 @@ class AnnealingRuns:
     def _ladder_pilots(self, seconds: float) -> int:
         fewest, most = LADDER_STEPS
         steps = _LADDER_PILOT_STEPS
-        # As for AIS, the second time counts.
+        # As for AIS, the first run only warms up.
         self._ladder(steps, lambda _: None, check=False)
         while True:
             began = time.perf_counter()
@@ -185,7 +184,7 @@ class AnnealingRuns:
 
     @contextmanager
     def _pilot(self) -> Iterator[None]:
-        """Random numbers of its own for what is run to see how long it takes."""
+        """Give pilot runs, which only measure time, a separate source of random numbers."""
         kept, self._generator = self._generator, seeded_generator(0, self._generator.device)
         try:
             yield
@@ -193,19 +192,19 @@ class AnnealingRuns:
             self._generator = kept
 
     def usual_ladder_steps(self, largest: int) -> int:
-        """The ladder's chain-steps for runs up to this K: half of what AIS and RAISE take, up to ten million."""
+        """The ladder's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
         of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
         return max(LADDER_STEPS[0], min(LADDER_STEPS[1], of_runs // 2))
 
     def average(self, finished: FinishedRuns, judgement: Judgement) -> ImageAverage:
-        """The average test log-probability with ln Z of the judgement's source."""
+        """The average test log-probability, with ln Z from the judgement's source."""
         known = known_log_z(finished.runs[-1].ais, finished.ladder, judgement.source)
         return average_of(self._log_unnormalized, *known, self._weights)
 
     def run_up_to(
         self, largest: int, progress: bool | None = None, ladder_steps: int | None = None
     ) -> FinishedRuns:
-        """Run with the smallest K, then the ladder, then growing K up to the largest, and with that one AIS from other modes, too.
+        """Run the smallest K, then the ladder, then growing K up to the largest, and finally AIS from other modes with the largest K.
 
         Parameters
         ----------
@@ -219,8 +218,7 @@ class AnnealingRuns:
         Raises
         ------
         KeyboardInterrupt
-            If no run is finished yet. Later Ctrl-C ends the series, and what is finished is
-            returned.
+            If no run is finished yet. Later, Ctrl-C ends the series, and the finished runs are returned.
         """
         step_counts = [largest // part for part in _FRACTIONS]
         of_runs = self._chain_count() * sum(step_counts)
@@ -303,15 +301,15 @@ class AnnealingRuns:
         )
 
     def _seconds_per_step(self) -> float:
-        """What a step costs, from a few of them."""
+        """Seconds that a step takes, measured on a few of them."""
         steps = _GPU_PILOT_STEPS if can_replay(self._path.device) else _PILOT_STEPS
         seconds = 0.0
-        # The first steps compile and allocate: those of the second time count.
+        # The first pass compiles and allocates; the second is timed.
         for _ in range(2):
             began = time.perf_counter()
             forward = self._ais(self._path, steps, AIS_CHAINS, lambda _: None, check=False)
             reverse = self._raise(self._choose(), steps, lambda _: None)
-            # a GPU is waited for where its results are looked at
+            # reading the results waits for the GPU
             for result in (forward, reverse):
                 result.log_weights.sum().item()
             seconds = time.perf_counter() - began
@@ -324,5 +322,5 @@ class AnnealingRuns:
         return order[:RAISE_VECTORS].to(self._test.device)
 
     def _chain_count(self) -> int:
-        """How many chains take a step of a run."""
+        """How many chains a run has."""
         return AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR

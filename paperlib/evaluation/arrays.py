@@ -1,4 +1,4 @@
-"""One array of numbers from a file of many formats. Nothing is ever unpickled."""
+"""One array of numbers from a file in one of many formats. Nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0
 
 
 def read_rows(name: str, path: str | os.PathLike[str]) -> np.ndarray:
-    """Numbers of a file, all dimensions but the first in one.
+    """The numbers in a file, with all dimensions but the first flattened into one.
 
     Parameters
     ----------
     name : str
-        What they are, for messages.
+        What the numbers are, for error messages.
     path : path
-        `.npy`, `.npz`, `.mat`, `.csv` or IDX, also gzipped, with one array of numbers.
+        A `.npy`, `.npz`, `.mat`, `.csv` or IDX file, possibly gzipped, with one array of numbers.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged or of another format, or does not hold one array of numbers.
+        If the file is missing, damaged or in another format, or does not hold one array of numbers.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _read_array(path: Path) -> np.ndarray:
         return _read_csv(path)
     if plain.suffix == ".npy":
         try:
-            # private pages: torch wants arrays that it may write to
+            # private pages, since torch wants arrays that it may write to
             with np.errstate(over="ignore"):
                 return np.load(path, mmap_mode="c", allow_pickle=False)
         except (ValueError, EOFError, OverflowError) as error:
@@ -85,7 +85,7 @@ def _read_array(path: Path) -> np.ndarray:
 def _read_csv(path: Path) -> np.ndarray:
     try:
         with warnings.catch_warnings():
-            # An empty file is refused later, by its shape.
+            # An empty file is rejected later because of its shape.
             warnings.simplefilter("ignore", UserWarning)
             text = io.BytesIO(storage.read_bytes(path)) if path.suffix == ".gz" else path
             return np.loadtxt(text, delimiter=",", ndmin=2)

@@ -1,16 +1,16 @@
-"""Can the ln Z that another program printed be true? What is proven decides first, then what is estimated.
+"""Can the ln Z that another program printed be true? Proven bounds decide first, then the estimates.
 
 A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated value, the mean-field bound and sums over single hidden states
 (`paperlib.models.log_z_lower_bound`), the mass of distinct images, or the bound that AIS's weights certify, which fails in one of a
-thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. That is the interval of
-99.7 % of a trusted evaluation, and half a nat more to either side, which the rule of trust leaves without remark. Where the estimates are not
-to be trusted, the interval reaches from the best proven bound below to what RAISE allows above, or, if that is more, to a nat above the
-largest estimate with all that AIS from the model's own modes has found: RAISE starts at the images, and knows nothing of a mode far from them.
+thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
+this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
+interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
+estimate, raised by what AIS from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
 
-What RAISE allows has an error of its own. Were the n images draws of the model, RAISE's estimates r of p_ann(v) would satisfy
-E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality the mean of ln p*(v) - ln r is then at least
-ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. Where nothing else speaks against the ladder,
-`upper_bound_from_reached` counts instead. Half a nat is added to either.
+The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
+E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
+ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
+the ladder, `upper_bound_from_reached` takes its place. Half a nat is added to either.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from paperlib.numerics import weighted_mean
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
-#: Of the command, for scripts.
+#: Exit codes of the command, for scripts.
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
-# How sure a certified bound and the estimates' interval are.
+# Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
-# Beyond a factor of ten an image that RAISE reaches too easily counts no more; so few that are not of the model's kind decide nothing.
+# An image for which RAISE is too large counts by this factor at most, so that a few images unlike the model's draws decide nothing.
 _MOST = 10.0
-# In nats: beyond all images, and far less than anyone reads off.
+# In nats: how far beyond all images the bound is searched, and how exactly.
 _FAR, _EXACT = 10.0, 1e-6
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What is proven of ln Z.
+    """A proven bound on ln Z.
 
     Attributes
     ----------
     name : str
-        By what.
+        What proves it.
     low, high : float
-        ln Z lies between them, in nats; infinite where nothing is known.
+        ln Z lies between them, in nats; infinite where nothing is proven.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Audit:
-    """What is to be thought of a claimed ln Z.
+    """The verdict on a claimed ln Z, and its evidence.
 
     Attributes
     ----------
@@ -76,18 +76,18 @@ class Audit:
     verdict : str
         `impossible`, `not supported` or `consistent`.
     reason : str
-        A sentence.
+        The reason for the verdict, as a sentence.
     bounds : tuple of Bound
-        What is proven.
+        The proven bounds.
     interval : tuple of float
-        (low, high) of the estimates, in nats.
+        The interval (low, high) of the estimates, in nats.
     mean_log_unnormalized : float
-        The mean of ln p*(v) over the test images: less ln Z, it is their average log-probability.
+        The mean of ln p*(v) over the test images; minus ln Z, it is their average log-probability.
     evaluation : Evaluation
         The estimates.
     log_z_offset : float
-        ln Z of the model that the claim is about less that of the evaluated one, in nats. The claim, the bounds and the interval are of
-        the former.
+        ln Z of the model that the claim is about minus that of the evaluated model, in nats. The claim, the bounds and the interval refer
+        to the former.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Audit:
 
     @property
     def claimed_log_prob(self) -> float:
-        """The average log-probability of the test images that the claim comes to, in nats."""
+        """The average log-probability of the test images that the claim implies, in nats."""
         return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
@@ -130,24 +130,25 @@ def audit(
     weights: ArrayLike | None = None,
     log_z_offset: float = 0.0,
 ) -> Audit:
-    """Hold a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
+    """Check a claimed ln Z, or a claimed average log-probability, against what can be proven and estimated.
 
     Parameters
     ----------
     model : RBM, PottsRBM, DBM or DBN
         The model. A DBN has the ln Z of its top RBM.
     test : array or Tensor, shape [N, D]
-        Binary test images of any type, at least two; those of the claim, if it is a log-probability.
+        Binary test images of any type, at least two. If a log-probability is claimed, the images that it is about.
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the chains and the base rates only.
+        Binary training images, used only for the start of the chains and for the base rates.
     claimed_log_z, claimed_log_prob : float
         One of the two, in nats: ln Z, or the average ln p(v) of the test images.
     tolerance : float
-        By how much a claim may miss without remark, for rounding, in nats.
+        How far a claim may be off without consequence, to allow for rounding, in nats.
     minutes, generator, progress, steps, ladder_steps, weights
-        As of `evaluate`.
+        As for `evaluate`.
     log_z_offset : float
-        ln Z of the model that a claimed ln Z is about less that of `model`, in nats: that of a `ForeignRBM` whose units were spins.
+        ln Z of the model that a claimed ln Z is about minus that of `model`, in nats, such as the offset of a `ForeignRBM` whose units were
+        spins.
 
     Returns
     -------
@@ -156,8 +157,8 @@ def audit(
     Raises
     ------
     InputError
-        As `evaluate`, or if not exactly one finite number is claimed, or a log-probability is claimed of a deep model whose ln p*(v) is
-        itself an estimate.
+        As for `evaluate`; if not exactly one finite number is claimed; or if a log-probability is claimed for a deep model whose ln p*(v)
+        is itself an estimate.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
@@ -209,16 +210,16 @@ def audit_evaluation(
     tolerance: float = 0.1,
     log_z_offset: float = 0.0,
 ) -> Audit:
-    """Hold a claimed ln Z against an evaluation that there is already; `audit` for several claims at the price of one.
+    """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
 
     Parameters
     ----------
     model : RBM, PottsRBM, DBM or DBN
         The model.
     images : Tensor, shape [N, D]
-        The binary test images of the evaluation, those of weight zero left out.
+        The binary test images of the evaluation, without those of weight zero.
     found : Evaluation
-        What `evaluate` says of both.
+        The result of `evaluate` for the model and the images.
     claimed_log_z, tolerance, log_z_offset : float
         As for `audit`, in nats.
 
@@ -272,7 +273,7 @@ def _bounds(model: Model, images: Tensor, found: Evaluation) -> tuple[Bound, ...
 
 
 def _proven_log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor | None:
-    """ln p*(v) of each image, or what is proven to lie below it; None if nothing is."""
+    """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     if not found.posterior_draws:
         return _log_p(model, images, found)
     if isinstance(model, DBM):
@@ -291,7 +292,7 @@ def _mass(images: Tensor, log_p: Tensor) -> float:
 
 
 def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, float]:
-    """Where ln Z is, by the estimates."""
+    """The interval for ln Z according to the estimates."""
     if found.exact is not None:
         return found.exact.log_z, found.exact.log_z
     if found.trustworthy:
@@ -302,14 +303,14 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, floa
 
 
 def _allowed(found: Evaluation) -> float:
-    """The largest ln Z that RAISE allows, and half a nat."""
+    """The largest ln Z that RAISE allows, plus half a nat."""
     best = found.runs[-1]
     bracket = best.bracket
     gaps, weights = bracket.vector_gaps, bracket.vector_weights
     largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
     chance = -math.log(1 - _SURE) * largest_share
     if found.posterior_draws:
-        # an estimated ln p*(v) errs low, by an amount of which only the spread is known
+        # an estimated ln p*(v) is too low by an amount of which only the spread is known
         chance = max(chance, 3 * bracket.lower.test_set_std_error)
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
     if found.judgement is not None and found.judgement.only_raise_short:
@@ -321,12 +322,11 @@ def _allowed(found: Evaluation) -> float:
 def upper_bound_from_reached(
     log_ratios: Tensor, chance: float, weights: Tensor | None = None
 ) -> float:
-    """An upper bound on ln Z from RAISE's estimates r of p_ann(v), which images that annealing hardly reaches do not spoil.
+    """An upper bound on ln Z from RAISE's estimates r of p_ann(v) that a few images which annealing hardly reaches do not spoil.
 
-    Were the images draws of the model, x = Z r(v) / p*(v) would have the mean one, and min(x, 10) at most that. So the product over the
-    images of (1 + min(x, 10)) / 2 has at most the mean one as well, and exceeds 1 / q with probability at most q, by Markov's
-    inequality. The bound is the largest ln Z with which it does not. An image costs at most a factor of two, however far below p(v)
-    its r is.
+    If the images were draws from the model, x = Z r(v) / p*(v) would have mean one, and min(x, 10) a mean of at most one. So the product
+    over the images of (1 + min(x, 10)) / 2 has a mean of at most one as well. By Markov's inequality it exceeds 1 / q with probability at
+    most q. The bound is the largest ln Z for which it does not. However far r is below p(v), an image costs at most a factor of two.
 
     Parameters
     ----------

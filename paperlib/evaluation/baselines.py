@@ -1,8 +1,8 @@
-"""What independent units would give the same images: the scale on which a log-probability is read.
+"""The log-probability of the same images under independent units: the scale on which a log-probability is read.
 
 The uniform model gives every image the same probability. Independent pixels with the base rates of training images know how often
-each pixel is on and nothing else. A model that falls behind either has learned nothing that helps with these images, or they are not of its
-kind, such as images with black and white exchanged.
+each pixel is on and nothing else. If a model falls behind one of these, either it has learned nothing that helps with these images, or they are
+not of the kind that it was trained on, for example because black and white are exchanged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Baselines:
     uniform : float
         All images equally probable, in nats.
     base_rates : float
-        Independent pixels, or sites of categorical units, with base rates, smoothed by one imagined image of each kind, in nats.
+        Independent pixels, or sites of categorical units, with base rates smoothed by one imaginary image for each state, in nats.
     source : str
-        Whose base rates: `training images`, or `test images`, which then know the answer.
+        Where the base rates come from: `training images`, or `test images`, which then know the answer.
 
     Examples
     --------
@@ -49,16 +49,16 @@ class Baselines:
 def baselines_of(
     model: Model, test: Tensor, train: Tensor | None = None, weights: Tensor | None = None
 ) -> Baselines:
-    """The baselines for bits of test images [N, D], with the base rates of training images [any, D] if there are any.
+    """The baselines for test images [N, D], with the base rates of training images [any, D] if these are given.
 
     Parameters
     ----------
     model : RBM, PottsRBM, DBM or DBN
-        For the number and the kind of its visible units. Of categorical ones, each site has the frequencies of its states.
+        Determines the number and kind of the visible units. With categorical units, each site has the frequencies of its states.
     test, train : Tensor, shapes [N, D] and [any, D]
-        Binary.
+        Binary images.
     weights : Tensor, shape [N], optional
-        Of the test images.
+        Weights of the test images.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def baselines_of(
 
 
 def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """A sentence if the model falls behind a baseline, whatever the error of ln Z.
+    """A sentence if the model falls behind a baseline by more than the error of ln Z explains.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
 
 
 def divergence(own: Tensor, given: Tensor, states: int | None = None) -> float:
-    """Kullback-Leibler divergence between independent units with these rates, in nats; with `states`, of sites of so many bits each."""
+    """Kullback-Leibler divergence between independent units with these rates, in nats; with `states`, between sites of that many bits each."""
     total = torch.xlogy(own, own / given).sum()
     if states is None:
         total = total + torch.xlogy(1 - own, (1 - own) / (1 - given)).sum()

@@ -1,4 +1,4 @@
-"""The checkpoints of a training from files: an archive of `rbms`, a folder, or files in the order in which they are named."""
+"""The checkpoints of a training run from an archive of `rbms`, from a folder, or from files in the given order."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def read_checkpoints(
     Parameters
     ----------
     paths : sequence of paths
-        One archive of `rbms`, whose updates are taken; one folder of model files, in the order of the numbers in their names (2 before
-        10); or the files of at least two models in the order of training.
+        One archive of `rbms`, whose updates are read; one folder of model files, read in the order of the numbers in their names (2
+        before 10); or the files of at least two models in the order of training.
     updates : sequence of int, optional
-        Which updates of an archive.
+        Which updates of an archive to read; by default all.
     most : int, optional
-        At most so many, evenly spaced, first and last among them.
+        Read at most this many, evenly spaced, including the first and the last.
 
     Returns
     -------
     dict of str to ForeignRBM
-        Names are `update_N`, or those of the files.
+        The names are `update_N`, or those of the files.
 
     Raises
     ------
     InputError
-        As `read_model`; if there are not at least two models, one has categorical units, or a model's visible units are spins and another's
-        are not.
+        As for `read_model`; if there are fewer than two models, one has categorical units, or the visible units are spins in some models
+        and not in others.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def read_checkpoints(
                 f"models: expected an archive of rbms, a folder, or at least two model files, got {', '.join(map(str, files)) or 'none'}"
             )
         chosen = files if most is None else [files[number] for number in evenly(len(files), most)]
-        # The whole path where names alone are not enough.
+        # The whole path where file names alone are not unique.
         names = [file.name for file in chosen]
         same = len(set(names)) < len(names)
         found = {str(file) if same else file.name: read_model(file) for file in chosen}
@@ -83,7 +83,7 @@ def _of_archive(
     chosen = stored if updates is None else sorted(set(updates))
     for update in chosen:
         if update not in stored:
-            # its message names those that are there
+            # raises an error whose message names the stored updates
             read_archive(file, update)
     if most is not None and updates is None:
         chosen = [chosen[number] for number in evenly(len(chosen), most)]

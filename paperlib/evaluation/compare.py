@@ -1,7 +1,7 @@
 """Which of two models gives the test images the higher probability, and whether the difference could be chance.
 
-That is the question for which the papers' estimates of ln Z were made. Both models see the same images, so that the difference of their
-log-probabilities is taken image by image: what makes an image improbable under both cancels, and the error over images is much
+The papers' estimates of ln Z were made to answer this question. Both models see the same images, so the difference of their
+log-probabilities is taken image by image. Whatever makes an image improbable under both cancels, and the error over images is much
 smaller than that of either average.
 """
 
@@ -28,14 +28,14 @@ class Comparison:
     Attributes
     ----------
     first, second : Evaluation
-        Each on its own.
+        The evaluation of each model on its own.
     difference : ImageAverage
-        Of ln p(v) under the first model less that under the second, in nats, with 95 % intervals: for these images, and for all images of
-        the kind.
+        The average ln p(v) under the first model minus that under the second, in nats, with 95 % intervals for these images and for all
+        images of this kind.
     wins : float
-        The share of images, by their weights, to which the first model gives the higher probability.
+        The weighted share of images to which the first model gives the higher probability.
     seed : int or None
-        The seed of the generator, where that had not been used before.
+        The seed of the generator, if it had not been used before.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class Comparison:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether nothing speaks against either evaluation."""
+        """Whether both evaluations are trustworthy."""
         return self.first.trustworthy and self.second.trustworthy
 
     @property
     def verdict(self) -> str:
-        """`first better`, `second better`, the same `on these images` only, `no difference shown`, or `not trusted`."""
+        """`first better`, `second better`, either with `on these images`, `no difference shown`, or `not trusted`."""
         if not self.trustworthy:
             return "not trusted"
         for interval, where in (
@@ -91,19 +91,19 @@ def compare(
     Parameters
     ----------
     first, second : RBM, PottsRBM, DBM or DBN
-        Models of the same visible units. A DBM or DBN whose ln p*(v) is an estimate counts with that, which errs low.
+        Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; it errs low.
     test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two.
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the chains and the base rates only.
+        Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
-        Time to spend on both together, about. Both get the same K, and the same number of the ladder's steps.
+        Approximate time to spend on both together. Both get the same K and the same number of ladder steps.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps, ladder_steps, weights
-        As of `evaluate`, for each of the two.
+        As for `evaluate`, for each of the two.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def compare(
     Raises
     ------
     InputError
-        As `evaluate`, or if the models have different numbers of visible units.
+        As for `evaluate`, or if the models have different numbers of visible units.
     KeyboardInterrupt
         If interrupted before there is an estimate for both.
 
@@ -134,12 +134,12 @@ def compare(
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
     for part in prepared:
-        # In the same order whether or not the clock is asked.
+        # In the same order, whether or not the effort depends on the clock.
         if not part.exact:
             part.prepare()
     if effort is None:
         effort = _common_effort(prepared, minutes)
-    # Neither can be repeated alone, since both draw from one generator.
+    # Neither can be repeated on its own, since both draw from one generator.
     found_a, found_b = (
         replace(
             part.enumerate() if part.exact or effort is None else part.run(effort, progress),
@@ -160,7 +160,7 @@ def compare(
 
 
 def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None:
-    """What both can afford; None if nothing has to be estimated."""
+    """The effort that both can afford; None if nothing has to be estimated."""
     inexact = [part for part in prepared if not part.exact]
     efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
     if not efforts:

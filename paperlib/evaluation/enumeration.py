@@ -1,6 +1,6 @@
 """ln p*(v) of deep models whose layers are small enough to be enumerated.
 
-Of a DBM, h1 is enumerated and h2 summed out given it. Of a DBN every hidden layer but the top one is enumerated, from the top downwards:
+For a DBM, h1 is enumerated and h2 is summed out given h1. For a DBN, every hidden layer but the top one is enumerated, from the top down:
 
     p*(h^l) = sum over h^{l+1} of p(h^l | h^{l+1}) p*(h^{l+1}).
 """
@@ -16,7 +16,7 @@ from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import all_states, softplus
 from paperlib.validation import blocks
 
-# Rows times states of what is enumerated: some ten seconds.
+# Most rows times enumerated states: about ten seconds.
 _MOST_TERMS = 2**30
 _WIDEST = 20
 _BLOCK_TERMS = 2**22
@@ -24,7 +24,7 @@ _SMALLEST = 1e-250
 
 
 def can_enumerate(model: DBM | DBN, num_images: int) -> bool:
-    """Whether ln p*(v) of so many images takes seconds.
+    """Whether enumerating ln p*(v) of this many images takes only seconds.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def can_enumerate(model: DBM | DBN, num_images: int) -> bool:
 
 
 def enumerated_log_unnormalized(model: DBM | DBN, images: Tensor) -> Tensor:
-    """ln p*(v) of images [N, D], exact, float64 [N] on the CPU, in nats.
+    """Exact ln p*(v) of images [N, D], float64 [N] on the CPU, in nats.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def enumerated_log_unnormalized(model: DBM | DBN, images: Tensor) -> Tensor:
 
 
 def _below(layer: RBM, log_p: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """ln p* of a directed layer's lower units, from that of its upper ones."""
+    """ln p* of a directed layer's lower units, from that of its upper units."""
     states = all_states(layer.num_hidden)
     inputs = states @ layer.weights.T + layer.visible_bias
     masses = log_p(states) - softplus(inputs).sum(1)
@@ -76,9 +76,9 @@ def _below(layer: RBM, log_p: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
 def _over_states(
     v: Tensor, states: Tensor, masses: Tensor, weights: Tensor, bias: Tensor
 ) -> Tensor:
-    """b'v + ln sum over h of e^{v' W h + mass(h)}; `states` are all those of h, counting upwards.
+    """b'v + ln sum over h of e^{v' W h + mass(h)}; `states` are all states of h, counting upwards.
 
-    With h cut into two halves, e^{v' W h} is a product of two tables, and the sum over one half a product of matrices.
+    With h cut into two halves, e^{v' W h} is a product of two tables, and the sum over one half is a matrix product.
     """
     width = states.shape[1]
     first, second = _halves(width)
@@ -94,7 +94,7 @@ def _over_states(
         shifts = [part.amax(1, keepdim=True) for part in (left, right)]
         sums = (((left - shifts[0]).exp() @ table) * (right - shifts[1]).exp()).sum(1)
         log_sums = sums.log() + largest + (shifts[0] + shifts[1]).squeeze(1)
-        # The largest of each table need not belong together: where the sum nearly vanishes, it is taken in logarithms.
+        # The largest entries of the two tables need not occur together: where the sum nearly vanishes, it is taken in logarithms.
         small = sums < _SMALLEST
         if bool(small.any()):
             log_sums[small] = (inputs[small] @ states.T + masses).logsumexp(1)
@@ -103,7 +103,7 @@ def _over_states(
 
 
 def _halves(width: int) -> tuple[Tensor, Tensor]:
-    """All states of the first and of the last half of so many units."""
+    """All states of the first half and of the second half of `width` units."""
     cut = width // 2
     if cut == 0:
         return torch.zeros(1, 0, dtype=torch.float64), all_states(width)

@@ -1,15 +1,15 @@
-"""The average test log-probability of a model: exact where it can be, otherwise by a ladder of temperatures within a budget.
+"""The average test log-probability of a model: exact where possible, otherwise from a ladder of temperatures within a budget.
 
-The number and its interval come from parallel tempering. AIS from above and RAISE from below stand beside it and are judged together
-with it (`paperlib.evaluation.verdict`).
+The number and its interval come from parallel tempering. AIS from above and RAISE from below are run as well, and all three are judged
+together (`paperlib.evaluation.verdict`).
 
-One run of AIS gives a number and an error bar and may still be wrong by tens of nats. What can be checked is checked here: the bracket
-of AIS from above and RAISE from below, with three numbers of intermediate distributions so that one sees whether the
-estimate still moves; the diagnostics of AIS, among them a proven bound on ln Z; AIS from other modes of the model; and the start of
-the annealing. Each check that fails becomes a sentence that says what to do.
+A single run of AIS gives a number and an error bar and may still be wrong by tens of nats. Everything that can be checked is checked here:
+the bracket of AIS from above and RAISE from below, with three numbers of intermediate distributions to show whether the estimate still moves;
+the diagnostics of AIS, among them a proven bound on ln Z; AIS from other modes of the model; and the start of the annealing. Each failed
+check becomes a sentence that says what to do.
 
-How much is run is an `Effort`: given in steps, or as many as fit a time. With the same steps and the same seed the numbers are the
-same, on a machine of any speed.
+An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
+numbers, on a machine of any speed.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ __all__ = [
     "log_unnormalized_of",
 ]
 
-# Up to so many units of the smaller layer all states are enumerated, in seconds.
+# If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
 # The ladder's share of the time.
 _LADDER_SHARE = 1 / 3
-# Of the hidden units below the top, for the variational bound of a DBN.
+# Draws of the hidden units below the top layer, for the variational bound of a DBN.
 _BOUND_DRAWS = 5
-# Images at a time for that of a DBM.
+# Images at a time for the variational bound of a DBM.
 _BOUND_BLOCK = 2_000
 
 
@@ -98,50 +98,50 @@ def evaluate(
     ladder_steps: int | None = None,
     weights: ArrayLike | None = None,
 ) -> Evaluation:
-    """Average ln p(v) of test images under a model, with every check that there is.
+    """Average ln p(v) of test images under a model, with every available check.
 
     Parameters
     ----------
     model : RBM, PottsRBM, DBM or DBN
         The model. Chains walk on its device.
     test : array or Tensor, shape [N, D]
-        Binary test images of any type, at least two. For a `PottsRBM` bits, or numbers of states [N, L].
+        Binary test images of any type, at least two. For a `PottsRBM`, bits or state numbers [N, L].
     train : array or Tensor, shape [any, D], optional
-        Binary training images, for the start of the annealing and for the base rates that stand beside the value. Without them both are
-        of the test images, of which RAISE's annealing model then knows the means.
+        Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
+        from the test images, whose means RAISE's annealing model then knows.
     minutes : float
-        Time to spend, about, a third of it on the ladder; pilot runs choose K and the ladder's steps accordingly. Not needed where the
-        smaller layer has at most 25 units: ln Z is then exact.
+        Approximate time to spend, a third of it on the ladder; pilot runs choose K and the ladder's steps accordingly. Not needed where
+        the smaller layer has at most 25 units, since ln Z is then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. Then `minutes` does not count, and with the same generator the numbers are the same. By default
-        K depends on how fast the machine is.
+        K of the largest runs, at least 32. If it is given, `minutes` is ignored, and the same generator gives the same numbers. By
+        default K depends on the speed of the machine.
     ladder_steps : int, optional
-        Transitions of single chains for the ladder, at least 5,000, with `steps` only. By default half of those of AIS and RAISE.
+        Transitions of single chains for the ladder, at least 5,000; only together with `steps`. By default half as many as for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
-        By which the test images count, at least 0 (`paperlib.evaluation.weighting`); by default all alike.
+        Weights of the test images, at least 0 (`paperlib.evaluation.weighting`); by default all count alike.
 
     Returns
     -------
     Evaluation
-        Ctrl-C ends the run with what there is so far, marked as interrupted.
+        Ctrl-C ends the run; the result so far is returned, marked as interrupted.
 
     Raises
     ------
     InputError
-        If an image is not binary or of another width, a weight is negative or there is another number of them, `minutes`, `steps` or
+        If an image is not binary or has the wrong width, a weight is negative or the number of weights is wrong, `minutes`, `steps` or
         `ladder_steps` is not as described, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
     Notes
     -----
-    Memory beyond the images and the model is that of 400 chains and of blocks of four million pixels, 16 bytes for each image, and 16 for
-    each of the ladder's chain-steps, of which there are at most ten million: a
-    million images of 784 bytes, memory-mapped, take less than 2 GiB with everything.
+    Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
+    and for every chain-step of the ladder, of which there are at most ten million. A million memory-mapped images of 784 bytes take less
+    than 2 GiB in total.
 
     Examples
     --------
@@ -166,12 +166,12 @@ def evaluate(
 
 
 def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
-    """What was asked for in steps, 0 of the ladder for as many as usual; None if the time decides.
+    """The effort that was given in steps, with 0 ladder steps for the usual number; None if the time decides.
 
     Raises
     ------
     InputError
-        If there are too few.
+        If there are too few steps, or `ladder_steps` is given alone.
 
     Examples
     --------
@@ -189,12 +189,12 @@ def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
 
 
 class Preparation:
-    """A model and its test images, checked, before anything is run; `evaluate` and `compare` go on from here.
+    """A model and its checked test images, before anything is run; `evaluate` and `compare` start from here.
 
     Parameters
     ----------
     model, test, train, weights, generator
-        As of `evaluate`.
+        As for `evaluate`.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class Preparation:
         self._train = None if train is None else as_rows("train", train, model)
         self._weights = None if weights is None else as_weights("weights", weights, len(rows))
         if self._weights is not None:
-            # What does not count need not be walked to.
+            # Images of weight zero need no computation.
             kept = self._weights > 0
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
@@ -244,16 +244,16 @@ class Preparation:
         return replace(result, exact=ExactResult(log_z, mean, error), log_unnormalized=log_p)
 
     def affordable(self, minutes: float) -> Effort:
-        """As much as fits the time, by pilot runs."""
+        """The effort that fits the time, found with pilot runs."""
         began = time.perf_counter()
         series = self.prepare()
-        # What ln p*(v) of a deep model has cost already.
+        # Less the time that ln p*(v) of a deep model has already taken.
         seconds = max(6 * minutes, 60 * minutes - (time.perf_counter() - began))
         ladder_steps = series.affordable_ladder_steps(_LADDER_SHARE * seconds)
         return Effort(series.affordable_steps((1 - _LADDER_SHARE) * seconds), ladder_steps, minutes)
 
     def run(self, effort: Effort, progress: bool | None = None) -> Evaluation:
-        """Estimate with this effort; 0 of the ladder's steps are as many as usual."""
+        """Estimate with this effort; 0 ladder steps stand for the usual number."""
         series = self.prepare()
         ladder_steps = effort.ladder_steps or series.usual_ladder_steps(effort.num_steps)
         finished = series.run_up_to(effort.num_steps, progress, ladder_steps)
@@ -281,7 +281,7 @@ class Preparation:
         )
 
     def prepare(self) -> AnnealingRuns:
-        """Find the start and ln p*(v), for which some models draw random numbers; once, whoever asks."""
+        """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
         if self._series is None:
             model, generator = self._model, self._generator
             self._seed = seed_of(generator)
@@ -289,13 +289,13 @@ class Preparation:
             weights = self._weights if self._train is None else None
             bias = start_bias(model, images, weights, generator)
             self._log_p = best_log_unnormalized(model, self._test, generator)
-            # Of an RBM it is computed anew in the precision in which the chains walk.
+            # For an RBM it is computed anew in the precision of the chains.
             known = self._log_p if isinstance(model, DBM | DBN) else None
             self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, known)
         return self._series
 
     def _lost_by_few_draws(self) -> float:
-        """By how much the average ln p*(v) of a DBN falls with as few draws as RAISE has for each image."""
+        """How much the average ln p*(v) of a DBN falls with as few draws for each image as RAISE has."""
         model = self._model
         if not isinstance(model, DBN) or self._log_p is None:
             return 0.0
@@ -303,7 +303,7 @@ class Preparation:
         return max(0.0, weighted_mean(self._log_p - few.cpu(), self._weights).item())
 
     def _variational_bound(self, log_z: float) -> float | None:
-        """The average lower bound of a deep model's posterior, where ln p*(v) is not enumerated."""
+        """The average variational lower bound of a deep model, where ln p*(v) is not enumerated."""
         model = self._model
         if not self._estimated:
             return None
@@ -320,7 +320,7 @@ class Preparation:
         return weighted_mean(found.values.cpu(), self._weights).item()
 
     def _unfinished(self, start: str, average: ImageAverage) -> Evaluation:
-        """What is known of any evaluation."""
+        """An evaluation with only those fields that are known in every case."""
         baselines = baselines_of(self._model, self._test, self._train, self._weights)
         return Evaluation(
             self._model.num_visible,

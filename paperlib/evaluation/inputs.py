@@ -28,7 +28,7 @@ from paperlib.validation import (
     require_shape,
 )
 
-# scikit-learn's names: components are hidden times visible units.
+# scikit-learn's names; the components have shape [hidden, visible].
 _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 
 
@@ -36,12 +36,12 @@ _SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
 _ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
 _PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
 _MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
-#: Of files that `read_model` takes.
+#: Suffixes of the files that `read_model` accepts.
 MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 
 
 def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
-    """A model, and how it came from a file of any origin.
+    """A model from a file of any origin, and how it was read.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
         - `.safetensors`, `.npz`, `.mat`: arrays named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them:
           `components_` [M, D], `intercept_visible_`, `intercept_hidden_`.
         - `.safetensors`, `.npz` with the arrays of a `DBM`, a `DBN` or a `PottsRBM`, as their `save` writes them.
-        - `.skops`: such an estimator itself (needs the package skops).
+        - `.skops`: a `BernoulliRBM` itself (needs the package skops).
         - `.h5`, `.hdf5`: an archive of `rbms` or of RestrictedBoltzmannMachines.jl (needs the package h5py). `ARCHIVE.h5:update_N` is one
           model of an archive of `rbms`, `ARCHIVE.h5` its last.
         - `.pt`, `.pth`: named tensors that `torch.save` wrote.
@@ -57,12 +57,12 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
     Returns
     -------
     ForeignRBM
-        With the model in the type in which it was stored.
+        The model keeps the type in which it was stored.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged, of another format, or does not hold such a model.
+        If the file is missing, damaged or in another format, or does not hold such a model.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
 
 
 def _kind_of(arrays: Mapping[str, object]) -> type[RBM | PottsRBM | DBM | DBN]:
-    """Whose arrays these are, an RBM's unless another model has them."""
+    """The class of model that these arrays belong to; RBM unless they fit another."""
     if "weights_1" in arrays:
         return DBM
     if any(name.startswith("layers.0.") for name in arrays):
@@ -106,12 +106,12 @@ def _kind_of(arrays: Mapping[str, object]) -> type[RBM | PottsRBM | DBM | DBN]:
 
 
 def read_rbm(path: str | os.PathLike[str]) -> RBM:
-    """The RBM alone of `read_model`.
+    """An RBM from a file, as `read_model` reads it, without the origin.
 
     Raises
     ------
     InputError
-        As `read_model`, or if the model is another one.
+        As for `read_model`, or if the model is not an RBM of binary units.
 
     Examples
     --------
@@ -191,31 +191,31 @@ def read_images(
     Parameters
     ----------
     name : str
-        What the images are, for messages: `data` or `train`.
+        What the images are, for error messages: `data` or `train`.
     path : path
         A file with one array of numbers, [N, D] or [N, height, width]. Whole numbers up to 255 are grey levels.
     width : int
-        D, which the model expects.
+        D, as the model expects it.
     binarize_seed : int, optional
-        Draw every pixel once with its intensity as probability, from this seed. None: the images must be binary.
+        Draw every pixel once, with its intensity as its probability, from this seed. None: the images must be binary.
     spins : bool
-        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then taken, and become 0 and 1.
+        Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
 
     Returns
     -------
     Tensor, shape [N, D]
-        uint8. Bytes 0 and 1 from a `.npy` file are those of the file itself, mapped into memory and not copied.
+        uint8. Bytes 0 and 1 from a `.npy` file are mapped into memory and not copied.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged or of another format; holds several arrays, none, or one of another width; or
+        If the file is missing, damaged or in another format; holds several arrays, none, or one of the wrong width; or
         holds values that are not binary (without a seed) or not intensities (with one).
 
     Notes
     -----
-    Memory is one byte for each pixel, and the pages of a `.npy` file that the system keeps as long as it has room; other formats
-    are read as a whole first.
+    The images need one byte of memory for each pixel, plus the pages of a `.npy` file that the system keeps as long as it has
+    room; other formats are first read as a whole.
 
     Examples
     --------
@@ -262,16 +262,16 @@ def read_images(
 
 
 def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> Tensor:
-    """Data for a model of categorical visible units, as bits, from the files that `read_images` takes.
+    """Data for a model with categorical visible units, as bits, from the kinds of file that `read_images` accepts.
 
     Parameters
     ----------
     name : str
-        What the sequences are, for messages: `data` or `train`.
+        What the sequences are, for error messages: `data` or `train`.
     path : path
-        Numbers of states [N, L], from 0 to q - 1, or bits [N, L q] or [N, L, q] of which each site has one on.
+        A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site.
     model : PottsRBM
-        For L and q.
+        Determines L and q.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     Raises
     ------
     InputError
-        If the file is missing, damaged or of another format, or holds anything else.
+        If the file is missing, damaged or in another format, or holds anything else.
 
     Examples
     --------
@@ -304,14 +304,14 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
 
 
 def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
-    """Weights of test rows from a `.npy`, `.mat` or `.csv` file of so many numbers.
+    """Weights of the test rows from a `.npy`, `.mat` or `.csv` file.
 
     Parameters
     ----------
     path : path
-        Numbers of at least 0, in one row or one column.
+        A file with numbers of at least 0, in one row or one column.
     count : int
-        How many test rows there are.
+        Number of test rows.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     Raises
     ------
     InputError
-        If the file is missing, damaged or of another format, or `as_weights` refuses the numbers.
+        If the file is missing, damaged or in another format, or `as_weights` rejects the numbers.
 
     Examples
     --------

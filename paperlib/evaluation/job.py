@@ -1,4 +1,4 @@
-"""What a command is asked to do: files, options and seed; and what of it a result keeps, so that the run can be repeated."""
+"""What a command is asked to do (files, options and seed), and what a result keeps of it so that the run can be repeated."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Job:
     data, train, weights : Path or None
         Test images, training images, and weights of test images.
     binarize : int or None
-        Seed by which grey pixels were drawn; None if the images are binary as they are.
+        Seed with which grey pixels are drawn; None if the images are already binary.
     seed : int
-        Of all chains.
+        Seed of all chains.
     device : str
         `cpu` or `cuda`.
     options : mapping
@@ -69,7 +69,7 @@ class Job:
         return f"images binarised once with seed {self.binarize}"
 
     def read_model(self, number: int = 0) -> ForeignRBM:
-        """A model as its file has it."""
+        """A model, as read from its file."""
         require_device("device", self.device)
         return read_model(self.models[number])
 
@@ -92,11 +92,11 @@ class Job:
         return test, train, weights
 
     def counted(self, test: Tensor, weights: Tensor | None) -> Tensor:
-        """The test images that count at all."""
+        """The test images with a weight above zero."""
         return test if weights is None else test[weights > 0]
 
     def repeat(self, effort: Effort | None) -> str:
-        """The command that does the same again, whatever the machine's speed."""
+        """The command that repeats the run, on a machine of any speed."""
         words = ["paperlib", self.command, *map(str, self.models)]
         given: dict[str, object] = {
             "data": self.data,
@@ -115,7 +115,7 @@ class Job:
         return shlex.join(words)
 
     def record(self, *evaluations: Evaluation) -> dict[str, Any]:
-        """What a JSON file says of the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
+        """What a JSON file says about the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
         effort = next((found.effort for found in evaluations if found.effort is not None), None)
         files = {
             "model": self.models[0],
@@ -143,5 +143,5 @@ class Job:
 
 
 def _checksum(path: Path) -> str:
-    """SHA-256 of a file, that of the whole archive for one of its models."""
+    """SHA-256 of a file; for one model of an archive, that of the whole archive."""
     return storage.file_sha256(Path(_UPDATE.sub("", str(path))))

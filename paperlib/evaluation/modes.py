@@ -1,12 +1,12 @@
 """Modes that annealing from the base rates may have missed, and AIS that starts at them.
 
 AIS and RAISE can agree and both be wrong: if most of Z lies in a mode that is far from all images, AIS's chains do not find it, and
-RAISE's, which start at test images, do not either. The proven bound on ln Z notices a mode that holds most of Z by far.
+neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far the largest part of Z.
 Where the mode and the rest share Z more evenly, the bound is too loose.
 
-But AIS's weights know more than Z: with x the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
-So a second run starts at a mode which a search found, and both runs are asked for the mass of the region that belongs to it. If
-the second finds much more there, the first missed it. The search is that of the proven bound: mean field from many points.
+But AIS's weights say more than Z alone: if x is the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
+A second run therefore starts at a mode that a search found, and both runs estimate the mass of the region that belongs to it. If
+the second run finds much more mass there, the first missed the mode. The search is that of the proven bound: mean field from many points.
 Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
 """
 
@@ -28,23 +28,23 @@ from paperlib.models.bounds import mean_field_optima, search_points
 
 _CHAINS, _GIBBS_STEPS = 100, 50
 _MET_STARTS = 64
-# Visible means that differ by less than this on average belong to one mode.
+# Visible means that differ by less than this on average belong to the same mode.
 _SAME = 0.05
 _SMALLEST = 1e-30
 
 
 @dataclass(frozen=True)
 class ModeCheck:
-    """What AIS from a mode of the model says of AIS from the base rates.
+    """What AIS from a mode of the model says about AIS from the base rates.
 
     Attributes
     ----------
     missed : float
-        By how many nats ln Z rises if the mode's region counts with the mass that the chains from the mode find in it.
+        How many nats ln Z rises if the mode's region is given the mass that the chains from the mode find in it.
     significant : bool
-        Whether they find more there than the chains from the base rates, by more than three standard errors.
+        Whether they find more there than the chains from the base rates do, by more than three standard errors.
     effective_chains : float
-        How many chains from the mode the check rests on; not compared.
+        Effective number of chains from the mode that the check rests on; ignored in comparisons.
     """
 
     missed: float
@@ -58,7 +58,7 @@ def check_mode(
     at_mode: PartitionEstimate,
     at_mode_path: BaseRatePath | PottsPath,
 ) -> ModeCheck:
-    """Two AIS runs on one model, by the mass of the region that the second one's start makes more probable than the first one's."""
+    """Compare two AIS runs on one model by the mass of the region that is more probable under the second run's start."""
     # the first run's Z, and all weights, in units of the largest weight
     largest = torch.cat([base.log_weights, at_mode.log_weights]).max().item()
     log_z = base.log_z - largest
@@ -79,7 +79,7 @@ def check_mode(
 def mode_starts(
     rbm: RBM | PottsRBM, final_states: Tensor, generator: torch.Generator
 ) -> list[Tensor]:
-    """Biases of starts at the model's strongest mode, and at the strongest that no chain ended in, if it is another.
+    """Biases of starts at the model's strongest mode and, if it is another, at the strongest in which no chain ended.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def mode_starts(
 
 
 def _explored(rbm: RBM | PottsRBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
-    """Biases with the frequencies of Gibbs chains that began at a mode."""
+    """Biases from the frequencies of Gibbs chains that began at a mode."""
     means = visible_means.to(rbm.dtype).expand(_CHAINS, -1)
     if isinstance(rbm, PottsRBM):
         v = draw_categories(means.clamp(min=_SMALLEST).log(), rbm.num_states, generator)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_matplotlib() -> None:
-    """Raise an InputError unless there is something to draw with."""
+    """Raise an InputError unless matplotlib is installed."""
     try:
         import matplotlib as _  # noqa: F401
     except ImportError as error:
@@ -27,9 +27,9 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """An estimate: the ladder's average and the bracket against K, and the log-weights of the last AIS run.
+    """A picture of an estimate: the ladder's average and the bracket against K, and the log-weights of the last AIS run.
 
-    Of an exact value there is no path to draw, but how ln p(v) differs between the test images.
+    For an exact value, the picture shows instead how ln p(v) differs between the test images.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
 
 
 def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
-    """What AIS, RAISE and the ladder say of the average, against K."""
+    """The averages according to AIS, RAISE and the ladder, against K."""
     from matplotlib.ticker import NullLocator
 
     runs = evaluation.runs
@@ -79,7 +79,7 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
     upper = [run.bracket.upper for run in runs]
     lower = [run.bracket.lower for run in runs]
     ends = [run.bracket.upper_interval for run in runs]
-    # An upper end of AIS's interval may be infinite, and then is not drawn.
+    # The upper end of AIS's interval may be infinite; it is then not drawn.
     reach = [
         [mean - low for mean, (low, _) in zip(upper, ends, strict=True)],
         [high - mean if math.isfinite(high) else 0.0 for mean, (_, high) in zip(upper, ends, strict=True)],

@@ -1,4 +1,4 @@
-"""One line that says everything a reader needs who is to believe a log-probability, or to compute it again."""
+"""One line with everything that a reader needs in order to believe a log-probability or to compute it again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
     Parameters
     ----------
     evaluation : Evaluation
-        Of `evaluate`.
+        From `evaluate`.
     binarization : str
         How the images became binary.
 
     Returns
     -------
     str
-        One line. There is no number to quote where the verdict is not *trusted*: the line then says so.
+        One line. If the verdict is not *trusted*, there is no number to quote, and the line says so.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
 
 
 def _methods(evaluation: Evaluation) -> list[str]:
-    """What gave the number, and what stands beside it."""
+    """The method that gave the number, and the estimates beside it."""
     best, ladder, judgement = evaluation.runs[-1], evaluation.ladder, evaluation.judgement
     below = f"RAISE {best.bracket.lower.mean:.2f}"
     vectors = min(RAISE_VECTORS, evaluation.num_images)

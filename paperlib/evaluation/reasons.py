@@ -1,4 +1,4 @@
-"""Reasons not to believe what AIS and RAISE say, each a sentence that says what to do."""
+"""Reasons not to believe what AIS and RAISE say, each a sentence that also says what to do."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from paperlib.evaluation.baselines import divergence
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.targets import base_rates
 
-# An open bracket, or an estimate that moves, by less than that is left without remark.
+# An open bracket and an estimate that moves are reported only beyond these values, in nats.
 _TOLERANCE = 1.0
 _MOVING = 0.5
-# Divergence between two sets of base rates, in nats.
+# Largest tolerated divergence between two sets of base rates, in nats.
 _FAR = 5.0
 
 
 def rounded_up(nats: float) -> str:
-    """Nats to two decimals, never fewer than there are: for what is said to lie within them.
+    """Nats rounded up to two decimals, for statements that something lies within them.
 
     Examples
     --------
@@ -100,9 +100,9 @@ def far_off(
     train, test : Tensor, shapes [any, D] and [N, D]
         Binary images.
     weights : Tensor, shape [N], optional
-        Of the test images.
+        Weights of the test images.
     states : int, optional
-        Of categorical units: so many bits beside each other are a site.
+        For categorical units, the number of adjacent bits that form a site.
 
     Examples
     --------
@@ -123,6 +123,6 @@ def far_off(
 
 
 def _by_site(rates: Tensor, states: int) -> Tensor:
-    """Rates of bits that add up to one at each site."""
+    """Rates of bits, scaled to add up to one at each site."""
     sites = rates.view(-1, states)
     return (sites / sites.sum(1, keepdim=True)).flatten()

@@ -33,12 +33,12 @@ def verdict(evaluation: Evaluation) -> str:
 
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
-    """What came out, in words, for a terminal.
+    """The result in words, for a terminal.
 
     Parameters
     ----------
     evaluation : Evaluation
-        Of `evaluate`.
+        From `evaluate`.
     binarization : str
         How the images became binary, for the line to quote.
     """
@@ -116,7 +116,7 @@ def _average(evaluation: Evaluation) -> list[str]:
 
 
 def _crossing(gap: float) -> list[str]:
-    """A line for a newcomer who sees what is on average too high below what is on average too low."""
+    """A line that tells a newcomer why the estimate that is on average too high can lie below the one that is too low."""
     if not -1 <= gap <= -0.005:
         return []
     return [
@@ -126,7 +126,7 @@ def _crossing(gap: float) -> list[str]:
 
 
 def _estimated_posterior(evaluation: Evaluation) -> list[str]:
-    """What the numbers of a deep model are."""
+    """Lines that say what the numbers of a deep model mean."""
     if not evaluation.posterior_draws:
         return []
     lines = [
@@ -151,7 +151,7 @@ def _table(evaluation: Evaluation) -> list[str]:
 
 
 def as_dict(evaluation: Evaluation, binarization: str = "images binary as given") -> dict[str, Any]:
-    """What came out, for machines: numbers, text and lists; infinite numbers become None."""
+    """The result for machines, as numbers, text and lists; infinite numbers become None."""
     result: dict[str, Any] = {
         "num_visible": evaluation.num_visible,
         "num_hidden": evaluation.num_hidden,
@@ -229,7 +229,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
 
 
 def _settings(evaluation: Evaluation) -> dict[str, Any]:
-    """What the estimates were made with."""
+    """The settings with which the estimates were made."""
     effort = evaluation.effort
     if effort is None:
         return {"method": "exact, by enumeration"}
@@ -298,7 +298,7 @@ def audit_verdict(found: Audit) -> dict[str, Any]:
 
 
 def describe_stored(found: Audit) -> str:
-    """The ln Z that an archive itself stores, beside the library's value, with the verdict of the audit."""
+    """The ln Z that an archive stores, beside the library's value, with the verdict of the audit."""
     log_z = found.evaluation.known_log_z[0] + found.log_z_offset
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"

@@ -1,4 +1,4 @@
-"""What comes out of an evaluation."""
+"""The result of an evaluation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Effort:
     ladder_steps : int
         Transitions of single chains for the ladder.
     minutes : float or None
-        The time that they were chosen to fit; None where they were given.
+        The time that the steps were chosen to fit; None where the steps were given.
 
     Examples
     --------
@@ -40,14 +40,14 @@ class Effort:
 
 @dataclass(frozen=True)
 class ExactResult:
-    """Everything enumerated.
+    """The result where everything was enumerated.
 
     Attributes
     ----------
     log_z : float
         ln Z, in nats.
     test, test_std_error : float
-        Average ln p(v) of the test images, and its standard error for other images of the kind.
+        Average ln p(v) of the test images, and its standard error as an estimate for all images of this kind.
 
     Examples
     --------
@@ -67,16 +67,16 @@ class ExactResult:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is known of a model's average test log-probability.
+    """What is known about a model's average test log-probability.
 
     Attributes
     ----------
     num_visible, num_hidden, num_images : int
         Sizes of the model and of the test set.
     exact : ExactResult or None
-        Where a layer is small enough to be enumerated.
+        The exact result, where a layer is small enough to be enumerated.
     runs : tuple of AnnealingRun
-        AIS and RAISE with growing K, the last one the best; empty where the exact value is known.
+        AIS and RAISE with growing K, the best run last; empty where the exact value is known.
     findings : tuple of str
         What is wrong and what to do; empty if nothing was found.
     start : str
@@ -84,30 +84,30 @@ class Evaluation:
     interrupted : bool
         Whether the run was stopped before its largest K.
     ladder : TemperingEstimate or None
-        ln Z by parallel tempering; None where the exact value is known, or the run was stopped before.
+        ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
     average : ImageAverage or None
-        The average test log-probability with its intervals, exact or of the judgement's source.
+        The average test log-probability with its intervals, exact or from the judgement's source.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
     log_z_with_modes : float
-        The largest estimate of ln Z, with what AIS from the model's own modes found in addition, in nats; minus infinity where the exact
-        value is known.
+        The largest estimate of ln Z, including what AIS from the model's own modes found in addition, in nats; minus infinity where the
+        exact value is known.
     model : str
         The kind of the model and its sizes.
     baselines : Baselines or None
-        What independent units would give the same images.
+        Log-probabilities of the same images under independent units.
     remarks : tuple of str
-        What is to be known of the model, such as that it falls behind a baseline, even if the number can be trusted.
+        Things to know about the model even if the number can be trusted, such as that it falls behind a baseline.
     effort : Effort or None
         How much was run; None where the exact value is known.
     seed : int or None
-        The seed of the generator, where that had not been used before: with it and the same effort the numbers are the same.
+        The seed of the generator, if it had not been used before; this seed and the same effort give the same numbers.
     posterior_draws : int
-        Of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact.
+        Draws of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact.
     variational_bound : float or None
-        Of a DBM (mean field) or a DBN, where ln p*(v) is an estimate: the lower bound on the average ln p*(v), less the reported ln Z.
+        The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
-        By which the test images count; None if all count alike.
+        Weights of the test images; None if all count alike.
     log_unnormalized : Tensor or None, shape [N]
         ln p*(v) of the test images, float64, in nats.
 
@@ -146,19 +146,19 @@ class Evaluation:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether nothing was found that speaks against the result."""
+        """Whether no reason was found to doubt the result."""
         return not self.findings
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:
-        """The reported ln Z, its standard error, both in nats, and the degrees of freedom of that."""
+        """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
         source = "AIS" if self.judgement is None else self.judgement.source
         return known_log_z(self.runs[-1].ais, self.ladder, source)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
-        """An interval (low, high) that is to hold ln Z with this probability, in nats.
+        """The interval (low, high) for ln Z at this confidence level, in nats.
 
         Raises
         ------

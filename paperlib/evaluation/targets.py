@@ -1,10 +1,10 @@
-"""What an evaluation has to know of each kind of model: which part of it is annealed, where from, and what ln p*(v) is.
+"""What an evaluation has to know about each kind of model: which part is annealed, from which start, and what ln p*(v) is.
 
-- *RBM*, with binary or categorical visible units: itself, from the base rates. ln p*(v) is exact.
-- *DBM*: the RBM over (v, h2) and h1, which has its ln Z. ln p*(v) is enumerated where h1 is small. Otherwise it is estimated by importance
-  sampling from mean field, and errs low (Burda, Grosse & Salakhutdinov 2015, section 5.2).
-- *DBN*: the top RBM, which has its ln Z. ln p*(v) is enumerated where the layers are small. Otherwise it is estimated by importance sampling
-  from the recognition distribution, and errs low (section 5.3).
+- *RBM*, with binary or categorical visible units: the model itself is annealed, from the base rates. ln p*(v) is exact.
+- *DBM*: the RBM over (v, h2) and h1, which has the same ln Z, is annealed. ln p*(v) is enumerated where h1 is small. Otherwise it is
+  estimated by importance sampling from mean field, and errs low (Burda, Grosse & Salakhutdinov 2015, section 5.2).
+- *DBN*: the top RBM, which has the same ln Z, is annealed. ln p*(v) is enumerated where the layers are small. Otherwise it is estimated by
+  importance sampling from the recognition distribution, and errs low (section 5.3).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def describe_model(model: Model) -> str:
 
 
 def hidden_layers(model: Model) -> list[int]:
-    """How many units each hidden layer has, from below."""
+    """How many units each hidden layer has, from the bottom up."""
     if isinstance(model, DBM):
         return [model.num_hidden_1, model.num_hidden_2]
     if isinstance(model, DBN):
@@ -66,7 +66,7 @@ def annealed(model: Model) -> RBM | PottsRBM:
 
 
 def path_to(model: Model, bias: Tensor | None) -> BaseRatePath | PottsPath:
-    """From independent units to what is annealed; `bias` is of those units, those of an RBM's visible layer."""
+    """The path from independent units to the annealed part of a model; `bias` belongs to the annealed units, of an RBM its visible ones."""
     if isinstance(model, PottsRBM):
         return PottsPath(model, None if bias is None else bias.view(model.visible_bias.shape))
     if isinstance(model, DBN):
@@ -78,13 +78,13 @@ def path_to(model: Model, bias: Tensor | None) -> BaseRatePath | PottsPath:
 
 
 def as_rows(name: str, values: object, model: Model) -> Tensor:
-    """Test or training data of a model as bits [N, D].
+    """Test or training data for a model as bits [N, D].
 
     Raises
     ------
     InputError
-        If they are of another width, not binary, or, for categorical units, neither numbers of states [N, L] nor bits of which each site
-        has one on.
+        If the data have the wrong width, are not binary or, for categorical units, are neither state numbers [N, L] nor bits with exactly
+        one on at each site.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def as_rows(name: str, values: object, model: Model) -> Tensor:
 
 
 def base_rates(images: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Biases with the base rates of images, smoothed from both sides: of any origin, a pixel may be always on as well as always off."""
+    """Biases with the base rates of images, smoothed from both sides, since a pixel may be always on as well as always off."""
     if weights is not None:
         images = pixel_means(images, weights)[None]
     return base_rate_bias(images, pseudo_off=0.05)
@@ -130,7 +130,7 @@ def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
 def start_bias(
     model: Model, images: Tensor, weights: Tensor | None, generator: torch.Generator
 ) -> Tensor:
-    """Biases of the units that are annealed, from images [N, D]: where the chains start."""
+    """Biases of the annealed units, from images [N, D]; the chains start there."""
     if isinstance(model, PottsRBM):
         return site_frequency_bias(model.sequences(images), model.num_states).flatten()
     if isinstance(model, DBN):
@@ -145,7 +145,7 @@ def start_bias(
 
 
 def _recognition_rates(model: DBN, images: Tensor, generator: torch.Generator) -> Tensor:
-    """How often each unit below the top layer is on."""
+    """How often each unit of the layer below the top one is on."""
     total = torch.zeros(model.top.num_visible, dtype=torch.float64, device=model.device)
     for block in blocks(images):
         rows = block.to(model.device, model.dtype)
@@ -160,9 +160,9 @@ def _unit_bias(rates: Tensor) -> Tensor:
 def log_unnormalized_of(
     model: Model, images: Tensor, generator: torch.Generator | None = None
 ) -> Tensor:
-    """ln p*(v) of images [N, D] of any number, float64 [N] on the CPU, in nats.
+    """ln p*(v) of any number of images [N, D], float64 [N] on the CPU, in nats.
 
-    Of a DBM or a DBN an estimate from draws of this generator, of any other model exact.
+    For a DBM or a DBN it is an estimate from draws with this generator; for any other model it is exact.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def log_unnormalized_of(
     ... )
     tensor(True)
     """
-    # Written in place: small results kept between large blocks that come and go would leave gigabytes of holes in memory.
+    # Written in place: keeping small results between large blocks that come and go would leave gigabytes of holes in memory.
     result, start = torch.empty(len(images), dtype=torch.float64), 0
     for block in blocks(images):
         if isinstance(model, DBM | DBN):
@@ -184,12 +184,12 @@ def log_unnormalized_of(
 
 
 def is_estimated(model: Model, num_images: int) -> bool:
-    """Whether ln p*(v) of so many images is an estimate."""
+    """Whether ln p*(v) of this many images is an estimate."""
     return isinstance(model, DBM | DBN) and not can_enumerate(model, num_images)
 
 
 def best_log_unnormalized(model: Model, images: Tensor, generator: torch.Generator) -> Tensor:
-    """ln p*(v) of images [N, D], exact where it can be."""
+    """ln p*(v) of images [N, D], exact where possible."""
     if isinstance(model, DBM | DBN) and not is_estimated(model, len(images)):
         return enumerated_log_unnormalized(model, images)
     return log_unnormalized_of(model, images, generator)

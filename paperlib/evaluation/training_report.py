@@ -42,14 +42,14 @@ _COLUMNS: tuple[str, ...] = (
 def describe_training(
     found: TrainingLikelihood, claimed_log_z: Mapping[str, float] | None = None
 ) -> str:
-    """What came out, in words, for a terminal.
+    """The result in words, for a terminal.
 
     Parameters
     ----------
     found : TrainingLikelihood
         From `evaluate_training`.
     claimed_log_z : mapping of str to float, optional
-        By checkpoint the ln Z that a file itself gives, in nats, to stand beside ours.
+        For each checkpoint, the ln Z that the file itself gives, in nats, to be shown beside ours.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _finite(value: Any) -> Any:
 def training_as_dict(
     found: TrainingLikelihood, claimed_log_z: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
-    """What came out, for machines."""
+    """The result for machines."""
     return {
         "unit": "nats",
         "method": found.method,
@@ -206,7 +206,7 @@ def plot_training(found: TrainingLikelihood) -> Figure:
 
 
 def _places(names: list[str]) -> tuple[list[float], str, bool]:
-    """Where the checkpoints stand on the axis: at their own numbers, if each name has one and they grow."""
+    """Positions of the checkpoints on the axis: their own numbers, if each name has one and these increase."""
     numbers = [re.findall(r"\d+", name) for name in names]
     if all(numbers):
         values = [float(found[-1]) for found in numbers]

@@ -4,26 +4,26 @@ Two lines of evidence can each vouch for a number.
 
 *The ladder* (`paperlib.estimators.parallel_tempering`) vouches for its own ln Z if
 
-1. it has no warning of its own: at least ten round trips, exchanges on every link, halves and replicas that agree, and a value not below
+1. it has no warnings of its own: at least ten round trips, exchanges on every link, halves and replicas that agree, and a value not below
    the proven bound;
-2. its 95 % interval reaches at most half a nat to either side;
-3. AIS that started at the model's own modes finds nothing that the ladder missed, and had at least ten effective chains, so that it
-   could have found it;
-4. RAISE is not far below it. Some shortfall is explained: annealing loses ln Z less the mean ln w of AIS's chains on its way up, and
-   near equilibrium it loses as much on its way down. A DBN's RAISE has few draws of the hidden units for each image, and loses what
-   importance sampling with as few loses. More than that and a nat is not explained.
+2. its 95 % interval extends at most half a nat to either side;
+3. AIS started at the model's own modes finds nothing that the ladder missed, and has at least ten effective chains, so that it could
+   have found something;
+4. RAISE is not far below it. Part of a shortfall is explained: on the way up, annealing loses ln Z minus the mean ln w of AIS's chains,
+   and near equilibrium it loses as much on the way down. For a DBN, RAISE has few draws of the hidden units for each image, and loses
+   as much as importance sampling with equally few draws. A shortfall that exceeds this by more than a nat is not explained.
 
-*The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. That is the rule that held before there was a
-ladder.
+*The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. This was the whole rule before the ladder was
+added.
 
-The verdict is `trusted` if one of them vouches and nothing of the following speaks against both: ladder and AIS differ by more than
-half a nat and by more than three standard errors of the difference, unless a mode that AIS is known to have missed explains it; the
-run was interrupted; or the training images are not of the model's kind. The value is the ladder's, or AIS's where the bracket alone
-vouches. So a few effective AIS chains, an estimate of AIS that still moves, or a bracket that is open because annealing is short, do
-not count where the ladder vouches. They are listed as settled.
+The verdict is `trusted` if at least one of them vouches and none of the following speaks against both: the ladder and AIS differ by
+more than half a nat and by more than three standard errors of the difference, unless a mode that AIS is known to have missed explains
+it; the run was interrupted; or the training images are not of the model's kind. The value is the ladder's, or AIS's where the bracket
+alone vouches. Where the ladder vouches, certain doubts therefore do not count: few effective AIS chains, an AIS estimate that still
+moves, or a bracket that is open because annealing is short. They are listed as settled.
 
-Otherwise the verdict is the worst of these words. `not trusted`: something contradicts the number, or the ladder warns of itself.
-`open`: 3 could not be looked at closely enough, or 4 fails. `too noisy to tell`: only the interval is too wide.
+Otherwise the verdict is the worst of the following that applies. `not trusted`: something contradicts the number, or the ladder has a
+warning. `open`: condition 3 could not be checked closely enough, or condition 4 fails. `too noisy to tell`: only the interval is too wide.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
-#: Half of what `evaluate` leaves without remark, in nats. An interval's half-width, a difference of two estimates, a missed mode.
+#: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
 _FEWEST_EFFECTIVE = 10
@@ -55,7 +55,7 @@ _FEWEST_EFFECTIVE = 10
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be thought of an evaluation.
+    """The verdict on an evaluation, and its reasons.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class Judgement:
     source : str
         Whose ln Z is reported: `ladder` or `AIS`.
     findings : tuple of str
-        What speaks against the number, and what to do; empty if it is trusted.
+        Reasons to doubt the number, and what to do; empty if it is trusted.
     settled : tuple of str
-        Doubts of one line of evidence that do not count, since the other one vouches.
+        Doubts about one line of evidence that do not count, since the other one vouches.
     only_raise_short : bool
-        Whether nothing else speaks against the ladder than that RAISE is too far below it.
+        Whether the only doubt about the ladder is that RAISE is too far below it.
 
     Examples
     --------
@@ -90,13 +90,13 @@ class ImageAverage:
     Attributes
     ----------
     mean : float
-        In nats.
+        The average, in nats.
     interval : tuple of float
         (low, high) for these images: the error of ln Z alone.
     sample_interval : tuple of float
-        (low, high) for all images of the kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+        (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
     image_std_error : float
-        Standard error over the images alone, of their average as an estimate for all images of the kind.
+        Standard error over the images alone, of their average as an estimate for all images of this kind.
 
     Examples
     --------
@@ -122,20 +122,20 @@ def average_of(
     degrees_of_freedom: float,
     weights: Tensor | None = None,
 ) -> ImageAverage:
-    """Average ln p*(v) less ln Z, and how well it is known.
+    """Average ln p*(v) minus ln Z, and how well it is known.
 
     Parameters
     ----------
     log_unnormalized : Tensor, shape [N]
         ln p*(v) of the test images, float64, at least two.
     log_z, std_error, degrees_of_freedom : float
-        An estimate of ln Z.
+        An estimate of ln Z, its standard error and the degrees of freedom of that error.
     weights : Tensor, shape [N], optional
-        Of the images (`paperlib.evaluation.weighting`); by default all count alike.
+        Weights of the images (`paperlib.evaluation.weighting`); by default all count alike.
 
     Notes
     -----
-    The two errors are independent. Their sum has the degrees of freedom of Welch and Satterthwaite.
+    The two errors are independent. Their sum has the degrees of freedom given by Welch and Satterthwaite.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float
 def known_log_z(
     ais: PartitionEstimate, ladder: TemperingEstimate | None, source: str
 ) -> tuple[float, float, float]:
-    """ln Z of the source, its standard error, in nats, and the degrees of freedom of that.
+    """ln Z of the source and its standard error, both in nats, and the degrees of freedom of that error.
 
     Examples
     --------
@@ -173,9 +173,9 @@ def known_log_z(
 
 
 def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
-    """A ladder's draws as weighted states, each with the weight Z: what `check_mode` compares.
+    """A ladder's draws as weighted states, each with the weight Z, for `check_mode` to compare.
 
-    That counts draws as independent. They are not, so that a missed mode is called significant too early rather than too late.
+    This treats the draws as independent. They are not, so a missed mode is called significant too early rather than too late.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, of AIS or the ladder, raised by what AIS from the model's own modes significantly found there, in nats.
+    """The largest estimate of ln Z, by AIS or the ladder, raised by what AIS from the model's own modes significantly adds to it, in nats.
 
     Parameters
     ----------
@@ -229,11 +229,11 @@ def judge(
     finished : FinishedRuns
         The runs and the ladder.
     bracket_reasons : tuple of str
-        Those of `find_reasons`.
+        From `find_reasons`.
     others : tuple of str
-        What speaks against any estimate, such as the sentence of `far_off`.
+        Reasons to doubt any estimate, such as the sentence of `far_off`.
     explained : float
-        By how much RAISE falls short for a reason that is known, beside what annealing loses, in nats.
+        How far RAISE falls short for a known reason, besides what annealing loses, in nats.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def _unique(*texts: str) -> tuple[str, ...]:
 
 
 def _ladder_doubts(ladder: TemperingEstimate, finished: FinishedRuns) -> list[tuple[str, str]]:
-    """Why the ladder does not vouch for itself, each with the word that it deserves."""
+    """Reasons why the ladder does not vouch for its own value, each with its word for the verdict."""
     doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
     checks = finished.ladder_mode_checks
     missed = max((check.missed for check in checks if check.significant), default=0.0)
@@ -317,7 +317,7 @@ def _shortfall(
 
 
 def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns) -> list[str]:
-    """A sentence if the ladder and AIS contradict each other. An error of AIS that is not known excludes nothing."""
+    """A sentence if the ladder and AIS contradict each other. If the error of AIS is unknown, nothing is a contradiction."""
     error = math.hypot(best.ais.std_error, ladder.std_error)
     if not math.isfinite(error):
         return []

@@ -1,8 +1,8 @@
-"""Test sets whose rows do not count alike.
+"""Test sets whose rows have different weights.
 
-A row of weight w stands for w independent rows that are the same, as in models of protein families, where a sequence counts by the inverse of
-how many others are like it. Averages are weighted, and the sum of the weights is what a standard error takes for the number of rows. Whole
-weights are therefore the same as repeated rows.
+A row of weight w stands for w identical, independent rows, as in models of protein families, where the weight of a sequence is the inverse of
+the number of similar ones. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
+weights are therefore equivalent to repeated rows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from paperlib.validation import as_float_tensor, require_finite
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
-    """Weights of so many rows, float64 [count].
+    """Weights of `count` rows, float64 [count].
 
     Raises
     ------
     InputError
-        If there is another number of them, one is negative, NaN or infinite, or they add up to less than two.
+        If their number is not `count`, one is negative, NaN or infinite, or they add up to less than two.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def total_weight(count: int, weights: Tensor | None) -> float:
 
 
 def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
-    """Standard error of the mean of values [N] as an estimate for all rows that there might be.
+    """Standard error of the mean of values [N] as an estimate for all possible rows.
 
     Examples
     --------

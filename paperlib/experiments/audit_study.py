@@ -1,11 +1,11 @@
 """Does `paperlib audit` tell true claims from false ones? Models with a known ln Z, audited as if it were not known.
 
-The models are those of `paperlib.experiments.study`, and one or more of every planted family. Each is evaluated once, by the way that
-`evaluate` takes for models that are too large for enumeration. Three claims are held against the evaluation: the truth, and the truth
-with five nats more and less. A true claim has to be *consistent*, and a false one *impossible* or *not supported*.
+The models are those of `paperlib.experiments.study`, and one or more of every planted family. Each is evaluated once, in the way that
+`evaluate` uses for models that are too large to enumerate. Three claims are checked against the evaluation: the truth, and the truth
+plus and minus five nats. A true claim must be *consistent*, and a false one *impossible* or *not supported*.
 
-The work is counted in steps and not in minutes, so that a run on another machine does the same. Where it is too little, RAISE allows much
-more than the truth, and a claim that is too high is *consistent*. All of it, and again after an interruption:
+The work is counted in steps and not in minutes, so that a run on another machine does the same. If there is too little work, RAISE allows
+much more than the truth, and a claim that is too high is *consistent*. This command runs the study, and continues it after an interruption:
 
     python -c "from pathlib import Path; from paperlib.experiments.audit_study import audit_study; audit_study(folder=Path('audit-study'))"
 """
@@ -47,7 +47,7 @@ COLUMNS = {
     "family": Column("family"),
     "size": Column("$D \\times M$"),
     "log_z": Column("ln Z", "nats", 1e-6),
-    # single-precision chains take other ways on other processors
+    # single-precision chains take different paths on different processors
     "low": Column("low", "nats", None),
     "high": Column("high", "nats", None),
     "trusted": Column("evaluation", "", None),
@@ -65,7 +65,7 @@ class AuditedModel:
     Attributes
     ----------
     name, family : str
-        What tables call it, and the data set or planted family that it comes from.
+        Its name in tables, and the data set or planted family that it comes from.
     make : callable
         Returns the RBM, its ln Z in nats, training images or None, and test images.
 
@@ -83,7 +83,7 @@ class AuditedModel:
 def audited_models() -> list[AuditedModel]:
     """The models of the study of `evaluate`, small planted models of every family, and the files of `data/planted`.
 
-    Of a planted mode there are two: one of which the test images are exact draws, and one where they are draws of the model without the mode.
+    Planted modes come in two forms: with test images that are exact draws, and with test images drawn from the model without the mode.
 
     Examples
     --------
@@ -158,17 +158,17 @@ def audit_study(
     ladder_steps: int = 100_000,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Audit three claims about each model; a row for each, with the keys of `COLUMNS`.
+    """Audit three claims about each model; returns a row for each, with the keys of `COLUMNS`.
 
     Parameters
     ----------
     models : sequence of AuditedModel, optional
         By default `audited_models()`.
     folder : Path, optional
-        Where the row of each finished model is kept, so that an interrupted study continues. Stored rows cannot notice that the
-        code has changed: take a new folder then.
+        Where the row of each finished model is kept, so that an interrupted study can continue. Stored rows do not reflect later
+        changes to the code; use a new folder after such changes.
     largest_steps, ladder_steps : int
-        K of the last of `evaluate`'s three runs, at least 32, and transitions of the ladder's chains. Both are far fewer than `evaluate` takes.
+        K of the last of `evaluate`'s three runs, at least 32, and transitions of the ladder's chains. Both are far fewer than `evaluate` uses.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
@@ -230,7 +230,7 @@ def _row(model: AuditedModel, largest_steps: int, ladder_steps: int) -> dict[str
 def _evaluated(
     rbm: RBM, train: Tensor | None, test: Tensor, largest_steps: int, ladder_steps: int
 ) -> Evaluation:
-    """What `evaluate` does where nothing can be enumerated, with counted work."""
+    """What `evaluate` does where nothing can be enumerated, with the work counted in steps."""
     bias = base_rates(test if train is None else train)
     series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
     finished = series.run_up_to(largest_steps, progress=False, ladder_steps=ladder_steps)

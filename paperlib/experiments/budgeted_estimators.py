@@ -1,18 +1,18 @@
-"""Every estimator of ln Z with the same budget: how so many transitions of single chains become chains, steps and replicas.
+"""Every estimator of ln Z with the same budget: how transitions of single chains are divided into chains, steps and replicas.
 
-All that an estimator spends is in its budget: pilots, burn-in, and the runs that make the draws which another part of it needs. Not in it are
-two searches that make no transitions, that for a start by mean field and that for the proven bound on ln Z; their time counts in the
-seconds. The choices below are made once, for all models, without a look at the truth:
+The budget covers everything that an estimator spends: pilots, burn-in, and the runs that make the draws which another part of it needs. It
+does not cover two searches that make no transitions, one for a mean-field start and one for the proven bound on ln Z; their time counts in
+the seconds. The choices below were made once, for all models, without looking at the truth:
 
 ========================  ==================================================================================================
 importance sampling       as many draws from the base rates as the budget has transitions
 AIS                       100 chains from the base rates, evenly spaced betas
 AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
 AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
-SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas by a pilot
+SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
 parallel tempering        its own choice of rungs and replicas
-two-sided AIS             half of the budget makes draws by parallel tempering, sqrt(budget) / 2 at most; the rest walks as many
-                          chains forward as back
+two-sided AIS             half of the budget makes draws by parallel tempering, at most sqrt(budget) / 2; the rest walks as many
+                          chains forward as backward
 certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
 ========================  ==================================================================================================
 
@@ -43,13 +43,13 @@ from paperlib.estimators import (
 from paperlib.experiments.known_models import KnownModel
 from paperlib.numerics import student_quantile
 
-# The levels at which intervals are asked for.
+# The confidence levels of the intervals.
 LEVELS = (0.68, 0.95, 0.997)
 # With less, half of a budget is too little for parallel tempering.
 SMALLEST_BUDGET = 2_000
-# Its value is no estimate of ln Z, but is to lie below it.
+# Its value is not an estimate of ln Z; it should lie below ln Z.
 BOUND = "certified bound"
-# What times are compared with.
+# The estimator with which times are compared.
 YARDSTICK = "AIS"
 
 _CHAINS = 100
@@ -59,18 +59,18 @@ _BLOCKS = 10
 
 @dataclass(frozen=True)
 class Answer:
-    """What an estimator says.
+    """The result of an estimator.
 
     Attributes
     ----------
     log_z : float
-        In nats.
+        Its value, in nats.
     std_error : float
         Its own standard error in nats; infinite if it cannot tell.
     intervals : tuple of pairs of numbers
-        At each of `LEVELS`.
+        Its interval at each of `LEVELS`.
     warnings : tuple of str
-        Its doubts.
+        Its warnings.
     chain_steps : int
         Transitions of single chains that it made.
     """
@@ -149,7 +149,7 @@ def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> An
         draws,
         generator=generator,
         progress=False,
-        # Draws that follow each other depend on each other.
+        # Successive draws are not independent.
         num_blocks=max(2, min(_BLOCKS, len(draws) // 2)),
     )
     spent = tempered.chain_steps + len(draws) * (2 * steps - 1)

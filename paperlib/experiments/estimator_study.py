@@ -1,12 +1,13 @@
-"""Which estimator of ln Z tells the truth? All of them, on models with a known ln Z, with the same budgets, again and again.
+"""Which estimator of ln Z tells the truth? All are run repeatedly on models with a known ln Z, with the same budgets.
 
-Each run leaves an *outcome*: what came out, how far it is from the truth, whether its intervals hold, and whether it warned. What is said
-of the estimators is computed from outcomes alone: error, coverage, how often a wrong number was trusted and a right one suspected. *Wrong* and
-*suspected* mean what they mean in the study of `evaluate` (`paperlib.experiments.study`): off by more than a nat, and with a warning, that not counted
-which every uniform start gets.
+Each run gives an *outcome*: its value, how far it is from the truth, whether its intervals hold the truth, and whether it warned. All
+statements about the estimators are computed from outcomes alone: error, coverage, and how often a wrong number was trusted and a right one
+suspected. *Wrong* and *suspected* have the same meaning as in the study of `evaluate` (`paperlib.experiments.study`): off by more than a nat,
+and with a warning other than the one that every uniform start gets.
 
-Each run has one core. Outcomes may be kept, a file for each repeat. A file is written after every estimator, so that an interrupted study continues where it was. Draws
-depend on the names of estimator and model, the budget and the seed, and on nothing else; so several processes may fill one folder, each with other seeds.
+Each run has one core. Outcomes can be kept, in one file for each repeat. The file is written after every estimator, so that an interrupted
+study continues where it stopped. Draws depend only on the names of the estimator and the model, the budget and the seed, so several
+processes can fill one folder, each with different seeds.
 
 Used in chapter: which-estimator-tells-the-truth.
 """
@@ -45,9 +46,9 @@ from paperlib.validation import require_count
 
 Outcome = dict[str, Any]
 
-# Of the sets of models that are looked at together.
+# The sets of models that are summarised together.
 HIDDEN, OTHERS = "hidden mode", "no hidden mode"
-# In nats: exact values of ln Z are known to so much, and an interval may have no width.
+# In nats: exact values of ln Z are only this accurate, and an interval may have no width.
 _ROUNDING = 1e-8
 
 
@@ -69,31 +70,31 @@ def run_study(
     Parameters
     ----------
     models : sequence of KnownModel
-        No two of one name.
+        With distinct names.
     budgets : mapping of int to int
-        Transitions of single chains, at least 2,000, and how often each is repeated.
+        Each budget in transitions of single chains, at least 2,000, and how often it is repeated.
     seed : int
-        Of the first repeat; those that follow have the next ones.
+        Seed of the first repeat; the repeats that follow have the next seeds.
     estimators : sequence of str
         From `ESTIMATORS`.
     folder : Path, optional
-        Where outcomes are kept, and looked for: `study_folder()`. None: nowhere, since stored outcomes cannot notice that the code has
-        changed.
+        Where outcomes are kept and looked for, such as `study_folder()`. None: nowhere, since stored outcomes do not reflect later
+        changes to the code.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
     Returns
     -------
     list of dict
-        Repeat by repeat. `estimator`, `model`, `kind`, `budget`, `seed`; `log_z` and `error`, less the truth, in nats, None if infinite;
-        `std_error`, None if the estimator cannot tell; `held`, for each of `LEVELS` whether the interval held the truth; `warnings`;
-        `outcome`, None for a bound; `chain_steps`; `seconds`. Within a repeat the estimators take turns in an order that changes from one to the
-        next, so that the *ratios* of their seconds can be compared.
+        Repeat by repeat. `estimator`, `model`, `kind`, `budget`, `seed`; `log_z`, and `error`, its difference from the truth, in nats, None
+        if infinite; `std_error`, None if the estimator cannot tell; `held`, for each of `LEVELS` whether the interval held the truth;
+        `warnings`; `outcome`, None for a bound; `chain_steps`; `seconds`. Within a repeat the estimators run in turn, in an order that
+        changes from one repeat to the next, so that the *ratios* of their seconds can be compared.
 
     Raises
     ------
     InputError
-        If there are no models, two have one name, an estimator is not known, or a number does not fit.
+        If there are no models, two have the same name, an estimator is unknown, or a number is out of range.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def _repeat(
     folder: Path | None,
     bar: tqdm,
 ) -> list[Outcome]:
-    """All estimators once, found or computed."""
+    """The outcomes of all estimators in one repeat, read or computed."""
     path = None if folder is None else outcome_file(folder, model, budget, seed)
     found: dict[str, Any] = {"made_by": made_by(), "outcomes": {}}
     if path is not None and path.is_file():
@@ -164,7 +165,7 @@ def _repeat(
 
 
 def outcome_file(folder: Path, model: KnownModel, budget: int, seed: int) -> Path:
-    """Where the outcomes of a repeat are kept. Another model has another file, whatever its name."""
+    """Where the outcomes of a repeat are kept. Different models have different files, even if their names agree."""
     of_model = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
     return folder / of_model / str(budget) / f"seed-{seed:05}.json"
 
@@ -183,7 +184,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
     ([True, True, True], '0.000000')
     """
     generator = seeded_generator(_draws_of(estimator, model.name, budget, seed))
-    # Sums are then rounded alike on every machine, and seconds are those of one core.
+    # With one thread, sums are rounded alike on every machine, and seconds are those of one core.
     with one_thread():
         started = time.perf_counter()
         answer = ESTIMATORS[estimator](model, budget, generator)
@@ -209,7 +210,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
 
 
 def _draws_of(estimator: str, model: str, budget: int, seed: int) -> int:
-    """A seed of its own for each run: all are independent."""
+    """A separate seed for each run, so that all runs are independent."""
     text = json.dumps([estimator, model, budget, seed])
     return int(storage.sha256(text.encode())[:15], 16)
 
@@ -218,11 +219,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# ---- what outcomes say together
+# ---- summaries of outcomes
 
 
 def together(outcomes: Iterable[Outcome], *keys: str) -> dict[tuple[Any, ...], list[Outcome]]:
-    """Outcomes that have the same values of some keys, in the order in which these values first occur.
+    """Outcomes grouped by their values of some keys, in the order in which these values first occur.
 
     Examples
     --------
@@ -241,9 +242,10 @@ def accuracy_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `model`, `budget`, `estimator`, `repeats`; `median_error` and `rms_error` of the absolute error, `bias`, its mean with its sign,
-        and `std_error`, the median of those that the estimator states, in nats: infinite if one, or half of them, are; `chain_steps`,
-        the median that was spent; `time`, the median ratio of its seconds to those of AIS in the same repeat, None without AIS.
+        `model`, `budget`, `estimator`, `repeats`; in nats, the median `median_error` and the root mean square `rms_error` of the absolute
+        error, `bias`, the mean of the signed error, and `std_error`, the median of the errors that the estimator states (a mean is infinite
+        if one value is, a median if half of them are); `chain_steps`, the median that was spent; `time`, the median ratio of its seconds
+        to those of AIS in the same repeat, None without AIS.
     """
     rows = []
     reference = {
@@ -282,7 +284,7 @@ def _number(value: float | None) -> float:
 
 
 def wilson_interval(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """An interval for a probability, from a count (Wilson 1927): honest also where the count is near 0 or all.
+    """An interval for a probability, from a count (Wilson 1927), which is reliable even if the count is close to 0 or to all.
 
     Raises
     ------
@@ -315,9 +317,9 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        `models` (`OTHERS` or `HIDDEN`), `budget`, `estimator`, `runs`; for each of `LEVELS`, as in `held_95`, the share that held in per cent, and
-        `held_95_interval`, where the true share lies by the count alone (95 %, Wilson); `unknown`, the share in per cent without a
-        standard error.
+        `models` (`OTHERS` or `HIDDEN`), `budget`, `estimator`, `runs`; for each of `LEVELS`, as in `held_95`, the percentage of intervals
+        that held the truth, and, as in `held_95_interval`, the 95 % interval of the true percentage (Wilson); `unknown`, the percentage
+        of runs without a standard error.
     """
     rows = []
     judged = [_with_set(each) for each in outcomes if each["kind"] != "published"]
@@ -335,7 +337,7 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def level_key(level: float) -> str:
-    """What a column is called that counts intervals of this level.
+    """The name of the column that counts intervals of this level.
 
     Examples
     --------
@@ -346,7 +348,7 @@ def level_key(level: float) -> str:
 
 
 def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """How often wrong numbers were trusted and right ones suspected, as `coverage_rows`, bounds left out.
+    """How often wrong numbers were trusted and right ones suspected, grouped as in `coverage_rows`, without bounds.
 
     Returns
     -------
@@ -376,13 +378,13 @@ def _sorted(judged: list[Outcome]) -> list[tuple[tuple[Any, ...], list[Outcome]]
 
 
 def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
-    """Which estimators are the best at this budget, for each of several purposes, by the outcomes alone.
+    """The best estimators at this budget for each of several purposes, according to the outcomes alone.
 
     Returns
     -------
     list of dict
-        `purpose`, `estimators` (all that share the first place), `value` as text. Median errors of several models are joined by their geometric
-        mean, so that no model counts for more than another.
+        `purpose`, `estimators` (all that share the first place), `value` as text. Median errors of several models are combined by their
+        geometric mean, so that no model counts more than another.
 
     Raises
     ------
@@ -416,7 +418,7 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         if models == OTHERS and all(
             row["time"] is not None for group in accuracy.values() for row in group
         ):
-            # an error falls as the square root of the time
+            # an error falls in proportion to one over the square root of the time
             per_time = {
                 name: errors[name] * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
                 for (name,), of_models in accuracy.items()

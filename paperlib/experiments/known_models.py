@@ -1,6 +1,6 @@
-"""Models with a known ln Z, on which estimators are compared: planted, trained and small enough to enumerate, and one of a paper.
+"""Models with a known ln Z, on which estimators are compared: planted, trained and small enough to enumerate, and one from a paper.
 
-Each comes with the base rates from which chains start, as a user would have them: of exact draws, or of training images. Where a mode is
+Each comes with the base rates from which chains start, as a user would have them: from exact draws or from training images. If a mode is
 planted, the draws do not show it.
 
 Used in chapter: which-estimator-tells-the-truth.
@@ -38,10 +38,10 @@ _PLANTED = (
     "ising-784x1568",
 )
 _HIDDEN_MODE = "hidden-mode-784x501"
-# From the averages that the 2008 paper prints of CD25(500), each rounded to a hundredth (chapter 15).
+# From the averages that the 2008 paper prints for CD25(500), each rounded to a hundredth (chapter 15).
 _CD25_LOG_Z, _CD25_ERROR = 451.269, 0.02
 _NUM_DRAWS = 1_000
-# Imagined draws with a unit on, and with it off, to each real one.
+# Imaginary draws with a unit on, and as many with it off, for each real draw.
 _PSEUDO_COUNT = 0.05
 
 
@@ -52,22 +52,22 @@ class KnownModel:
     Attributes
     ----------
     name : str
-        What tables and stored outcomes call it. Draws depend on it.
+        Its name in tables and stored outcomes. Draws depend on it.
     kind : str
-        From `KINDS`.
+        One of `KINDS`.
     rbm : RBM
         The model.
     log_z : float
         Its ln Z in nats.
     start_bias : Tensor, shape [D]
-        Visible biases of the start at base rates.
+        Visible biases of the start, at the base rates.
     log_z_error : float
         How well `log_z` is known, in nats; 0 where it is exact.
 
     Raises
     ------
     InputError
-        If there is no such kind, `rbm` is none, a number is not finite, or `start_bias` has another shape.
+        If the kind is unknown, `rbm` is not an RBM, a number is not finite, or `start_bias` has the wrong shape.
 
     Examples
     --------
@@ -102,15 +102,16 @@ class KnownModel:
 def known_models(profile: str) -> list[KnownModel]:
     """The models of a profile.
 
-    On `digits` three small ones: the Ising model on a torus at its critical coupling, the stored CD-1 model of the digits with 16
-    hidden units, and a planted mode that neither data nor the proven bound on ln Z show. At the papers' size the files of `data/planted`, the stored
-    models with 20 and 25 hidden units, which are enumerated, and the first paper's CD25(500) with its authors' weights. ln Z of the last one is the value
-    that gives both averages which that paper prints; our own longest runs of AIS say 451.24 with an error of 0.02 (chapter 15).
+    On `digits` there are three small ones: the Ising model on a torus at its critical coupling, the stored CD-1 model of the digits with 16
+    hidden units, and a model with a planted mode that neither the data nor the proven bound on ln Z show. At the papers' size there are the
+    files of `data/planted`, the stored models with 20 and 25 hidden units, which are enumerated, and the first paper's CD25(500) with its
+    authors' weights. ln Z of the last one is the value that gives both averages printed in that paper; our own longest runs of AIS say
+    451.24 with an error of 0.02 (chapter 15).
 
     Raises
     ------
     InputError
-        If there is no such profile, or a file cannot be had.
+        If there is no such profile, or a file is not available.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def _base_rates_of(model: Planted) -> Tensor:
 
 
 def _base_rates(draws: Tensor) -> Tensor:
-    # Draws may have a unit on in all of them, which images have not.
+    # A unit may be on in all draws, which does not happen with images.
     return base_rate_bias(draws, _PSEUDO_COUNT, _PSEUDO_COUNT)
 
 
@@ -168,7 +169,7 @@ def _enumerated(name: str, size: Profile, images: BinaryImages) -> KnownModel:
 
 
 def in_hidden_mode(rbm: RBM, draws: Tensor) -> Tensor:
-    """Which draws of a model by `planted.hidden_mode` with one new unit are in the planted mode: bool [n].
+    """Which draws of a model from `planted.hidden_mode` with one new unit are in the planted mode, as bool [n].
 
     They are those for which the last hidden unit is more probably on than off.
 

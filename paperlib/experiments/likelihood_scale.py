@@ -1,7 +1,7 @@
-"""A scale of log-probabilities: what models of growing ability give to the same test images, from no model at all to the best of the book.
+"""A scale of log-probabilities of the same test images under better and better models, from no model at all to the best in the book.
 
-Two rungs need no training and are computed here: uniform pixels, and independent pixels at the base rates of the training images. The
-others are taken from the records of the chapters that made them.
+Two points of the scale need no training and are computed here: uniform pixels, and independent pixels at the base rates of the training
+images. The others are taken from the records of the chapters that made them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from paperlib.experiments.published import Cell
 from paperlib.experiments.records import load_result
 from paperlib.numerics import bernoulli_log_prob
 
-#: For each profile the models of the scale, and where their averages over the test images stand.
+#: For each profile, the models on the scale and the cells with their averages over the test images.
 MODELS = {
     "digits": {
         "CD1(16)": Cell("raise-table-1", "digitsCD1-16", "exact"),
@@ -41,15 +41,15 @@ def likelihood_scale(profile: str, images: BinaryImages) -> list[dict[str, str |
     Parameters
     ----------
     profile : str
-        `digits` or `paper`: whose records.
+        `digits` or `paper`, whose records are used.
     images : BinaryImages
-        On which the two models without hidden units are measured.
+        Images on which the two models without hidden units are measured.
 
     Returns
     -------
     list of dict
-        `model`, `test` in nats, and `bits`, the same as bits for an image when a code is made from the model. A model whose record does
-        not exist is left out.
+        `model`, `test` in nats, and `bits`, the length in bits of an image in a code made from the model. A model whose record
+        does not exist is left out.
     """
     averages = {
         "uniform pixels": -images.test.shape[1] * math.log(2),

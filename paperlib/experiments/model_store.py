@@ -1,7 +1,7 @@
-"""Where stored models are: in the checkout, beside an installed library, or to be downloaded and checked.
+"""Where stored models are: in the checkout, beside an installed library, or on a server from which they are downloaded and checked.
 
-An installed library carries the models that are small. A large one is downloaded when a chapter first asks for it. Its
-contents must have the checksum that `data/models/SHA256SUMS` gives, which every installation carries.
+An installed library contains the small models. A large one is downloaded when a chapter first needs it. Its contents
+must have the checksum that is listed in `data/models/SHA256SUMS`, which every installation contains.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CHECKSUMS = "SHA256SUMS"
 
 
 def model_path(model_id: str) -> Path:
-    """Where a stored model is kept; there need not be a file yet.
+    """Where a stored model is kept; the file need not exist yet.
 
-    That is `data/models` of the checkout or of the installation. Beside an installed library, a model that did not come
+    The place is `data/models` of the checkout or of the installation. With an installed library, a model that did not come
     with it is kept in the cache.
     """
     name = f"{model_id}.safetensors"
@@ -33,13 +33,13 @@ def model_path(model_id: str) -> Path:
 def download_model(model_id: str) -> Path:
     """Download a stored model to its place and check its contents.
 
-    The address is that in the environment variable `PAPERLIB_MODELS`, otherwise the project's repository, if the
-    package's metadata names one.
+    The address is taken from the environment variable `PAPERLIB_MODELS`; otherwise it is the project's repository, if
+    the package's metadata names one.
 
     Parameters
     ----------
     model_id : str
-        Of a recipe.
+        Id of a recipe.
 
     Returns
     -------

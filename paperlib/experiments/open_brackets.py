@@ -1,11 +1,11 @@
-"""The models of the RAISE paper's tables under the ladder: which end of a bracket was right.
+"""The models of the RAISE paper's tables, evaluated by the ladder: which end of a bracket was right.
 
-AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in what they make of Z. With ln Z from a ladder of temperatures the
-same average gives a third number, whose error has no side. It is compared with the two ends that the records `raise-table-1` and `raise-table-2`
-hold.
+AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z. With ln Z from a ladder of temperatures,
+the same average gives a third number, whose error has no preferred side. It is compared with the two ends in the records `raise-table-1` and
+`raise-table-2`.
 
-The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws. So it cancels. At the
-papers' size those draws are found in the shards of chapter 10.
+The average is that of chapters 8 and 10, on the same test images and, where ln p*(v) is an estimate, with the same draws, so it cancels. At
+the papers' size these draws are found in the shards of chapter 10.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.validation import blocks
 
-#: The models of a table, for each profile. A row's name leads to the id of the model, in the chapter's order.
+#: For each profile, the tables with the names of their rows and the ids of the models, in the chapter's order.
 TABLES = {
     "digits": {
         "raise-table-1": {
@@ -57,26 +57,26 @@ TABLES = {
     },
 }
 
-# Chapter 10: draws for each ln p*(v), and where the seeds of draws and of starts begin.
+# From chapter 10: draws for each ln p*(v), and the first seeds of the draws and of the starts.
 _DRAWS, _OF_DRAWS, _OF_STARTS = 500, 30, 90
 
 
 @dataclass(frozen=True)
 class OpenBracket:
-    """A model and what the records say of it.
+    """A model and what the records say about it.
 
     Attributes
     ----------
     name : str
-        The tables' name.
+        Its name in the tables.
     model_id : str
-        Of the stored model.
+        Id of the stored model.
     model : RBM, DBM or DBN
         The model.
     path : BaseRatePath
-        From the base rates that the table's second half starts from.
+        The path from the base rates at which the table's second half starts.
     mean_log_p : float
-        Mean of ln p*(v) over the test images, in nats: that of the chapter.
+        Mean of ln p*(v) over the test images, in nats, as in the chapter.
     row : mapping
         The table's row.
     """
@@ -95,9 +95,9 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
     Parameters
     ----------
     size : Profile
-        Which models, and their type.
+        Determines the models and their type.
     tables : sequence of str
-        Names of records, of `raise-table-1` and `raise-table-2`. A record that does not exist yet is passed over.
+        Names of records, from `raise-table-1` and `raise-table-2`. A record that does not exist yet is skipped.
 
     Yields
     ------
@@ -135,21 +135,21 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
 
 
 def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
-    """What a run of the ladder says of a model's bracket.
+    """What a run of the ladder says about a model's bracket.
 
     Parameters
     ----------
     found : OpenBracket
         The model.
     run : mapping
-        From `paperlib.experiments.tempering_runs.timed_run`, by the ladder.
+        From `paperlib.experiments.tempering_runs.timed_run`, with the ladder.
     tolerance : float
         How far an end of the bracket may be from the ladder's 95 % interval and still count as right, in nats.
 
     Returns
     -------
     dict
-        For the record `tempering-brackets`.
+        A row for the record `tempering-brackets`.
     """
     low, high = run["interval"]
     average = found.mean_log_p - run["log_z"]
@@ -179,7 +179,7 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
 def bracket_reading(
     interval: Sequence[float], ais: float, below: float, warnings: Sequence[str], tolerance: float
 ) -> str:
-    """In words which end of a bracket a third estimate confirms.
+    """Which end of a bracket a third estimate confirms, in words.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def bracket_reading(
     ais, below : float
         The averages by AIS and by RAISE.
     warnings : sequence of str
-        Of the third estimate: with one it decides nothing.
+        Warnings of the third estimate; with a warning, it decides nothing.
     tolerance : float
         How far an end may be from the interval, in nats.
 

@@ -1,7 +1,7 @@
 """Profiles: the two sizes at which the same chapters run.
 
-`digits` is the default: 8 x 8 digits, float64 (whose results agree between processors), minutes, offline. `paper` is the
-papers' size: MNIST and Omniglot, float32.
+`digits` is the default: 8 x 8 digits in float64 (so that results agree between processors); it takes minutes and works
+offline. `paper` is the papers' size: MNIST and Omniglot in float32.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Profile:
 
     @property
     def device(self) -> str:
-        """Where the chains of AIS and RAISE walk, at the papers' size the device that `PAPERLIB_DEVICE` names, by default the CPU."""
+        """The device of the chains of AIS and RAISE, at the papers' size the one that `PAPERLIB_DEVICE` names, by default the CPU."""
         return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
     def images(self) -> BinaryImages:
@@ -74,7 +74,7 @@ class Profile:
         """AIS; at the papers' size in shards that are kept in `data/cache/shards`, so that a run may be interrupted.
 
         Missing shards are sent to the cluster that `PAPERLIB_CLUSTER` names, if it names one.
-        The small runs are computed anew each time: a stored result cannot notice that the code has changed.
+        The small runs are computed anew each time, since a stored result does not reflect later changes to the code.
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)

@@ -16,17 +16,17 @@ from paperlib import storage
 from paperlib.errors import InputError
 
 PAPERS = ("sm2008", "raise2015")
-#: Papers whose numbers stand beside ours, and that the report does not judge.
+#: Papers whose numbers are shown beside ours but are not judged by the report.
 LATER_PAPERS = ("carlson2016",)
 UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
 KINDS = ("protocol", "model", "claim")
-#: What a number is judged by; the header of `data/published.yaml` explains them.
+#: How a number is judged; the header of `data/published.yaml` explains them.
 CRITERIA = ("same-weights", "same-recipe", "claim", "other-data", "setting", "not-judged")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The record, its row (field `model`) and its column that hold a value."""
+    """The record, the row (field `model`) and the column that hold a value."""
 
     record: str
     row: str
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What a published number is judged by.
+    """How a published number is judged.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Criterion:
     why : str
         The reason for the choice.
     claim : str or None
-        Of which claim the number is evidence, by its id in `paperlib.publishing.claims`; with the kind `claim` and only with it.
+        Id, in `paperlib.publishing.claims`, of the claim for which the number is evidence; only with the kind `claim`, and always with it.
     judged_by : Cell or None
-        What decides, with the kinds `same-weights` and `same-recipe` and only with them.
+        The cell that decides; only with the kinds `same-weights` and `same-recipe`, and always with them.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Published:
 
     @property
     def meant(self) -> float | list[float]:
-        """What is printed, with the sign that the paper's own definition gives it."""
+        """The printed number, with the sign that the paper's own definition gives it."""
         if not self.inverse:
             return self.printed
         if isinstance(self.printed, list):
@@ -94,19 +94,19 @@ class Published:
 def load_published(
     path: str | os.PathLike[str] | None = None, papers: Collection[str] = PAPERS
 ) -> list[Published]:
-    """Read and check every published number; return those of some papers.
+    """Read and check every published number; return those of the given papers.
 
     Parameters
     ----------
     path : path-like, optional
         The YAML file; by default the companion's `data/published.yaml`.
     papers : collection of str
-        Whose numbers: by default those of the two papers that are reproduced; `LATER_PAPERS` has the others.
+        Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has the others.
 
     Raises
     ------
     InputError
-        If an entry is malformed; names the entry, the field, what was expected and what came.
+        If an entry is malformed; the message names the entry, the field, what was expected and what was found.
     """
     path = path or storage.companion_folder() / "data" / "published.yaml"
     try:
@@ -148,7 +148,7 @@ def _entry(raw: Any, name: str) -> Published:
     _require(value is None or _finite(value), name, "value", "a finite number or null", value)
     if ends is not None:
         pair = isinstance(ends, list) and len(ends) == 2 and _finite(ends[1])
-        # A lower end of minus infinity is the one infinity that a paper can mean; it wants a note.
+        # A lower end of minus infinity is the only infinity that a paper can mean; it needs a note.
         known = pair and (_finite(ends[0]) or (ends[0] == -math.inf and note is not None))
         ordered = known and ends[0] < ends[1]
         _require(ordered, name, "interval", "[low, high], rising (-.inf as low needs a note)", ends)

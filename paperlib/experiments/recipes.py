@@ -1,8 +1,8 @@
-"""Which models there are, and how each was trained: recipes are data, and a model file carries its own.
+"""Which models there are, and how each was trained: recipes are data, and each model file contains its own.
 
 `mnist-*` models are trained once and stored in `data/models`; `digits-*` models stand in for them in the `digits` profile.
-RBMs are stored too, since hundreds of epochs make something else of the last digit in which two processors differ; mixtures are
-trained whenever a chapter needs them.
+Digits RBMs are stored too, since hundreds of epochs amplify a difference in the last digit between two processors; digits mixtures
+are trained whenever a chapter needs them.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Recipe:
     Attributes
     ----------
     label : str
-        The papers' name of the model, as in their tables.
+        The papers' name for the model, as in their tables.
     dataset : str
-        Whose fixed binarisation it is trained on.
+        The data set on whose fixed binarisation it is trained.
     training : ContrastiveDivergence, MixtureEM or DeepBoltzmannLearning
         The procedure.
     seed : int
-        Of the initial weights and all draws.
+        Seed of the initial weights and all draws.
     below : str or None
-        A model that lies below, frozen: what is trained is then one more layer of a DBN.
+        Id of a frozen model below; one more layer of a DBN is then trained on top of it.
     start_transposed : bool
-        Start that layer at the parameters of the layer below it with its sides exchanged.
+        Whether that layer starts at the parameters of the layer below it, with the two sides exchanged.
     fitted : str or None
-        What of the recipe was chosen by looking at a published value. What such a model gives is no evidence for that value.
+        The part of the recipe that was chosen by looking at a published value. Results of such a model are no evidence for that value.
     """
 
     label: str
@@ -66,7 +66,7 @@ class Recipe:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which it is trained, float64 for `digits`, where results then agree between processors."""
+        """Type in which it is trained, float64 for `digits` so that results agree between processors."""
         return torch.float64 if self.dataset == "digits" else torch.float32
 
     @property
@@ -80,7 +80,7 @@ class Recipe:
 
     @property
     def summary(self) -> str:
-        """The recipe in a line, for tables."""
+        """The recipe in one line, for tables."""
         below = f"on `{self.below}`" if self.below else None
         start = "from its transpose" if self.start_transposed else None
         return ", ".join(part for part in (self.training.summary, below, start) if part)
@@ -113,7 +113,7 @@ def _deep_boltzmann(
 def _wide_deep_boltzmann(
     num_hidden_1: int, num_hidden_2: int, pretraining_epochs: int, epochs: int
 ) -> DeepBoltzmannLearning:
-    """Longer or faster pre-training of the second layer, or the plain gradient, switch most of its units off for good."""
+    """Longer or faster pre-training of the second layer, or the plain gradient, switches most of its units off for good."""
     return replace(
         _deep_boltzmann(num_hidden_1, num_hidden_2, pretraining_epochs, epochs),
         pretraining_2=ContrastiveDivergence(
@@ -132,7 +132,7 @@ _STOPPED = "number of epochs"
 _SMOOTHED = "smoothing"
 
 # 300 epochs for each of the small models: neither the paper nor its authors' code says how long they trained. Chapter 05 shows how much
-# hangs on it.
+# depends on it.
 RECIPES: dict[str, Recipe] = {
     "mnist-cd1-20": Recipe("CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0),
     "mnist-cd1-25": Recipe("CD1(25)", "mnist", ContrastiveDivergence(25, epochs=300), seed=0),
@@ -140,7 +140,7 @@ RECIPES: dict[str, Recipe] = {
         "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
     ),
     # The paper does not say how long it trained these either. They were stopped after 50 epochs, where they come near its numbers;
-    # chapter 06 shows the path on to 300, chapter 15 other seeds.
+    # chapter 06 shows how they continue to 300, and chapter 15 shows other seeds.
     "mnist-cd1-500": Recipe(
         "CD1(500)", "mnist", ContrastiveDivergence(500, epochs=50), seed=0, fitted=_STOPPED
     ),
@@ -177,8 +177,8 @@ RECIPES: dict[str, Recipe] = {
     "mnist-dbn-cd25": Recipe(
         "DBN-CD25",
         "mnist",
-        # T = 25 from the start: a few epochs of CD-1 at a high rate left so large a mode off the data that 25 epochs of
-        # longer chains could not take it away (bound -547).
+        # T = 25 from the start: a few epochs of CD-1 at a high rate left such a large mode away from the data that 25
+        # epochs of longer chains could not remove it (bound -547).
         ContrastiveDivergence(
             2_000, epochs=35, cd_steps=25, learning_rate=0.02, final_learning_rate=0.0
         ),
@@ -193,7 +193,7 @@ RECIPES: dict[str, Recipe] = {
         below="mnist-cd25-500",
         start_transposed=True,
     ),
-    # The RAISE paper's: persistent chains, a rate that falls to zero, no momentum, which such chains do not bear well.
+    # The RAISE paper's: persistent chains, a rate that falls to zero, and no momentum, which such chains tolerate badly.
     "mnist-pcd-20": Recipe(
         "PCD(20)",
         "mnist",
@@ -213,9 +213,9 @@ RECIPES: dict[str, Recipe] = {
     "omniglot-dbm": Recipe(
         "Omniglot DBM", "omniglot", _wide_deep_boltzmann(1_000, 1_000, 20, 100), seed=0
     ),
-    # Mixtures as the published numbers suggest that they were trained, one start from noise, and as held-out training images
-    # say that they should be: see `paperlib.learning.mixture_em`. With ten components the start matters most; this seed's
-    # ends near the published value, chapter 06 shows nine of them.
+    # Mixtures trained as the published numbers suggest (one start from noise) and as held-out training images recommend: see
+    # `paperlib.learning.mixture_em`. With ten components the start matters most; this seed's start ends near the published
+    # value, and chapter 06 shows nine starts.
     "mnist-mixture-10": Recipe(
         "MoB(10)", "mnist", _from_noise(10), seed=5, fitted="smoothing and seed"
     ),
@@ -394,13 +394,13 @@ def store_model(
 
 
 def load_model(model_id: str, dtype: torch.dtype) -> Model:
-    """A stored model; without a file, one of the small `digits` recipes is trained on the spot, any other is downloaded.
+    """A stored model; without a file, a small `digits` recipe is trained on the spot, and any other model is downloaded.
 
     Raises
     ------
     InputError
-        If a model that takes long to train is neither stored nor to be had; the message says where to put it, or how to
-        train it.
+        If a model that takes long to train is neither stored nor available for download; the message says where to put it,
+        or how to train it.
     """
     chosen, path = recipe(model_id), model_path(model_id)
     if not path.is_file():

@@ -1,18 +1,18 @@
 """Results on disk: `figures/<profile>/<name>.json` with provenance, and pictures beside them.
 
-A record's columns say in which unit a number is and how far two runs may differ in it. Saving a
-result that agrees with the record on disk within those tolerances leaves the files alone, so that
-version control shows a change exactly when a number has moved.
+A record's columns give the unit of each number and how far two runs may differ in it. Saving a
+result that agrees with the record on disk within those tolerances leaves the files unchanged, so
+that version control shows a change exactly when a number has changed.
 
 Its provenance says what made it:
 
 ============================  ====================================================================
-`command`, `chapter`, `seed`  how it is made again
+`command`, `chapter`, `seed`  how to make it again
 `commit`, `dirty`             the code, and whether anything in `checked` differed from the commit
 `checked`                     what that covers; older records lack it and checked the library only
 `utc`                         when it was written
-`seconds`                     from the start of the *chapter* until then: with the time of its
-                                  earlier cells, without that of shards that were found on disk
+`seconds`                     from the start of the *chapter* until then, including its earlier
+                                  cells but not shards that were found on disk
 `shards`                      what computed the shards of AIS and RAISE that the chapter used until
                                   then (`paperlib.estimators.shard_log.summarize_shards`)
 `processor`, `torch`, ...     the machine and the versions (`paperlib.provenance.made_by`)
@@ -21,7 +21,7 @@ Its provenance says what made it:
 `data`, `models`              SHA-256 of what went in
 ============================  ====================================================================
 
-`history` says what that establishes, and what is unknown.
+`history` says what this establishes, and what remains unknown.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Value = float | int | str | None | list[Any]
 
 @dataclass(frozen=True)
 class Column:
-    """What a record says of one of its columns.
+    """What a record says about one of its columns.
 
     Attributes
     ----------
@@ -76,11 +76,11 @@ class Column:
 
 
 def results_folder(profile: str) -> Path:
-    """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, else beside the notebook.
+    """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, or else a local folder.
 
     `paperlib reproduce` sets that variable to the `figures` of the checkout. A notebook that runs in
-    any other way cannot touch these: it writes `figures/<profile>` in the current folder, and inside
-    a checkout `_build/figures/<profile>` of that checkout.
+    any other way cannot change these: it writes to `figures/<profile>` in the current folder or,
+    inside a checkout, to `_build/figures/<profile>` of that checkout.
     """
     chosen = os.environ.get("PAPERLIB_FIGURES")
     if chosen:
@@ -93,7 +93,7 @@ def results_folder(profile: str) -> Path:
 
 
 class Run:
-    """One execution of a chapter: writes results with their provenance, from its start on.
+    """One execution of a chapter, from its start on, that writes results with their provenance.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Run:
         """Write a record, and its picture as SVG and PNG, unless it says nothing new.
 
         A record on disk is kept if it agrees with this one, or if the two cannot be compared.
-        One of uncommitted code that agrees gives way to one of committed code.
+        A record of uncommitted code that agrees is replaced by one of committed code.
 
         Parameters
         ----------
@@ -141,13 +141,13 @@ class Run:
         models : mapping of str to model, optional
             The models that the numbers belong to; their checksums are kept.
         datasets : iterable of str
-            The data sets that they belong to, beside the profile's and the models'.
+            Further data sets that they belong to, besides the profile's and the models'.
         figure : matplotlib Figure, optional
             The picture.
         processor_bound : bool
-            Whether the numbers follow thousands of updates of a model. These amplify the last
-            digits, in which processors of other makers or with other vector instructions add up
-            differently, and end at other models.
+            Whether the numbers follow thousands of updates of a model. Processors of different
+            makers or with different vector instructions round sums differently in the last digits;
+            the updates amplify these differences and end at different models.
 
         Returns
         -------
@@ -283,7 +283,7 @@ def load_result(name: str, profile: str) -> dict[str, Any] | None:
 def source_line(record: Mapping[str, Any]) -> str:
     """Where a record is and the command that makes it again, as Markdown.
 
-    It stands below the record's tables and pictures.
+    It is shown below the record's tables and pictures.
 
     Examples
     --------
@@ -297,9 +297,9 @@ def source_line(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class History:
-    """What a record establishes of the code that made it.
+    """What a record establishes about the code that made it.
 
-    Each is "committed", "uncommitted" or "unknown".
+    Each attribute is "committed", "uncommitted" or "unknown".
 
     Attributes
     ----------
@@ -322,10 +322,10 @@ class History:
 
 
 def history(record: Mapping[str, Any]) -> History:
-    """What a record establishes of the code that made it.
+    """What a record establishes about the code that made it.
 
-    Older records asked git about the library alone, and say nothing of the shards that their
-    chapter found on disk: that part of their history is unknown.
+    Older records checked only the library, and say nothing about the shards that their chapter
+    found on disk, so that part of their history is unknown.
 
     Examples
     --------
@@ -369,7 +369,8 @@ def processor_kind(record: Mapping[str, Any]) -> str:
 def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     """Whether two records must agree.
 
-    Always, or for processor-bound ones if the same kind of processor made them.
+    They always must, except that processor-bound records must agree only if the same kind of
+    processor made them.
 
     Examples
     --------
@@ -420,7 +421,7 @@ def _plain_row(row: Mapping[str, Any], columns: Mapping[str, Column]) -> dict[st
 
 
 def _plain(value: Any) -> Value:
-    """A value as JSON knows it."""
+    """A value in a form that JSON can hold."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, torch.Tensor | np.ndarray | np.generic):
@@ -444,7 +445,7 @@ def _agree(old: Value, new: Value, tolerance: float) -> bool:
     return old == new
 
 
-# JSON has no infinity; a lower end of minus infinity is an honest result here.
+# JSON has no infinity; a lower end of minus infinity is a valid result here.
 _INFINITIES = {math.inf: "inf", -math.inf: "-inf"}
 
 

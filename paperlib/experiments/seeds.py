@@ -1,4 +1,4 @@
-"""What another training would have given: the prediction interval of a few seeds."""
+"""What another training run would have given: the prediction interval from a few seeds."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FEWEST_SEEDS = 5
 
 
 def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
-    """The interval that holds the result of one more training with the given probability.
+    """The interval that holds the result of one more training run with the given probability.
 
     It is mean ± t s sqrt(1 + 1/n), with s the standard deviation of the n values and t the quantile of Student's distribution with n - 1
-    degrees of freedom: exact if trainings with other seeds are independent and normally distributed.
+    degrees of freedom: exact if results of different seeds are independent and normally distributed.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 """Does `paperlib evaluate` mislead? Models with a known answer, evaluated as if it were not known.
 
 Every model here has an exact average test log-probability: one of its layers is small enough to be enumerated, or it consists of
-such models side by side. Each is evaluated by the way that `evaluate` takes for models too large for that, AIS and RAISE, from
-three starts and with few intermediate distributions. What counts is how often the bracket holds the truth, how often an
-estimate that is off goes without a finding, and how often a right one is suspected.
+such models side by side. Each is evaluated by AIS and RAISE, in the way that `evaluate` uses for models too large for that, from
+three starts and with few intermediate distributions. The study counts how often the bracket holds the truth, how often a
+wrong estimate goes without a finding, and how often a right one is suspected.
 
 Models are made on the spot from a list, in float64 and from fixed seeds: well and badly trained
-ones, ones whose biases or weights were tampered with, and ones with a planted mode that no image is
-near. Used in chapter: why-trust-this-code.
+ones, ones whose biases or weights were tampered with, and ones with a planted mode that is far from
+every image. Used in chapter: why-trust-this-code.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from paperlib.models.planted.blocks import side_by_side
 from paperlib.models.planted.modes import mode_weights, plant_mode, random_pattern
 from paperlib.numerics import seeded_generator
 
-# Nats beyond which an estimate is called wrong: a gap up to that size `evaluate` leaves without remark.
+# Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.
 WRONG = 1.0
 STARTS = ("training images", "test images", "uniform")
 # Far fewer steps than `evaluate` takes in its two minutes, so that there is something to warn about.
@@ -62,7 +62,7 @@ def study_images(data: str) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     data : str
-        `digits` or `mnist` (its first 3,000 training images), also followed by `inverted`, `quarters` (pixels ordered by quarter
+        `digits` or `mnist` (its first 3,000 training images), optionally followed by `inverted`, `quarters` (pixels ordered by quarter
         of the image) or `centre` (of the digits: the middle 5 x 4 pixels); or `hidden states` (of `digits-cd1-16`, drawn once
         given the digits).
 
@@ -102,14 +102,14 @@ def _by_quarter(side: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode at random pixels that no image is near, held by new hidden units that are on together or off together.
+    """A mode at random pixels, far from every image, held by new hidden units that are all on or all off.
 
     Attributes
     ----------
     log_odds : float
-        Of its units being on together. Chains that never meet it miss ln(1 + e^{log_odds}) nats of ln Z.
+        Log-odds of its units being on together. Chains that never reach it miss ln(1 + e^{log_odds}) nats of ln Z.
     units : int
-        How many hidden units hold it.
+        Number of hidden units that hold it.
     pixels : float
         Fraction of the pixels that it fixes; the others are as free as without it.
     """
@@ -126,17 +126,17 @@ class Case:
     Attributes
     ----------
     name : str
-        What tables call it.
+        Its name in tables.
     data : str
-        See `study_images`. With `quarters` four models are trained, one for each, and joined into one.
+        See `study_images`. With `quarters`, four models are trained, one for each quarter, and joined into one.
     training : ContrastiveDivergence or str
         The recipe, or the id of a stored model.
     weight_factor : float
-        What the weights are multiplied by after training.
+        Factor by which the weights are multiplied after training.
     bias_shift : float
-        What is added to all visible biases then.
+        Number that is then added to all visible biases.
     mode : Mode, optional
-        What is planted at last.
+        The mode that is planted at the end.
     """
 
     name: str
@@ -181,7 +181,7 @@ def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
 
 
 def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
-    """The model with a mode, and its exact ln Z, states in which only some of the new units are on included."""
+    """The model with a mode, and its exact ln Z, including states in which only some of the new units are on."""
     towards = random_pattern(joined, mode.pixels, 6.0, seeded_generator(_SEED))
     column = mode_weights(joined, towards, mode.units)
     shifted = [_log_z(parts, on * column) for on in range(1, mode.units + 1)]
@@ -266,7 +266,7 @@ COLUMNS = {
     "start": Column("start at base rates of"),
     "steps": Column("K", "count", 0),
     "exact": Column("exact", "nats", 1e-6),
-    # single-precision chains take other ways on other processors
+    # single-precision chains take different paths on different processors
     "ais": Column("AIS", "nats", None),
     "ais_interval_3_sigma": Column("AIS, 3 sigma", "nats", None),
     "raise": Column("RAISE", "nats", None),
@@ -278,7 +278,7 @@ COLUMNS = {
     "outcome": Column("outcome", "", None),
     "findings": Column("findings", "", None),
 }
-# What a row has beside that if the ladder takes part.
+# Further columns of a row if the ladder takes part.
 LADDER_COLUMNS = {
     "value": Column("reported", "nats", None),
     "value_interval": Column("its 95 % interval", "nats", None),
@@ -306,7 +306,7 @@ def study(
     progress: bool | None = None,
     ladder: bool = False,
 ) -> list[dict[str, Any]]:
-    """Evaluate models whose truth is known; a row for every model, start and number of steps, with the keys of `COLUMNS`.
+    """Evaluate models with a known answer; returns a row for every model, start and number of steps, with the keys of `COLUMNS`.
 
     Parameters
     ----------
@@ -317,18 +317,18 @@ def study(
     starts : sequence of str
         From `STARTS`.
     folder : Path, optional
-        Where the rows of each finished model are kept, so that an interrupted study continues: `study_folder()`, since stored
-        rows cannot notice that the code has changed.
+        Where the rows of each finished model are kept, so that an interrupted study can continue. Use `study_folder()`, since
+        stored rows do not reflect later changes to the code.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     ladder : bool
         Judge as `evaluate` does, with a ladder beside the runs: rows then have the keys of `LADDER_COLUMNS` too, and `findings` and
-        `outcome` are those of what is reported. False: judge AIS by the bracket alone, as the stored record of the chapter does.
+        `outcome` refer to the reported value. False: judge AIS by the bracket alone, as the stored record of the chapter does.
 
     Returns
     -------
     list of dict
-        `findings` are those of `evaluate`; at a uniform start without the sentence which every such start gets.
+        `findings` are those of `evaluate`; at a uniform start, they lack the sentence that every such start gets.
     """
     rows = []
     hide = None if progress is None else not progress
@@ -398,7 +398,7 @@ def _with_ladder(
     others: tuple[str, ...],
     exact: float,
 ) -> dict[str, Any]:
-    """What a row has more, and its findings and outcome, if judged as `evaluate` does."""
+    """The further columns of a row, and its findings and outcome, if judged as `evaluate` does."""
     judgement = judge(finished, reasons, others)
     average = series.average(finished, judgement)
     return {
@@ -415,6 +415,6 @@ def _with_ladder(
 
 
 def outcome(error: float, findings: Sequence[str]) -> str:
-    """One of `OUTCOMES`, for an estimate that is off by `error` nats and what was found against it."""
+    """One of `OUTCOMES`, for an estimate that is off by `error` nats and has these findings against it."""
     right = abs(error) <= WRONG
     return f"{'right' if right else 'wrong'}, {'suspected' if findings else 'trusted'}"

@@ -1,8 +1,8 @@
-"""Runs of the ladder and of AIS at equal cost, repeated with other seeds, and how far they are from a known ln Z.
+"""Runs of the ladder and of AIS at equal cost, repeated with different seeds, and how far they are from a known ln Z.
 
 The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
-and what is missing is computed, so that an interrupted series goes on. A file says what computed it. It cannot notice that the
-code has changed; delete the folder then.
+and missing runs are computed, so that an interrupted series can continue. A file says what computed it, but does not reflect later changes
+to the code; delete the folder after such changes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
 from paperlib.validation import require_count
 
-#: Chains of an AIS run; its chain-steps over these are the number of its steps, K.
+#: Chains of an AIS run; its chain-steps divided by these are the number of its steps, K.
 AIS_CHAINS = 100
-#: What can be repeated.
+#: The estimators that can be repeated.
 ESTIMATORS = ("ladder", "AIS")
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
-# From here on an interrupted ladder goes on from a checkpoint.
+# From this many chain-steps on, an interrupted ladder continues from a checkpoint.
 _LONG_RUN = 500_000
 
 
@@ -51,27 +51,26 @@ def timed_run(
     seed: int,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """One run of an estimator; the finished one, if it is kept in the folder.
+    """One run of an estimator; a finished run that is kept in the folder is read instead.
 
     Parameters
     ----------
     estimator : str
         `ladder` (parallel tempering) or `AIS` (100 chains, evenly spaced betas).
     path : AnnealingPath
-        From the start to the target.
+        The path from the start to the target.
     chain_steps : int
         Transitions of single chains, everything included.
     seed : int
-        Of the run.
+        Seed of the run.
     folder : Path, optional
-        Where finished runs are kept. None: nowhere, which suits short ones.
+        Where finished runs are kept. None: nowhere, which suits short runs.
 
     Returns
     -------
     dict
-        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; of the ladder `chain_steps`, `round_trips`, `rungs` and
-        `barrier`, too.
-        An end of the interval is infinite where the error is not known.
+        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; for the ladder also `chain_steps`, `round_trips`, `rungs`
+        and `barrier`. An end of the interval is infinite where the error is not known.
 
     Raises
     ------
@@ -99,16 +98,16 @@ def timed_run(
 
 
 def kept(file: Path, device: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What a file holds, or what is computed and then kept there, with what computed it and the seconds that it took.
+    """The contents of a file, or else a result that is computed and kept there, with what computed it and the seconds that it took.
 
     Parameters
     ----------
     file : Path
         With the suffix `.json`. A checkpoint beside it, with the suffix `.safetensors`, is removed when all is done.
     device : str
-        Where it is computed, for the record's account of its shards.
+        The device on which it is computed, for the record's account of its shards.
     compute : callable
-        Gives what JSON can hold.
+        Returns a dictionary that JSON can hold.
 
     Examples
     --------
@@ -192,23 +191,23 @@ def repeated_runs(
     folder: Path | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs with the seeds `seed`, `seed` + 1, ..., each as by `timed_run`.
+    """Runs with the seeds `seed`, `seed` + 1, ..., each made by `timed_run`.
 
     Parameters
     ----------
     estimator, path, chain_steps, folder
         See `timed_run`.
     repeats : int
-        How many.
+        Number of runs.
     seed : int
-        Of the first.
+        Seed of the first run.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
     Raises
     ------
     InputError
-        As `timed_run`.
+        As for `timed_run`.
     """
     hide = None if progress is None else not progress
     bar = tqdm(
@@ -234,7 +233,7 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
     -------
     dict
         `repeats`, `rmse` (root mean square error), `mean_error` and its standard error `mean_error_error`, in nats; `coverage`, the fraction of
-        intervals that hold the truth; `warned`, how many runs had a warning; `seconds`, the median of a run.
+        intervals that hold the truth; `warned`, how many runs had a warning; `seconds`, the median time of a run.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""ln p*(v) of deep models for whole test sets, by importance sampling: minutes to hours, so that what was computed is kept.
+"""ln p*(v) of deep models for whole test sets, by importance sampling; this takes minutes to hours, so results are kept.
 
-The images are taken in blocks. Each block is a shard, as of `paperlib.estimators.shards`: its draws follow from the model, the images, the
-number of samples, the seed and the version of the draws, and its file is named after these.
+The images are taken in blocks. Each block is a shard, as in `paperlib.estimators.shards`: its draws are determined by the model, the images,
+the number of samples, the seed and the version of the draws, and its file is named after these.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def log_unnormalized_in_shards(
     Parameters
     ----------
     model : DBM or DBN
-        On the CPU.
+        The model, on the CPU.
     v : array or Tensor, shape [N, D]
-        Binary vectors of any type. A longer batch that begins with the same thousands finds their shards.
+        Binary vectors of any type. A longer batch that begins with the same thousands of vectors uses their shards.
     num_samples : int
         Draws for each vector.
     seed : int
-        With the vectors and the model it determines the draws.
+        Determines the draws, together with the vectors and the model.
     folder : path
-        Where shards are kept; made if it does not exist.
+        Where shards are kept; created if it does not exist.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
 
@@ -61,7 +61,7 @@ def log_unnormalized_in_shards(
     Raises
     ------
     InputError
-        As `model.log_unnormalized`, or if a stored shard is damaged.
+        As for `model.log_unnormalized`, or if a stored shard is damaged.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _kept(model: DBM | DBN, block: Tensor, num_samples: int, seed: int, folder: 
 
 def _computed(model: DBM | DBN, block: Tensor, num_samples: int, name: str) -> Shard:
     started = time.perf_counter()
-    # As in `paperlib.estimators.shards`: a seed like no other shard's.
+    # As in `paperlib.estimators.shards`: a seed that no other shard has.
     generator = seeded_generator(int(name[:15], 16), model.device)
     values = model.log_unnormalized(block, num_samples, generator)
     return finished_shard({"log_unnormalized": values}, model.device, started)

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 def train_models(
     paths: Mapping[str, Path], commit: str, snapshots: int = 0, client: Client | None = None
 ) -> Iterator[str]:
-    """Train models and store them; gives the id of each one that has been stored.
+    """Train models and store them; yields the id of each one that has been stored.
 
     Parameters
     ----------
     paths : mapping of str to Path
-        For each model's id the file to store it in.
+        For each model's id, the file to store it in.
     commit : str
-        Of the code, for the files.
+        Commit of the code, which is written to the files.
     snapshots : int
         n > 0: also keep the model after every n-th epoch, in the cache.
     client : dask.distributed.Client, optional
         Train on its cluster, each model with one thread. Workers must have the same checkout, data
-        and cache under the same paths and in the same environment variables. A worker that dies
-        loses an epoch at most: the checkpoint is in the cache.
+        and cache under the same paths, and the same environment variables. A worker that dies
+        loses one epoch at most, since the checkpoint is in the cache.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def train_models(
     """
     for model_id in paths:
         recipe(model_id)
-    # A layer upon another model is trained when that one is stored: recipes stand in this order.
+    # A layer on top of another model is trained once that model is stored; recipes are listed in this order.
     ordered = [model_id for model_id in RECIPES if model_id in paths]
     if client is None:
         for model_id in ordered:

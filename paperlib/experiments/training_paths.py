@@ -1,9 +1,9 @@
-"""Retraining by the first paper's released recipe: what becomes of a model with the length of training, for several seeds.
+"""Retraining with the first paper's released recipe: how a model changes with the length of training, for several seeds.
 
-The authors' code release gives the recipe and the images, but not how long the models of Table 1 were trained. So a single length
-proves nothing. What can be shown is the path of each number of a row against epochs, over seeds.
+The authors' code release gives the recipe and the images, but not how long the models of Table 1 were trained. A single length
+therefore proves nothing. Instead, the path of each number of a row is shown against epochs, for several seeds.
 
-A path is kept in the cache, one file for each row and seed, and computed once. It says what computed it.
+Paths are kept in the cache, one file for each row and seed, and computed once. Each file says what computed it.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
 from paperlib.validation import as_tensor, blocks, require_count
 
-#: After so many epochs a model is looked at.
+#: Numbers of epochs after which a model is examined.
 LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
 
-# Enumeration up to so many hidden units. AIS beyond, with the paper's number of runs.
+# Enumeration up to this many hidden units, and AIS beyond, with the paper's number of runs.
 _MAX_ENUMERATED, _NUM_CHAINS = 25, 100
 # Names in a checkpoint: weights, visible and hidden biases.
 _PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
 _OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
-# A page with fewer pixels on than any digit's stroke is blank to the eye.
+# An image with fewer pixels on than the stroke of any digit looks blank.
 _BLANK_PIXELS = 25
 
 
@@ -52,12 +52,12 @@ class ReleasedRow:
     Attributes
     ----------
     label : str
-        The paper's name of the model.
+        The paper's name for the model.
     recipe : ContrastiveDivergence
-        The released recipe; its number of epochs is the last length that is looked at.
+        The released recipe; its number of epochs is the last length that is examined.
     judged_at : int
-        The length at which the row is judged, fixed before any number of the paper was compared with. It is 10 epochs for a constant
-        T, as in the release's own demonstration, the only number of epochs that it prints. It is 250 for CD25, whose T reaches 25
+        The length at which the row is judged, fixed before any comparison with the paper's numbers. It is 10 epochs for a constant T,
+        as in the release's own demonstration, the only number of epochs that it prints. It is 250 for CD25, whose T reaches 25
         in epochs 241 to 250.
     """
 
@@ -88,26 +88,26 @@ def path_file(row: str, seed: int) -> Path:
 
 
 def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
-    """The path of one training of a row: computed if it is not in the cache, or what is missing of it.
+    """The path of one training run of a row, read from the cache; whatever is missing there is computed.
 
     Parameters
     ----------
     row : str
         A key of `ROWS`.
     seed : int
-        Of initial weights and draws.
+        Seed of initial weights and draws.
     progress : bool, optional
         Show progress bars; by default where standard error is a terminal.
 
     Returns
     -------
     dict
-        `row`, `seed`, `made_by` and `points`, a list of what `look_at` gives, with `epoch`.
+        `row`, `seed`, `made_by` and `points`, a list of what `look_at` returns, with `epoch`.
 
     Raises
     ------
     InputError
-        If there is no such row, or MNIST cannot be had.
+        If there is no such row, or MNIST is not available.
     """
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
@@ -135,7 +135,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
 
     checkpoint = path.with_suffix(".safetensors")
     if checkpoint.is_file():
-        # It is written before a model is looked at; a run that ended between the two has not looked.
+        # It is written before a model is examined; a run that ended between the two has not examined it.
         stored = read_arrays(checkpoint)
         parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
         look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
@@ -151,26 +151,26 @@ def look_at(
     schedule_fraction: float = 1.0,
     progress: bool | None = None,
 ) -> dict:
-    """What Table 1 prints of a model, and what its likeliest hidden state holds.
+    """What Table 1 prints about a model, and how much mass its likeliest hidden state has.
 
     Parameters
     ----------
     rbm : RBM
         The model.
     images : BinaryImages
-        On which it was trained and is tested.
+        Images on which it was trained and is tested.
     seed : int
-        Of the AIS runs.
+        Seed of the AIS runs.
     schedule_fraction : float
-        Of the paper's 14,500 steps of AIS, where ln Z cannot be enumerated.
+        Fraction of the paper's 14,500 steps of AIS, used where ln Z cannot be enumerated.
     progress : bool, optional
         Show progress bars.
 
     Returns
     -------
     dict
-        `log_z`, `test` and `train` (averages) and `log_mass`, what the likeliest hidden state that was found contributes to ln Z, in nats;
-        `largest_mass`, its probability, None where AIS has missed it. Of AIS also `log_z_error`, `effective_runs`, `num_steps`,
+        `log_z`, `test` and `train` (averages) and `log_mass`, ln of what the likeliest hidden state that was found contributes to Z, in nats;
+        `largest_mass`, its probability, None where AIS has missed it. For AIS also `log_z_error`, `effective_runs`, `num_steps`,
         `blank_share`, the weighted share of chains that end with fewer than 25 pixels on, and `warnings`; all None where ln Z is exact.
     """
     starts = torch.cat(
@@ -203,13 +203,13 @@ def look_at(
         for split, binary in (("test", images.test), ("train", images.train))
     }
     _, log_mass = likeliest_hidden_state(rbm, starts)
-    # A state that holds more than everything: AIS has missed it, and its ln Z is no estimate.
+    # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
     return {"log_z": log_z, **averages, "log_mass": log_mass, "largest_mass": mass, **estimated}
 
 
 def training_paths(rows: Iterable[str], num_seeds: int) -> Iterator[dict]:
-    """The paths of several rows, seed by seed, so that an interrupted run has as many of each."""
+    """The paths of several rows, seed by seed, so that an interrupted run has equally many of each row."""
     for seed in range(num_seeds):
         for row in rows:
             yield training_path(row, seed)
@@ -231,6 +231,6 @@ def stored_paths() -> Iterator[dict]:
 
 
 def distrusted(point: Mapping[str, Any]) -> bool:
-    """Whether ln Z at a point of a path is no estimate: AIS has no finite error, or missed a state that holds more than all it found."""
+    """Whether ln Z at a point of a path is no estimate: AIS has no finite error, or missed a state that holds more than all that it found."""
     exact = point["num_steps"] is None
     return not exact and (point["log_z_error"] is None or point["largest_mass"] is None)

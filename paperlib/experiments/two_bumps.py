@@ -1,8 +1,8 @@
-"""Two bumps on a line: an annealing path so small that its particles can be drawn, and its truth enumerated.
+"""Two bumps on a line: an annealing path so small that its particles can be plotted and its ln Z can be enumerated.
 
 The states are places 0, ..., G - 1. The start is one wide bump, the target two narrow ones of unequal mass with hardly anything between
-them. A transition is a number of Metropolis steps, each to one of the two neighbours. So particles cross from one bump to the other at
-small beta only, as those of a trained RBM do.
+them. A transition is a number of Metropolis steps, each to one of the two neighbours. Particles therefore cross from one bump to the
+other only at small beta, as those of a trained RBM do.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from paperlib.kernels import Beta
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_shape
 
 _PLACES = 61
-# Where the bumps are and how wide, as parts of the line, and the target's odds.
+# Places and widths of the bumps, as fractions of the line, and the log-odds of the target's first bump.
 _START = (0.5, 0.16)
 _TARGET = ((0.25, 0.035), (0.72, 0.06))
 _LOG_ODDS = 1.0
 
 
 class TwoBumpPath(AnnealingPath[Tensor]):
-    """From one wide bump to two narrow ones; a state is the place of each chain, int64 [chains].
+    """A path from one wide bump to two narrow ones; a state is the place of each chain, int64 [chains].
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TwoBumpPath(AnnealingPath[Tensor]):
     Attributes
     ----------
     log_z : float
-        ln Z of the target, exactly.
+        Exact ln Z of the target.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class TwoBumpPath(AnnealingPath[Tensor]):
 
     @property
     def num_visible(self) -> int:
-        """One number."""
+        """The number of visible units, always one."""
         return 1
 
     def log_density(self, beta: float) -> Tensor:
@@ -89,7 +89,7 @@ class TwoBumpPath(AnnealingPath[Tensor]):
         Raises
         ------
         InputError
-            If a place is none of the line.
+            If a place is not on the line.
         """
         places = as_tensor("v", v)
         require_shape("v", places, [None, 1])
@@ -109,7 +109,7 @@ class TwoBumpPath(AnnealingPath[Tensor]):
         return self._start[state] * (1 - beta) + self._target[state] * beta
 
     def transition(self, state: Tensor, beta: Beta, generator: torch.Generator) -> Tensor:
-        """Metropolis steps, each to the left or to the right neighbour; beyond the line every proposal is rejected."""
+        """Metropolis steps, each to the left or to the right neighbour; every proposal beyond the line is rejected."""
         for _ in range(self._moves):
             draws = torch.rand(2, len(state), dtype=torch.float64, generator=generator)
             proposed = state + 1 - 2 * (draws[0] < 0.5).long()
@@ -127,12 +127,12 @@ class Particles:
     Attributes
     ----------
     betas : list of float
-        Of T + 1 moments.
+        The betas at T + 1 moments.
     places : Tensor, shape [T + 1, N]
-        int64.
+        Places of the particles, int64.
     log_weights : Tensor, shape [T + 1, N]
-        float64. Of annealing, the mean of the weights estimates Z_beta / Z_0 at every moment. Of melting, that of the last moment
-        estimates p_ann of the place where it began.
+        float64. For annealing, the mean of the weights estimates Z_beta / Z_0 at every moment. For melting, the mean at the last moment
+        estimates p_ann of the place where the chains began.
     """
 
     betas: list[float]
@@ -146,13 +146,13 @@ def anneal(path: AnnealingPath[Any], betas: list[float], number: int, seed: int)
     Parameters
     ----------
     path : AnnealingPath
-        Whose states are places.
+        A path whose states are places.
     betas : list of float
         From 0 to 1.
     number : int
-        Of particles.
+        Number of particles.
     seed : int
-        Of all draws.
+        Seed of all draws.
     """
     generator = torch.Generator().manual_seed(seed)
     state = path.sample_start(number, generator)
@@ -172,15 +172,15 @@ def melt(
     Parameters
     ----------
     path : AnnealingPath
-        Whose states are places.
+        A path whose states are places.
     betas : list of float
         From 0 to 1; they are walked backwards.
     place : int
         Where all chains begin.
     number : int
-        Of chains.
+        Number of chains.
     seed : int
-        Of all draws.
+        Seed of all draws.
     """
     generator = torch.Generator().manual_seed(seed)
     state = path.state_at(torch.full((number, 1), place))
