@@ -108,7 +108,7 @@ def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
     Parameters
     ----------
     parts : tuple of float
-        Of each estimate its standard error and the degrees of freedom of that.
+        For each estimate, its standard error and the degrees of freedom of that error.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class ControlVariateEstimate:
     std_error : float
         Its standard error as an estimate for all possible cases, of which the N cases at hand are themselves a sample.
     test_set_std_error : float
-        Its standard error as an estimate of the average over these particular N cases; zero if n = N and Y is free of noise.
+        Its standard error as an estimate of the average over these particular N cases; zero if n = N. It does not include noise in Y.
     plain_std_error : float
         Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float

@@ -5,8 +5,8 @@ chains at all temperatures at all times. They exchange temperatures, so that eve
 modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
 (`paperlib.estimators.bennett`).
 
-1. *Temperatures.* Three short runs, an eighth of the budget, find where exchanges are rejected, and the rungs are placed so that all are
-   rejected alike (`paperlib.estimators.temperatures`).
+1. *Temperatures.* Three short runs, a seventh of the budget, find where exchanges are rejected and where chains are slow. The rungs are
+   placed so that the links contribute alike to the error (`paperlib.estimators.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
 3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
    replicas, give the error, which therefore includes the dependence between steps and between links.

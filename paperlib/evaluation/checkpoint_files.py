@@ -29,7 +29,7 @@ def read_checkpoints(
         One archive of `rbms`, whose updates are read; one folder of model files, read in the order of the numbers in their names (2
         before 10); or the files of at least two models in the order of training.
     updates : sequence of int, optional
-        Which updates of an archive to read; by default all.
+        Which updates of an archive to read, whatever `most` is; by default all.
     most : int, optional
         Read at most this many, evenly spaced, including the first and the last.
 
@@ -41,7 +41,7 @@ def read_checkpoints(
     Raises
     ------
     InputError
-        As for `read_model`; if there are fewer than two models, one has categorical units, or the visible units are spins in some models
+        As for `read_model`; if there are fewer than two files, one model has categorical units, or the visible units are spins in some models
         and not in others.
 
     Examples

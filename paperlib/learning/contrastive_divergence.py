@@ -211,7 +211,7 @@ def train_rbm(
     ------
     InputError
         If the data are not binary, the layers below or the initial parameters do not fit, or the checkpoint is damaged or belongs
-        to another recipe, seed, type or data.
+        to another recipe, seed, type or data, or training diverges.
 
     Examples
     --------
