@@ -44,6 +44,31 @@ const watchEnds = () => {
   }
 };
 
+// ---- lines break in decent places
+
+// Browsers break a line between a formula and the full stop after it, since a formula is a box to them.
+const keepPunctuation = () => {
+  for (const formula of document.querySelectorAll("article span.math")) {
+    const before = formula.previousSibling, after = formula.nextSibling;
+    const matched = (node, pattern) => (node?.nodeType === Node.TEXT_NODE && node.data.match(pattern)?.[0]) || "";
+    const opening = matched(before, /(?:[(["“]+|[A-Z]+-)$/), closing = matched(after, /^(?:[.,;:?!)\]"”’]+|-th\b)/);
+    if (!opening && !closing) continue;
+    const group = document.createElement("span");
+    group.className = "with-punctuation";
+    formula.replaceWith(group);
+    if (opening) group.append(before.splitText(before.length - opening.length));
+    group.append(formula);
+    if (closing) {
+      after.splitText(closing.length);
+      group.append(after);
+    }
+  }
+};
+const keepOptions = () => {
+  for (const word of document.querySelectorAll("article code.literal .pre"))
+    if (/^--?[a-z][a-z-]{0,20}$/.test(word.textContent)) word.classList.add("option");
+};
+
 // ---- pictures can be enlarged
 
 const enlarge = (image) => {
@@ -84,6 +109,8 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const arrow of document.querySelectorAll("nav details > summary"))
     if (!arrow.textContent.trim()) arrow.ariaLabel = "Pages below " + arrow.closest("li").querySelector("a").textContent.trim();
   makeEnlargeable();
+  keepPunctuation();
+  keepOptions();
   watchEnds();
   // formulas stand only when they have been typeset
   window.addEventListener("load", () => window.MathJax?.startup?.promise?.then(() => document.querySelectorAll(SCROLLERS).forEach(showEnds)));
