@@ -28,7 +28,7 @@ const excerptSource = (html, anchor) => {
 
 // ---- what scrolls sideways says so
 
-const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article pre";
+const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article .reproduction-report-scroll, article pre";
 const showEnds = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
   box.classList.toggle("more-left", box.scrollLeft > 2);
@@ -36,10 +36,12 @@ const showEnds = (box) => {
   // The theme looks at the keyboard's way to it only when a page is loaded, and what is folded then has no width.
   if (hidden > 0 && !box.matches("mjx-container")) box.tabIndex = 0;
 };
+const onScroll = ({ currentTarget }) => showEnds(currentTarget);
+const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => showEnds(target)));
+// Called again once formulas stand: a listener is not added twice, nor is a box observed twice.
 const watchEnds = () => {
-  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => showEnds(target)));
   for (const box of document.querySelectorAll(SCROLLERS)) {
-    box.addEventListener("scroll", () => showEnds(box), { passive: true });
+    box.addEventListener("scroll", onScroll, { passive: true });
     sizes.observe(box);
   }
 };
@@ -112,6 +114,9 @@ document.addEventListener("DOMContentLoaded", () => {
   keepPunctuation();
   keepOptions();
   watchEnds();
-  // formulas stand only when they have been typeset
-  window.addEventListener("load", () => window.MathJax?.startup?.promise?.then(() => document.querySelectorAll(SCROLLERS).forEach(showEnds)));
+  // formulas stand only when they have been typeset, and have their width when their fonts have come
+  window.addEventListener("load", () => window.MathJax?.startup?.promise?.then(() => document.fonts.ready).then(() => {
+    watchEnds();
+    document.querySelectorAll(SCROLLERS).forEach(showEnds);
+  }));
 });
