@@ -91,6 +91,18 @@ def test_what_scrolls_shows_on_which_side_there_is_more(new_tab):
     assert tab.problems == []
 
 
+def test_a_numbered_formula_shows_it_in_a_window_made_narrow(new_tab):
+    tab = go(new_tab(1400), "book/11-inference-as-optimisation")
+    tab.wait_for_load_state("load")
+    tab.evaluate("document.fonts.ready")
+    assert tab.locator("article .math.more-right, article .math .more-right").count() == 0
+    resize(tab, 360)
+    tab.wait_for_selector("article div.math mjx-container.more-right")
+    formula = tab.locator("article div.math mjx-container.more-right").first
+    formula.evaluate("box => { window.watched = box; box.scrollLeft = 1e6; }")
+    tab.wait_for_function("watched.matches('.more-left:not(.more-right)')")
+
+
 @pytest.mark.parametrize("width", [1400, 360])
 def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
     tab = go(new_tab(width), "book/08-raise")
