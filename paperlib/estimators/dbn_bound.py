@@ -106,7 +106,7 @@ def dbn_lower_bound(
     num_samples: int = 5,
     generator: torch.Generator | None = None,
 ) -> DBNBoundEstimate:
-    """Estimate the variational lower bound on ln p(v) of a DBN with any number of layers (eq. 22-24).
+    """Estimate the variational lower bound on ln p(v) of a DBN with any number of layers, equations 22 to 24.
 
     Parameters
     ----------
