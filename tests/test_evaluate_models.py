@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import sys
 
 import numpy as np
@@ -305,6 +306,19 @@ def test_data_of_categorical_units(tmp_path):
         np.save(tmp_path / "t.npy", form)
         assert torch.equal(read_sequences("data", tmp_path / "t.npy", model), bits)
     assert torch.equal(as_rows("test", states, model), as_rows("test", bits, model))
+
+
+@pytest.mark.usefixtures("_estimated")
+@pytest.mark.parametrize("exact", [True, False])
+def test_sequences_are_not_called_images(monkeypatch, exact):
+    if exact:
+        monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 25)
+    rows, _ = case("Potts")
+    found = estimate(MODELS["Potts"], rows)
+    said = [describe(found), json.dumps(list(as_dict(found)["findings"])), as_dict(found)["quote"]]
+    assert all("sequences" in text for text in (said[0], said[2]))
+    assert not any(re.search(r"\bimages?\b", text) for text in said)
+    assert "images" in describe(estimate(MODELS["DBM"], case("DBM")[0]))
 
 
 WRONG_SEQUENCES = {

@@ -333,6 +333,7 @@ class Preparation:
             interrupted=False,
             average=average,
             model=describe_model(self._model),
+            items="sequences" if isinstance(self._model, PottsRBM) else "images",
             baselines=baselines,
             remarks=remarks_on(average, baselines),
             seed=self._seed,

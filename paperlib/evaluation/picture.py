@@ -48,7 +48,7 @@ def plot(evaluation: Evaluation) -> Figure:
         _draw_estimates(left, evaluation)
         _draw_log_weights(right, evaluation.runs[-1].ais)
         word = "" if evaluation.judgement is None else evaluation.judgement.word
-    title = f"{evaluation.model}, {evaluation.num_images:,} test images"
+    title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
     figure.suptitle(f"{title}: {word}" if word else title)
     return figure
 
@@ -65,7 +65,9 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
         of_rates = f"average under base rates of the {found.source}"
         axes.axvline(found.base_rates, color="#D55E00", label=of_rates)
         axes.axvline(found.uniform, color="#999999", label="uniform model")
-    counted = "test images" if shares is None else "weight of the test images"
+    counted = (
+        f"test {evaluation.items}" if shares is None else f"weight of the test {evaluation.items}"
+    )
     axes.set(xlabel="ln p(v), nats", ylabel=counted)
     axes.legend(fontsize="small")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from paperlib import __version__
@@ -66,7 +67,14 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         settled = evaluation.judgement.settled
         other = "the ladder" if evaluation.judgement.source == "ladder" else "AIS and RAISE"
         lines += [f"Doubts that {other} settled:", *(f"  - {text}" for text in settled)]
-    return "\n".join([*lines, quote(evaluation, binarization)])
+    return _of_items("\n".join([*lines, quote(evaluation, binarization)]), evaluation)
+
+
+def _of_items(text: str, evaluation: Evaluation) -> str:
+    """A text about images, in the words for the test vectors of this model."""
+    if evaluation.items == "images":
+        return text
+    return re.sub(r"\bimages\b", evaluation.items, text).replace("each image", "each sequence")
 
 
 def _baselines(evaluation: Evaluation) -> list[str]:
@@ -159,15 +167,15 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
         "verdict": verdict(evaluation),
-        "findings": list(evaluation.findings),
+        "findings": [_of_items(text, evaluation) for text in evaluation.findings],
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
         "model": evaluation.model,
-        "remarks": list(evaluation.remarks),
+        "remarks": [_of_items(text, evaluation) for text in evaluation.remarks],
         "version": __version__,
         "seed": evaluation.seed,
         "settings": _settings(evaluation),
-        "quote": quote(evaluation, binarization),
+        "quote": _of_items(quote(evaluation, binarization), evaluation),
     }
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()

@@ -94,6 +94,8 @@ class Evaluation:
         exact value is known.
     model : str
         The kind of the model and its sizes.
+    items : str
+        What its test vectors are, `images` or, for categorical units, `sequences`.
     baselines : Baselines or None
         Log-probabilities of the same images under independent units.
     remarks : tuple of str
@@ -135,6 +137,7 @@ class Evaluation:
     judgement: Judgement | None = None
     log_z_with_modes: float = -math.inf
     model: str = ""
+    items: str = "images"
     baselines: Baselines | None = None
     remarks: tuple[str, ...] = ()
     effort: Effort | None = None
