@@ -7,6 +7,7 @@ import pytest
 import torch
 from backends import BACKENDS
 from enumeration import log_z, random_rbm
+from interruptions import interrupt_call
 from ladders import base_rate_problem, dbm_problem
 
 from paperlib.annealing import BaseRatePath
@@ -40,15 +41,7 @@ def test_truth_by_enumeration(tmp_path, make_problem):
 
 def test_interrupted_and_extended_runs_give_the_same_bits(tmp_path, monkeypatch):
     whole = run(tmp_path / "whole")
-    original, calls = shards.summarize_ladder, []
-
-    def interrupted(*arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(shards, "summarize_ladder", interrupted)
+    calls = interrupt_call(monkeypatch, shards, "climb", 2)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "parts")
     assert len(list((tmp_path / "parts").iterdir())) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
+from interruptions import interrupt_call
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
@@ -39,15 +40,7 @@ def test_mean_weight_is_the_partition_function(tmp_path, path):
 
 def test_interrupted_and_extended_runs_give_the_same_numbers(tmp_path, monkeypatch):
     whole = run(tmp_path / "whole")
-    original, calls = shards.run_chains, []
-
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    monkeypatch.setattr(shards, "run_chains", interrupted)
+    calls = interrupt_call(monkeypatch, shards, "run_chains", 2)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "parts")
     assert len(list((tmp_path / "parts").iterdir())) == 1
@@ -190,15 +183,7 @@ def test_reverse_shards_agree_with_raise(tmp_path):
 
 def test_interrupted_reverse_runs_give_the_same_numbers(tmp_path, monkeypatch):
     whole = run_raise(tmp_path / "whole")
-    original, calls = shards.run_reverse_chains, []
-
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    monkeypatch.setattr(shards, "run_reverse_chains", interrupted)
+    calls = interrupt_call(monkeypatch, shards, "run_reverse_chains", 3)
     with pytest.raises(KeyboardInterrupt):
         run_raise(tmp_path / "parts")
     # 16 vectors in shards of three: six shards

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from enumeration import all_states, random_rbm
+from interruptions import interrupt_call
 
 from paperlib.errors import InputError
 from paperlib.estimators.shard_log import shards_used
@@ -52,16 +53,8 @@ def test_the_right_number(tmp_path, model):
 def test_computed_once(tmp_path, model, monkeypatch):
     whole = run(tmp_path / "whole", model)
     assert whole.dtype == torch.float64
-    computed, kept = test_sets._computed, tmp_path / "parts"
-    calls = []
-
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return computed(*arguments)
-
-    monkeypatch.setattr(test_sets, "_computed", interrupted)
+    kept = tmp_path / "parts"
+    calls = interrupt_call(monkeypatch, test_sets, "_computed", 2)
     threads = torch.get_num_threads()
     with pytest.raises(KeyboardInterrupt):
         run(kept, model)

@@ -38,7 +38,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
-from paperlib.estimators.ladder_run import LadderRun, Plan
+from paperlib.estimators.ladder_run import Plan
 from paperlib.estimators.reverse_ais import (
     ReverseEstimate,
     require_reversible,
@@ -49,9 +49,9 @@ from paperlib.estimators.shard_log import note
 from paperlib.estimators.tempering import (
     FEWEST_CHAIN_STEPS,
     TemperingEstimate,
+    climb,
     compared_with_bound,
     join_ladders,
-    summarize_ladder,
 )
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import (
@@ -403,10 +403,7 @@ def _climb(
 ) -> dict[str, Tensor]:
     path, betas, _ = walk
     plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_LADDER)
-    run = LadderRun(path, plan, generator)
-    while not run.finished:
-        run.advance(on_step)
-    found = summarize_ladder(path, run, generator, check=False)
+    found = climb(path, plan, generator, on_step, check=False)
     counts = found.round_trips, found.num_replicas, found.chain_steps, found.counted_steps
     numbers = [found.log_z, found.std_error, found.degrees_of_freedom, *counts]
     return {

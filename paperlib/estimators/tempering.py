@@ -21,7 +21,7 @@ adds one more link, whose ratio is a mean of importance weights.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -230,6 +230,20 @@ def parallel_tempering(
     return summarize_ladder(path, run, generator, check)
 
 
+def climb(
+    path: AnnealingPath[Any],
+    plan: Plan,
+    generator: torch.Generator,
+    on_step: Callable[[int], object],
+    check: bool,
+) -> TemperingEstimate:
+    """Run a ladder from beginning to end, without a checkpoint; `on_step` is called with the number of transitions just made."""
+    run = LadderRun(path, plan, generator)
+    while not run.finished:
+        run.advance(on_step)
+    return summarize_ladder(path, run, generator, check)
+
+
 def summarize_ladder(
     path: AnnealingPath[Any], run: LadderRun, generator: torch.Generator, check: bool
 ) -> TemperingEstimate:
@@ -315,15 +329,12 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
     if any(not torch.equal(ladder.betas, betas) for ladder in ladders):
         raise InputError("ladders: expected the same rungs, got others")
     counted = sum(ladder.counted_steps for ladder in ladders)
-    shares = [ladder.counted_steps / counted for ladder in ladders]
-    log_z = sum(share * run.log_z for share, run in zip(shares, ladders, strict=True))
+    weighted = [(run.counted_steps / counted, run) for run in ladders]
+    log_z = sum(share * run.log_z for share, run in weighted)
     std_error, freedom = joined_error(
-        *(
-            (share * run.std_error, run.degrees_of_freedom)
-            for share, run in zip(shares, ladders, strict=True)
-        )
+        *((share * run.std_error, run.degrees_of_freedom) for share, run in weighted)
     )
-    rejected = [share * run.rejection_rates for share, run in zip(shares, ladders, strict=True)]
+    rejected = [share * run.rejection_rates for share, run in weighted]
     bounds = [run.lower_bound for run in ladders if run.lower_bound is not None]
     fewest = min(len(run.blocks) for run in ladders)
     return TemperingEstimate(

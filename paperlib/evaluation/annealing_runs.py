@@ -22,8 +22,8 @@ from paperlib.estimators import (
     bracket,
     raise_log_prob,
 )
-from paperlib.estimators.ladder_run import LadderRun, Plan
-from paperlib.estimators.tempering import summarize_ladder
+from paperlib.estimators.ladder_run import Plan
+from paperlib.estimators.tempering import climb
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.targets import Model, annealed, log_unnormalized_of, path_to
 from paperlib.evaluation.verdict import (
@@ -263,10 +263,7 @@ class AnnealingRuns:
         self, chain_steps: int, on_step: Callable[[int], object], check: bool = True
     ) -> TemperingEstimate:
         plan = Plan(chain_steps, None, None, _LADDER_SAMPLES)
-        run = LadderRun(self._path, plan, self._generator)
-        while not run.finished:
-            run.advance(on_step)
-        return summarize_ladder(self._path, run, self._generator, check)
+        return climb(self._path, plan, self._generator, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

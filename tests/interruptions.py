@@ -1,0 +1,15 @@
+"""Ctrl-C at a moment that the work itself sets."""
+
+
+def interrupt_call(monkeypatch, module, name, number):
+    """Let the call of this number of a module's function end as by Ctrl-C; returns the list of all calls' arguments, as it grows."""
+    original, calls = getattr(module, name), []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(module, name, interrupted)
+    return calls
