@@ -13,14 +13,13 @@ from typer.testing import CliRunner
 from paperlib import cli
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.estimators import exact_hidden_samples, exact_log_z
+from paperlib.estimators import exact_hidden_samples, exact_log_z, upper_bound_from_reached
 from paperlib.evaluation import audit, compare
 from paperlib.evaluation.audit import (
     CONSISTENT,
     EXIT_CODES,
     IMPOSSIBLE,
     NOT_SUPPORTED,
-    upper_bound_from_reached,
 )
 from paperlib.evaluation.evaluation import AnnealingRuns
 from paperlib.experiments.audit_study import audit_study, audited_models

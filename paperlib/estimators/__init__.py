@@ -8,7 +8,11 @@ return to a mode that it has missed.
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bennett import BennettEstimate, bennett
 from paperlib.estimators.bracket import Bracket, bracket
-from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
+from paperlib.estimators.certified import (
+    CertifiedBound,
+    certified_lower_bound,
+    upper_bound_from_reached,
+)
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
 from paperlib.estimators.csl import csl_log_prob
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
@@ -53,4 +57,5 @@ __all__ = [
     "smc",
     "tempering_in_shards",
     "two_sided_ais",
+    "upper_bound_from_reached",
 ]

@@ -10,6 +10,8 @@ is the wealth of a gambler who repeatedly bets the fraction lambda of it that th
 and so is that of any mixture of such products whose shares were fixed before the weights were seen. By Markov's inequality the mixture reaches
 1 / (1 - level) with probability at most 1 - level. The mixture falls as z rises, and the bound is the z at which it crosses 1 / (1 - level)
 (Waudby-Smith & Ramdas 2024, section 4, for bounded variables; a lower bound needs no upper limit).
+
+RAISE's estimates give an upper bound in the same way, for test vectors that are draws from the model (`upper_bound_from_reached`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,10 @@ _FRACTIONS_PER_OCTAVE = 2
 # In nats: far more than the rounding error of the log-wealth, and far less than matters for a bound.
 _ROUNDING = 1e-9
 _MAX_STEPS = 200
+# An image for which RAISE is too large counts by this factor at most, so that a few images unlike the model's draws decide nothing.
+_MOST = 10.0
+# In nats: how far beyond all images the bound is searched, and how exactly.
+_FAR, _EXACT = 10.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,55 @@ def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> Cer
     if proven is not None and proven > value:
         return CertifiedBound(proven, level, proven=True)
     return CertifiedBound(value, level, proven=False)
+
+
+def upper_bound_from_reached(
+    log_ratios: Tensor, chance: float, weights: Tensor | None = None
+) -> float:
+    """An upper bound on ln Z from RAISE's estimates r of p_ann(v) that a few images which annealing hardly reaches do not spoil.
+
+    If the images were draws from the model, x = Z r(v) / p*(v) would have mean one, and min(x, 10) a mean of at most one. So the product
+    over the images of (1 + min(x, 10)) / 2 has a mean of at most one as well. By Markov's inequality it exceeds 1 / q with probability at
+    most q. The bound is the largest ln Z for which it does not. However far r is below p(v), an image costs at most a factor of two.
+
+    Parameters
+    ----------
+    log_ratios : Tensor, shape [n]
+        ln p*(v) - ln r of each image, in nats.
+    chance : float
+        q, between 0 and 1.
+    weights : Tensor, shape [n], optional
+        By which the images count, above zero; by default all alike.
+
+    Returns
+    -------
+    float
+        In nats; infinite if there are too few images for so small a chance.
+
+    Examples
+    --------
+    >>> everywhere = torch.full((100,), 3.0).double()
+    >>> print(f"{upper_bound_from_reached(everywhere, 0.003):.2f}")
+    3.11
+    >>> print(f"{upper_bound_from_reached(everywhere + 50 * (torch.arange(100) < 10), 0.003):.2f}")
+    3.27
+    """
+    powers = torch.ones_like(log_ratios) if weights is None else weights / weights.max()
+
+    def log_wealth(log_z: float) -> float:
+        ratios = (log_z - log_ratios).clamp(max=math.log(_MOST)).exp()
+        return (powers * ((1 + ratios) / 2).log()).sum().item()
+
+    low, high = log_ratios.min().item() - _FAR, log_ratios.max().item() + _FAR
+    if log_wealth(high) <= -math.log(chance):
+        return math.inf
+    while high - low > _EXACT:
+        middle = (low + high) / 2
+        if log_wealth(middle) <= -math.log(chance):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _log_threshold(level: object) -> float:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators import certified_lower_bound
+from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.targets import Model, as_rows, is_estimated, log_unnormalized_of
@@ -37,10 +37,6 @@ IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consiste
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
-# An image for which RAISE is too large counts by this factor at most, so that a few images unlike the model's draws decide nothing.
-_MOST = 10.0
-# In nats: how far beyond all images the bound is searched, and how exactly.
-_FAR, _EXACT = 10.0, 1e-6
 
 
 @dataclass(frozen=True)
@@ -317,55 +313,6 @@ def _allowed(found: Evaluation) -> float:
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
     return allowed + SMALL
-
-
-def upper_bound_from_reached(
-    log_ratios: Tensor, chance: float, weights: Tensor | None = None
-) -> float:
-    """An upper bound on ln Z from RAISE's estimates r of p_ann(v) that a few images which annealing hardly reaches do not spoil.
-
-    If the images were draws from the model, x = Z r(v) / p*(v) would have mean one, and min(x, 10) a mean of at most one. So the product
-    over the images of (1 + min(x, 10)) / 2 has a mean of at most one as well. By Markov's inequality it exceeds 1 / q with probability at
-    most q. The bound is the largest ln Z for which it does not. However far r is below p(v), an image costs at most a factor of two.
-
-    Parameters
-    ----------
-    log_ratios : Tensor, shape [n]
-        ln p*(v) - ln r of each image, in nats.
-    chance : float
-        q, between 0 and 1.
-    weights : Tensor, shape [n], optional
-        By which the images count, above zero; by default all alike.
-
-    Returns
-    -------
-    float
-        In nats; infinite if there are too few images for so small a chance.
-
-    Examples
-    --------
-    >>> everywhere = torch.full((100,), 3.0).double()
-    >>> print(f"{upper_bound_from_reached(everywhere, 0.003):.2f}")
-    3.11
-    >>> print(f"{upper_bound_from_reached(everywhere + 50 * (torch.arange(100) < 10), 0.003):.2f}")
-    3.27
-    """
-    powers = torch.ones_like(log_ratios) if weights is None else weights / weights.max()
-
-    def log_wealth(log_z: float) -> float:
-        ratios = (log_z - log_ratios).clamp(max=math.log(_MOST)).exp()
-        return (powers * ((1 + ratios) / 2).log()).sum().item()
-
-    low, high = log_ratios.min().item() - _FAR, log_ratios.max().item() + _FAR
-    if log_wealth(high) <= -math.log(chance):
-        return math.inf
-    while high - low > _EXACT:
-        middle = (low + high) / 2
-        if log_wealth(middle) <= -math.log(chance):
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _judge(
