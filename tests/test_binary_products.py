@@ -64,6 +64,27 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
         assert not memory
 
 
+@pytest.mark.parametrize("place", ["join_pieces", "copyto"])
+def test_a_product_that_is_interrupted_remembers_nothing_wrong(place, monkeypatch):
+    matrix, states, offset = matrix_and_states(61, 130)
+    product = binary_product(matrix, matrix.abs().max())
+    memory = {}
+    product(states, 0.7, offset, memory)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    changed = ~states
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if place == "copyto":
+            patch.setattr(np, "copyto", interrupted)
+        else:
+            patch.setattr("paperlib.kernels.cpu.join_pieces", interrupted)
+        product(changed, 0.7, offset, memory)
+    for given in (states, changed):
+        assert torch.equal(product(given, 0.7, offset, memory), product(given, 0.7, offset))
+
+
 def test_chains_are_the_same_with_and_without_memory(monkeypatch):
     rbm = random_rbm(300, 200, 5, scale=0.5, dtype=torch.float32)
     path = BaseRatePath(rbm, torch.full((300,), -2.0))

@@ -226,7 +226,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def _betas(self, beta: Beta, state: VisibleState) -> tuple[Beta, ...]:
         """The inverse temperatures of the hidden units of B and, if there are any, of A."""
-        require_beta(beta, len(state.v))
+        require_beta(beta, state.v.shape[0])
         return (beta, 1 - beta) if self._num_hidden_a else (beta,)
 
     def _visible_bias(self, beta: Beta) -> Tensor:

@@ -177,13 +177,16 @@ class IntegerProduct(BinaryProduct):
         if add_changed_rows is not None:
             add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
             return sums
-        sums = self._all_sums(states)
+        # Nothing is remembered while it is being changed, so that a call that is interrupted leaves nothing wrong behind.
+        del memory[self]
+        sums = self._all_sums(states, sums)
         # A copy, since later edits of the given states must not change what is remembered.
         np.copyto(last_states, states)
         memory[self] = last_states, sums
         return sums
 
-    def _all_sums(self, states: np.ndarray) -> np.ndarray:
+    def _all_sums(self, states: np.ndarray, sums: np.ndarray | None = None) -> np.ndarray:
+        """All sums anew, in the memory of the given ones if there are any."""
         join_pieces = compiled("join_pieces")
         if join_pieces is None:
             return self._reference_sums(states)
@@ -192,7 +195,8 @@ class IntegerProduct(BinaryProduct):
             pieces = torch._int_mm(numbers, self._pieces)  # pyright: ignore[reportPrivateImportUsage]
         else:
             pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
-        sums = np.empty((len(states), self._columns), np.int32)
+        if sums is None:
+            sums = np.empty((len(states), self._columns), np.int32)
         join_pieces(pieces.numpy(), sums)
         return sums
 
