@@ -64,7 +64,7 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
         assert not memory
 
 
-@pytest.mark.parametrize("place", ["join_pieces", "copyto"])
+@pytest.mark.parametrize("place", ["paperlib.kernels.cpu.join_pieces", "numpy.copyto"])
 def test_a_product_that_is_interrupted_remembers_nothing_wrong(place, monkeypatch):
     matrix, states, offset = matrix_and_states(61, 130)
     product = binary_product(matrix, matrix.abs().max())
@@ -75,12 +75,10 @@ def test_a_product_that_is_interrupted_remembers_nothing_wrong(place, monkeypatc
         raise KeyboardInterrupt
 
     changed = ~states
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        if place == "copyto":
-            patch.setattr(np, "copyto", interrupted)
-        else:
-            patch.setattr("paperlib.kernels.cpu.join_pieces", interrupted)
-        product(changed, 0.7, offset, memory)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            product(changed, 0.7, offset, memory)
     for given in (states, changed):
         assert torch.equal(product(given, 0.7, offset, memory), product(given, 0.7, offset))
 
