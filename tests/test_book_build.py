@@ -9,7 +9,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from paperlib.publishing.book import as_page, toc_pages, toc_parts, with_repository
-from paperlib.publishing.extension import mark_columns_of_words, prose_of
+from paperlib.publishing.extension import mark_columns, prose_of
 from paperlib.publishing.glossary import add_index_entries, defining_chapters
 
 ROOT = Path(__file__).parents[1]
@@ -163,20 +163,21 @@ def test_search_is_fed_prose_and_no_code_output_or_formulas():
 
 
 TABLE = """
-===== ===================================== ===
-model reason                                K
-===== ===================================== ===
-A     the start is too far off for this K   100
-B     none                                  100
-===== ===================================== ===
+======= ===================================== ===========================
+model   reason                                command
+======= ===================================== ===========================
+CD1(20) the start is too far off for this K   paperlib evaluate model.npz
+CD3(20) none                                  none
+======= ===================================== ===========================
 """
 
 
-def test_only_columns_of_sentences_are_marked():
+def test_columns_are_marked_by_what_they_hold():
     page = publish_doctree(TABLE)
-    mark_columns_of_words(None, page, "page")
+    mark_columns(None, page, "page")
     classes = [cell["classes"] for cell in page.findall(nodes.entry)]
-    assert classes == [[], [], [], [], ["words"], [], [], ["words"], []]
+    # a command is neither a sentence nor a value that must stay on its line
+    assert classes == [[], [], []] + [["values"], ["words"], []] * 2
 
 
 # ---- the glossary's terms

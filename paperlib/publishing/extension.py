@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: search finds only prose, and columns of sentences are as wide as sentences need.
+"""The book's own Sphinx extension: search finds only prose, and a column of a table is as wide as its sentences or values need.
 
 `_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder
 is replaced by one that feeds the index less.
@@ -59,8 +59,10 @@ def _is_no_prose(node: nodes.Node) -> bool:
     )
 
 
-def mark_columns_of_words(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Give the class `words` to the cells of every column that holds sentences, so that the style sheet can widen it.
+def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Give the class `words` to the cells of every column that holds sentences, and `values` to those of every column of short entries.
+
+    The style sheet widens the first, and breaks no line in the second, where names of models and intervals have hyphens and spaces.
 
     Parameters
     ----------
@@ -74,8 +76,13 @@ def mark_columns_of_words(app: Sphinx, doctree: nodes.document, docname: str) ->
         for column in zip(*(row.children for row in rows), strict=False):
             texts = [cell.astext() for cell in column]
             if any(len(text) > _CHARACTERS and len(text.split()) >= _WORDS for text in texts):
-                for cell in column:
-                    cell["classes"].append("words")
+                kind = "words"
+            elif all(len(text) <= _CHARACTERS for text in texts):
+                kind = "values"
+            else:
+                continue
+            for cell in column:
+                cell["classes"].append(kind)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -87,5 +94,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
         The running build.
     """
     app.add_builder(ProseFirstBuilder, override=True)
-    app.connect("doctree-resolved", mark_columns_of_words)
+    app.connect("doctree-resolved", mark_columns)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -113,6 +113,21 @@ def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
     assert min(widths) >= 11.9  # in letters' heights
 
 
+def test_values_in_tables_stay_on_their_line(new_tab):
+    """Such as CD1(500) and −83.1 to −82.9, which could break at their hyphens and spaces."""
+    tab = go(new_tab(360), "book/08-raise")
+    breaks = tab.locator("article td.values").evaluate_all(
+        """cells => cells.map(cell => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            const tops = Array.from(text.getClientRects(), box => box.top);
+            return Math.max(...tops) - Math.min(...tops) > parseFloat(getComputedStyle(cell).fontSize);
+        })"""
+    )
+    assert breaks
+    assert not any(breaks)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_links_within_the_book_lead_somewhere(name):
     page = page_path(name)
