@@ -180,6 +180,7 @@ def test_tables_are_markdown_with_units_and_proper_signs():
     assert empty == ""
     assert "[figures/digits/n.json](../figures/digits/n.json)" in source
     assert "`paperlib reproduce --only 05`" in source
+    assert tables.record_table(record, {"a": "y"}).heading == ["y (nats)"]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,10 @@ class Chapter:
             )
 
     def stored_table(
-        self, name: str, columns: Sequence[str] | None = None, **values: Any
+        self,
+        name: str,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        **values: Any,
     ) -> Table | Markdown:
         """The committed record at the papers' size as a table, or a sentence if there is none yet.
 
@@ -130,8 +133,9 @@ class Chapter:
         ----------
         name : str
             Name of the record.
-        columns : sequence of str, optional
-            Which columns, in which order; by default all that are filled in at least one of the rows.
+        columns : sequence of str, or mapping of str to str, optional
+            Which columns, in which order, as for `record_table`; by default all that are filled in at least
+            one of the rows.
         **values
             Only rows with these values are shown, for example `steps=100`.
         """
@@ -149,7 +153,10 @@ class Chapter:
         return record_table(record | {"rows": rows}, columns)
 
     def joint_table(
-        self, record: Mapping[str, Any], columns: Sequence[str] | None = None, **values: Any
+        self,
+        record: Mapping[str, Any],
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        **values: Any,
     ) -> Table:
         """The rows of this run, and below them those of the committed record at the papers' size.
 
@@ -159,8 +166,8 @@ class Chapter:
         ----------
         record : mapping
             A record from `save`, possibly with only some of its rows.
-        columns : sequence of str, optional
-            Which columns, in which order; by default all of `record`.
+        columns : sequence of str, or mapping of str to str, optional
+            Which columns, in which order, as for `record_table`; by default all of `record`.
         **values
             Only stored rows with these values are shown, for example `steps=100`.
 

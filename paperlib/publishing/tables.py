@@ -83,18 +83,32 @@ def format_value(value: Any, unit: str = "") -> str:
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
-def record_table(record: Mapping[str, Any], columns: Sequence[str] | None = None) -> Table:
+def record_table(
+    record: Mapping[str, Any], columns: Sequence[str] | Mapping[str, str] | None = None
+) -> Table:
     """The rows of a record, unchanged.
 
     Parameters
     ----------
     record : mapping
         From `Run.save` or `load_result`.
-    columns : sequence of str, optional
-        Which columns, in which order; by default all.
+    columns : sequence of str, or mapping of str to str, optional
+        Which columns, in which order; by default all. A mapping gives them labels in place of the record's, for
+        headings that have to be short. The units stay.
+
+    Examples
+    --------
+    >>> record = {"columns": {"log_z": {"label": "estimate of ln Z", "unit": "nats"}},
+    ...           "rows": [], "name": "t", "profile": "digits", "provenance": {"command": ""}}
+    >>> record_table(record, {"log_z": "ln Z"}).heading
+    ['ln Z (nats)']
     """
     chosen = list(columns or record["columns"])
-    heading = [_heading(record["columns"][key]) for key in chosen]
+    labels = columns if isinstance(columns, Mapping) else {}
+    own = {key: {**record["columns"][key]} for key in chosen}
+    for key, label in labels.items():
+        own[key]["label"] = label
+    heading = [_heading(own[key]) for key in chosen]
     units = [record["columns"][key]["unit"] for key in chosen]
     rows = [
         [format_value(row.get(key), unit) for key, unit in zip(chosen, units, strict=True)]
