@@ -183,6 +183,27 @@ def test_tables_are_markdown_with_units_and_proper_signs():
     assert tables.record_table(record, {"a": "y"}).heading == ["y (nats)"]
 
 
+def test_tables_with_significant_digits_leave_settings_and_counts_as_they_are():
+    columns = {"a": ("", 0), "b": ("nats", 1e-6), "c": ("count", 1), "d": ("count", 1)}
+    record = {
+        "columns": {
+            key: {"label": key, "unit": unit, "tolerance": tolerance}
+            for key, (unit, tolerance) in columns.items()
+        },
+        "rows": [
+            {"a": -0.8, "b": -0.04567, "c": 13.0, "d": 94.69},
+            {"a": 1.0, "b": -3.14e-6, "c": math.inf, "d": None},
+        ],
+        "name": "n",
+        "profile": "digits",
+        "provenance": {"command": "paperlib reproduce --only 05"},
+    }
+    assert tables.record_table(record, digits=3).rows == [
+        ["−0.8", "−0.0457", "13", "94.7"],
+        ["1", "$-3.14 \\cdot 10^{-6}$", "∞", "–"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("folder", "address"), [("book", "../figures/paper/"), (".", "data:image/svg")]
 )

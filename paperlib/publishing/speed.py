@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from paperlib import storage
 from paperlib.experiments.records import read_record
 from paperlib.publishing.plots import PALETTE
-from paperlib.publishing.tables import Table, format_value
+from paperlib.publishing.tables import Table, format_value, significant
 
 Record = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -376,7 +376,9 @@ def memory_table(record: Record) -> Table:
         if row is None or row["peak_mib"] is None:
             return format_value(None)
         on_device = "" if row["device_mib"] is None else f"; GPU {row['device_mib']:,.0f}"
-        return f"{row['peak_mib']:,.0f} ({row['peak_mib'] - row['before_mib']:,.0f}{on_device})"
+        return (
+            f"{_whole(row['peak_mib'])} ({_whole(row['peak_mib'] - row['before_mib'])}{on_device})"
+        )
 
     rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
     return Table(["work", *names], rows)
@@ -423,7 +425,8 @@ def part_table(record: Record, threads: int, task: str = STEP) -> Table:
     total = "the whole " + task.rpartition(" ")[2]
     for name, taken in {**parts, "all else": rest, total: whole}.items():
         cells = [
-            f"{1e6 * taken[shape]:,.0f} ({taken[shape] / whole[shape]:.0%})" for shape in shapes
+            f"{_whole(1e6 * taken[shape])} ({_whole(100 * taken[shape] / whole[shape])} %)"
+            for shape in shapes
         ]
         rows.append([name, *cells])
     return Table(["part", *(f"{visible} × {hidden}" for visible, hidden in shapes)], rows)
@@ -622,8 +625,11 @@ def _threads(count: int) -> str:
     return f"{count} thread{'s' if count > 1 else ''}"
 
 
+def _whole(value: float) -> str:
+    """A whole number with a proper minus sign, and without one for zero."""
+    return f"{round(value):,}".replace("-", "−")
+
+
 def _digits(value: float | None) -> str:
-    """A number with three significant digits, or with all digits of a larger whole part."""
-    if value is None:
-        return format_value(None)
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    """A number with three significant digits, or a dash."""
+    return format_value(None) if value is None else significant(value)

@@ -83,8 +83,36 @@ def format_value(value: Any, unit: str = "") -> str:
     return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
+def significant(value: float, digits: int = 3) -> str:
+    r"""A number with so many significant digits, and with all digits of a longer whole part.
+
+    Parameters
+    ----------
+    value : float
+        The number; below a ten-thousandth it is written with a power of ten.
+    digits : int
+        How many digits.
+
+    Examples
+    --------
+    >>> [significant(value) for value in (0.0, 0.5, -0.04567, 9.996, 0.000335, 11_389.6)]
+    ['0', '0.500', '−0.0457', '10.0', '0.000335', '11,390']
+    >>> print(significant(-3.14e-6))
+    $-3.14 \cdot 10^{-6}$
+    """
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else format_value(float(value))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if int(exponent) < -4:
+        return f"${mantissa} \\cdot 10^{{{int(exponent)}}}$"
+    decimals = max(0, digits - 1 - int(exponent))
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
 def record_table(
-    record: Mapping[str, Any], columns: Sequence[str] | Mapping[str, str] | None = None
+    record: Mapping[str, Any],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    digits: int | None = None,
 ) -> Table:
     """The rows of a record, unchanged.
 
@@ -95,6 +123,9 @@ def record_table(
     columns : sequence of str, or mapping of str to str, optional
         Which columns, in which order; by default all. A mapping gives them labels in place of the record's, for
         headings that have to be short. The units stay.
+    digits : int, optional
+        Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
+        tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
 
     Examples
     --------
@@ -105,14 +136,20 @@ def record_table(
     """
     chosen = list(columns or record["columns"])
     labels = columns if isinstance(columns, Mapping) else {}
-    own = {key: {**record["columns"][key]} for key in chosen}
-    for key, label in labels.items():
-        own[key]["label"] = label
-    heading = [_heading(own[key]) for key in chosen]
-    units = [record["columns"][key]["unit"] for key in chosen]
+    heading = [
+        _heading(record["columns"][key] | ({"label": labels[key]} if key in labels else {}))
+        for key in chosen
+    ]
+
+    def cell(value: Any, column: Mapping[str, Any]) -> str:
+        if digits is None or not isinstance(value, float):
+            return format_value(value, column["unit"])
+        if column["tolerance"] == 0 or (column["unit"] == "count" and value.is_integer()):
+            return f"{value:,g}".replace("-", "−")
+        return significant(value, digits)
+
     rows = [
-        [format_value(row.get(key), unit) for key, unit in zip(chosen, units, strict=True)]
-        for row in record["rows"]
+        [cell(row.get(key), record["columns"][key]) for key in chosen] for row in record["rows"]
     ]
     return Table(heading, rows, source_line(record))
 
