@@ -29,10 +29,12 @@ const excerptSource = (html, anchor) => {
 // ---- what scrolls sideways says so
 
 const SCROLLERS = "article div.math mjx-container[display], article span.math, article .pst-scrollable-table-container, article .cell_output .output, article .reproduction-report-scroll, article pre";
+const LITTLE = 8; // pixels
 const showEnds = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
-  box.classList.toggle("more-left", box.scrollLeft > 2);
-  box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
+  // Less than the padding of a cell or of code hides nothing.
+  box.classList.toggle("more-left", box.scrollLeft > LITTLE);
+  box.classList.toggle("more-right", hidden > LITTLE && box.scrollLeft < hidden - LITTLE);
   // The theme looks at the keyboard's way to it only when a page is loaded, and what is folded then has no width.
   if (hidden > 0 && !box.matches("mjx-container")) box.tabIndex = 0;
 };
@@ -69,6 +71,11 @@ const keepPunctuation = () => {
 const keepOptions = () => {
   for (const word of document.querySelectorAll("article code.literal .pre"))
     if (/^--?[a-z][a-z-]{0,20}$/.test(word.textContent)) word.classList.add("option");
+};
+// In the narrow columns of the symbols, names break after their dots and underscores.
+const breakNames = () => {
+  for (const name of document.querySelectorAll("#symbols td code.literal .pre"))
+    name.replaceChildren(...name.textContent.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")]));
 };
 
 // ---- pictures can be enlarged
@@ -113,6 +120,7 @@ document.addEventListener("DOMContentLoaded", () => {
   makeEnlargeable();
   keepPunctuation();
   keepOptions();
+  breakNames();
   watchEnds();
   // formulas stand only when they have been typeset, and have their width when their fonts have come
   window.addEventListener("load", () => window.MathJax?.startup?.promise?.then(() => document.fonts.ready).then(() => {

@@ -91,7 +91,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     weights_a, visible_bias_a, hidden_bias_a : Tensor, shapes [D, M_A], [D], [M_A]
         Parameters of A.
     rbm_b : RBM
-        B.
+        The model B.
     """
 
     reversible: ClassVar[bool] = True

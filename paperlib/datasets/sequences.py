@@ -20,7 +20,7 @@ def site_frequency_bias(train: ArrayLike, num_states: int, pseudo_count: float =
     train : array or Tensor, shape [N, L]
         Whole numbers from 0 to q - 1.
     num_states : int
-        q.
+        The number of states of a site, q.
     pseudo_count : float
         Imagined sequences of uniformly random states, as a fraction of n; more than 0 and finite.
 

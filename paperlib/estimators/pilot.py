@@ -92,7 +92,7 @@ def pilot_schedule(
     path : AnnealingPath
         The path to walk.
     num_chains : int
-        N.
+        The number of chains, N.
     fraction : float
         The fraction of N to which the conditional effective sample size falls in a step.
     threshold : float

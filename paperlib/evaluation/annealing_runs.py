@@ -61,7 +61,7 @@ class AnnealingRun:
     Attributes
     ----------
     num_steps : int
-        K.
+        The number of steps, K.
     ais : PartitionEstimate
         The estimate of ln Z.
     bracket : Bracket

@@ -12,9 +12,9 @@ Its provenance says what made it:
 `checked`                     what that covers; older records lack it and checked the library only
 `utc`                         when it was written
 `seconds`                     from the start of the *chapter* until then, including its earlier
-                                  cells but not shards that were found on disk
+                              cells but not shards that were found on disk
 `shards`                      what computed the shards of AIS and RAISE that the chapter used until
-                                  then (`paperlib.estimators.shard_log.summarize_shards`)
+                              then (`paperlib.estimators.shard_log.summarize_shards`)
 `processor`, `torch`, ...     the machine and the versions (`paperlib.provenance.made_by`)
 `device`, `threads`, `dtype`  where and how chains walked
 `draws`                       the version of the draws (`paperlib.kernels.version`)

@@ -25,7 +25,7 @@ def draw_categories(logits: Tensor, num_states: int, generator: torch.Generator)
     logits : Tensor, shape [..., L q]
         Floating point; the q numbers of a unit stand side by side, and e^logit is proportional to a state's probability.
     num_states : int
-        q.
+        The number of states of a unit, q.
     generator : torch.Generator
         On the device of the logits.
 
@@ -69,7 +69,7 @@ class CategoricalSampler(BipartiteSampler):
     weights, hidden_bias, groups
         As for `BipartiteSampler`, with D = L q visible bits.
     num_states : int
-        q.
+        The number of states of a unit, q.
 
     Examples
     --------

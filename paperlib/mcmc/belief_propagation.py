@@ -64,7 +64,7 @@ def loopy_belief_propagation(
     couplings : array or Tensor, shape [n, n]
         J, symmetric with a zero diagonal; a zero means that there is no edge.
     biases : array or Tensor, shape [n]
-        b.
+        The biases b.
     max_rounds : int
         Largest number of rounds.
     tolerance : float

@@ -33,7 +33,7 @@ class PottsRBM(TensorModel):
     visible_bias : array or Tensor, shape [L, q]
         Fields of the states, b.
     hidden_bias : array or Tensor, shape [M]
-        a.
+        The biases a of the hidden units.
 
     Raises
     ------

@@ -1,10 +1,12 @@
 """The evidence lower bound (ELBO) of a latent variable with finitely many states, exactly.
 
+It has three forms::
+
     L(v, theta, q) = ln p(v) - KL(q || p(h | v))                                      eq. 19.1
                    = E_q[ln p(v, h)] + H(q)                                           eq. 19.7
                    = E_q[ln p(v | h)] - KL(q || p(h))
 
-in the numbering of Goodfellow, Bengio & Courville (2016). The second form needs neither ln p(v) nor the posterior and holds for every q,
+Equations are numbered as in Goodfellow, Bengio & Courville (2016). The second form needs neither ln p(v) nor the posterior and holds for every q,
 which is why it can be maximised where neither is known. If both are known, as for enumerated models, the three forms check each other.
 
 Distributions are given by the logarithms of their probabilities over the last dimension; minus infinity is a probability of zero.
@@ -18,7 +20,7 @@ from torch import Tensor
 
 
 def evidence_lower_bound(log_joint: Tensor, log_q: Tensor) -> Tensor:
-    """E_q[ln p(v, h)] + H(q) in nats, eq. 19.7.
+    """E_q[ln p(v, h)] + H(q) in nats, equation 19.7.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class ThresholdNetwork:
     Attributes
     ----------
     bottom_up : Tensor, shape [D, M]
-        B.
+        The weights B.
     lateral : Tensor, shape [M, M]
         S; how the previous code enters the input of each unit.
     log_thresholds : Tensor, shape [M]
@@ -36,7 +36,7 @@ class ThresholdNetwork:
     offset : Tensor, shape [D]
         b, subtracted from v.
     depth : int
-        K.
+        The number of steps, K.
 
     Examples
     --------

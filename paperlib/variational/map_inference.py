@@ -35,7 +35,7 @@ def map_codes(
     max_sweeps: int = 1_000,
     tolerance: float = 1e-8,
 ) -> Tensor:
-    """The most probable code of each visible vector, eq. 19.13, by coordinate descent.
+    """The most probable code of each visible vector, equation 19.13, by coordinate descent.
 
     Parameters
     ----------

@@ -158,14 +158,14 @@ class BinarySparseCoding:
 
 
 class LaplaceSparseCoding:
-    """Sparse coding with a Laplace prior, eq. 19.14 and 19.15.
+    """Sparse coding with a Laplace prior, equations 19.14 and 19.15.
 
     Parameters
     ----------
     weights : array or Tensor, shape [D, M]
         W, the dictionary; its type and device become the model's.
     visible_bias : array or Tensor, shape [D]
-        b.
+        The biases b.
     rate : float
         lambda, positive: the larger it is, the sparser the codes of `paperlib.variational.map_codes`.
     precision : float

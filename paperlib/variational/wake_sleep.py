@@ -30,9 +30,9 @@ class RecognitionWeights:
     Attributes
     ----------
     weights : Tensor, shape [D, M]
-        R.
+        The weights R.
     bias : Tensor, shape [M]
-        c.
+        The biases c.
 
     Examples
     --------
