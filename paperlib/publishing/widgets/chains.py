@@ -137,7 +137,7 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
             x, width = self._place(state)
             parts.append(_text(x + width / 2, _BARS[1] + 16, label, "middle"))
         parts.append(
-            _text(_RIGHT, _BARS[0] + 20, "bars: the chain; black lines: the target", "end")
+            _text(_RIGHT, _BARS[0] + 20, "bars: the chain; lines on them: the target", "end")
         )
         parts.append(_text(_LEFT, _CURVE[0] - 12, "distance from the target", "start"))
         for decade in range(0, _DECADES + 1, 2):
