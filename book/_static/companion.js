@@ -72,10 +72,11 @@ const keepOptions = () => {
   for (const word of document.querySelectorAll("article code.literal .pre"))
     if (/^--?[a-z][a-z-]{0,20}$/.test(word.textContent)) word.classList.add("option");
 };
-// In the narrow columns of the symbols, names break after their dots and underscores.
+// Names break after their dots and underscores where they must break.
 const breakNames = () => {
-  for (const name of document.querySelectorAll("#symbols td code.literal .pre"))
-    name.replaceChildren(...name.textContent.split(/(?<=[._])/).flatMap((part) => [part, document.createElement("wbr")]));
+  for (const name of document.querySelectorAll("article code.literal .pre, dt.sig .pre, .indextable a"))
+    if (!name.childElementCount)
+      name.replaceChildren(...name.textContent.split(/(?<=[._/])(?=\w)/).flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
 };
 
 // ---- pictures can be enlarged
