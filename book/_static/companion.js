@@ -74,9 +74,9 @@ const keepOptions = () => {
 };
 // Names break after their dots and underscores where they must break.
 const breakNames = () => {
-  for (const name of document.querySelectorAll("article code.literal .pre, dt.sig .pre, .indextable a"))
+  for (const name of document.querySelectorAll("article code.literal .pre, dt.sig .pre, .indextable a, .bd-sidebar-secondary .pre"))
     if (!name.childElementCount)
-      name.replaceChildren(...name.textContent.split(/(?<=[._/])(?=\w)/).flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
+      name.replaceChildren(...name.textContent.split(/(?<=[_/]|(?<!\d)\.)(?=\w)/).flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
 };
 
 // ---- pictures can be enlarged
