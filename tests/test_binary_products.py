@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 from enumeration import random_rbm
+from interruptions import interrupt_call
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais
-from paperlib.kernels import draw_bits, draw_bits_of_logits
+from paperlib.kernels import cpu, draw_bits, draw_bits_of_logits
 from paperlib.kernels.capability import multiplies_integers
 from paperlib.kernels.products import NarrowIntegerProduct, binary_product
 from paperlib.models import RBM
@@ -64,19 +65,15 @@ def test_memory_of_the_last_product_changes_no_bit(rows, columns):
         assert not memory
 
 
-@pytest.mark.parametrize("place", ["paperlib.kernels.cpu.join_pieces", "numpy.copyto"])
-def test_a_product_that_is_interrupted_remembers_nothing_wrong(place, monkeypatch):
+@pytest.mark.parametrize(("module", "name"), [(cpu, "join_pieces"), (np, "copyto")])
+def test_a_product_that_is_interrupted_remembers_nothing_wrong(module, name, monkeypatch):
     matrix, states, offset = matrix_and_states(61, 130)
     product = binary_product(matrix, matrix.abs().max())
     memory = {}
     product(states, 0.7, offset, memory)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
     changed = ~states
     with monkeypatch.context() as patch:
-        patch.setattr(place, interrupted)
+        interrupt_call(patch, module, name, 1)
         with pytest.raises(KeyboardInterrupt):
             product(changed, 0.7, offset, memory)
     for given in (states, changed):

@@ -156,6 +156,8 @@ class Chapter:
         self,
         record: Mapping[str, Any],
         columns: Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        digits: int | None = None,
         **values: Any,
     ) -> Table:
         """The rows of this run, and below them those of the committed record at the papers' size.
@@ -168,6 +170,8 @@ class Chapter:
             A record from `save`, possibly with only some of its rows.
         columns : sequence of str, or mapping of str to str, optional
             Which columns, in which order, as for `record_table`; by default all of `record`.
+        digits : int, optional
+            Significant digits, as for `record_table`.
         **values
             Only stored rows with these values are shown, for example `steps=100`.
 
@@ -181,12 +185,12 @@ class Chapter:
         >>> [row[0] for row in chapter.joint_table(own, model="MNIST DBM").rows]
         ['mine', 'MNIST DBM']
         """
-        table = record_table(record, columns)
+        table = record_table(record, columns, digits)
         stored = None if record["profile"] == "paper" else load_result(record["name"], "paper")
         if stored is None:
             return table
         rows = _rows_with(stored, values)
-        below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns)
+        below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns, digits)
         return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n\n{below.source}")
 
 

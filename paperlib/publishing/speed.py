@@ -376,9 +376,8 @@ def memory_table(record: Record) -> Table:
         if row is None or row["peak_mib"] is None:
             return format_value(None)
         on_device = "" if row["device_mib"] is None else f"; GPU {row['device_mib']:,.0f}"
-        return (
-            f"{_whole(row['peak_mib'])} ({_whole(row['peak_mib'] - row['before_mib'])}{on_device})"
-        )
+        peak, added = round(row["peak_mib"]), round(row["peak_mib"] - row["before_mib"])
+        return f"{format_value(peak)} ({format_value(added)}{on_device})"
 
     rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
     return Table(["work", *names], rows)
@@ -424,10 +423,11 @@ def part_table(record: Record, threads: int, task: str = STEP) -> Table:
     rows = []
     total = "the whole " + task.rpartition(" ")[2]
     for name, taken in {**parts, "all else": rest, total: whole}.items():
-        cells = [
-            f"{_whole(1e6 * taken[shape])} ({_whole(100 * taken[shape] / whole[shape])} %)"
+        numbers = [
+            (round(1e6 * taken[shape]), round(100 * taken[shape] / whole[shape]))
             for shape in shapes
         ]
+        cells = [f"{format_value(time)} ({format_value(share)} %)" for time, share in numbers]
         rows.append([name, *cells])
     return Table(["part", *(f"{visible} × {hidden}" for visible, hidden in shapes)], rows)
 
@@ -623,11 +623,6 @@ def _label(row: Row) -> str:
 
 def _threads(count: int) -> str:
     return f"{count} thread{'s' if count > 1 else ''}"
-
-
-def _whole(value: float) -> str:
-    """A whole number with a proper minus sign, and without one for zero."""
-    return f"{round(value):,}".replace("-", "−")
 
 
 def _digits(value: float | None) -> str:

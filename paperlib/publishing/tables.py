@@ -63,8 +63,8 @@ def format_value(value: Any, unit: str = "") -> str:
 
     Examples
     --------
-    >>> [format_value(value) for value in (None, -1234.5, 10_000, float("inf"), -0.001)]
-    ['–', '−1,234.50', '10,000', '∞', '0.00']
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, -1, float("inf"), -0.001)]
+    ['–', '−1,234.50', '10,000', '−1', '∞', '0.00']
     >>> [format_value(value, "count") for value in (13_531.86, 94.69, 4.123)]
     ['13,532', '94.7', '4.12']
     """
@@ -72,8 +72,10 @@ def format_value(value: Any, unit: str = "") -> str:
         return "–"
     if isinstance(value, list | tuple):
         return "(" + ", ".join(format_value(item, unit) for item in value) + ")"
-    if isinstance(value, int | str):
-        return f"{value:,}" if isinstance(value, int) else value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     decimals = 2

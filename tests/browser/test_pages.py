@@ -111,6 +111,11 @@ def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
     )
     assert widths
     assert min(widths) >= 8.9  # in letters' heights, where several columns hold sentences
+    alone = tab.locator("article tr:not(:has(td.words ~ td.words)) > td.words").evaluate_all(
+        "cells => cells.map(cell => cell.getBoundingClientRect().width / parseFloat(getComputedStyle(cell).fontSize))"
+    )
+    assert alone
+    assert min(alone) >= 11.9
 
 
 def test_values_in_tables_stay_on_their_line(new_tab):
