@@ -111,8 +111,8 @@ GROUPS = {
         Mutant(
             "hidden units of A drawn at the temperature of B",
             "kernels/sampler.py",
-            "draw_bits_of_logits(hidden_input[:, group], generator, beta, first)",
-            "draw_bits_of_logits(hidden_input[:, group], generator, betas[0], first)",
+            "draw_bits_of_logits(self._inputs(hidden_input, group), generator, beta, first)",
+            "draw_bits_of_logits(self._inputs(hidden_input, group), generator, betas[0], first)",
             (KERNEL.format("float64-0.3-pair"),),
         ),
         Mutant(
