@@ -127,7 +127,6 @@ def record_table(
     digits : int, optional
         Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
         tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
-
     transpose : bool
         Whether the table has a row for each column of the record, for records with few rows and many columns.
 
