@@ -125,6 +125,8 @@ class Chapter:
         self,
         name: str,
         columns: Sequence[str] | Mapping[str, str] | None = None,
+        *,
+        transpose: bool = False,
         **values: Any,
     ) -> Table | Markdown:
         """The committed record at the papers' size as a table, or a sentence if there is none yet.
@@ -136,6 +138,8 @@ class Chapter:
         columns : sequence of str, or mapping of str to str, optional
             Which columns, in which order, as for `record_table`; by default all that are filled in at least
             one of the rows.
+        transpose : bool
+            Whether the table has a row for each column of the record.
         **values
             Only rows with these values are shown, for example `steps=100`.
         """
@@ -150,7 +154,7 @@ class Chapter:
             columns = [
                 key for key in record["columns"] if any(row.get(key) is not None for row in rows)
             ]
-        return record_table(record | {"rows": rows}, columns)
+        return record_table(record | {"rows": rows}, columns, transpose=transpose)
 
     def joint_table(
         self,

@@ -15,8 +15,8 @@ from paperlib.publishing.tables import Table, cell_of, cell_std_error, differenc
 from paperlib.publishing.verdicts import VERDICTS, Judgement, is_fitted, judge
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
-# Names as on the page of symbols, for narrow columns.
-_IN_SHORT = {"sm2008": "2008 paper", "raise2015": "RAISE paper"}
+# Names for narrow columns.
+_IN_SHORT = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}
 #: Grades for the size of a difference, in the unit of the number. A grade describes and does not judge.
 GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
 
@@ -133,7 +133,11 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
     rows = []
     for claim in CLAIMS:
         finding = found[claim.id]
-        where = f"{_IN_SHORT[claim.paper]}, {claim.where}"
+        # two lines at most: no breaks inside the name and inside the place
+        where = ", ".join(
+            text.replace(" ", "\N{NO-BREAK SPACE}")
+            for text in (_IN_SHORT[claim.paper], claim.where)
+        )
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
         rows.append(
             [claim.statement, where, f"**{finding.outcome}**", finding.ours, finding.why, link]
@@ -200,8 +204,7 @@ class Report:
             "ours ± standard error",
             "difference",
             "judged by",
-            "verdict",
-            "reason",
+            "verdict and reason",
             "chapter",
         )
         heading = "".join(f"<th scope='col'>{name}</th>" for name in names)
@@ -227,7 +230,6 @@ _SIGNS = {
 
 def _html_row(row: ReportRow) -> str:
     entry, verdict = row.entry, row.judgement.verdict
-    paper = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}[entry.paper]
     unit = "" if entry.unit in ("count", "dimensionless") else f" {entry.unit}"
     chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
     ours = format_value(row.value)
@@ -242,14 +244,14 @@ def _html_row(row: ReportRow) -> str:
     sign = next((name for name, (_, words) in _SIGNS.items() if verdict in words), "none")
     mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""
     cells = [
-        html.escape(f"{paper}, {entry.where}"),
+        html.escape(f"{_IN_SHORT[entry.paper]}, {entry.where}"),
         html.escape(f"{entry.row}: {entry.column}"),
         html.escape(format_value(entry.printed) + unit),
         html.escape(ours),
         html.escape(f"{off} ({row.grade})" if row.grade else off),
         html.escape(kind),
-        f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span>",
-        html.escape(row.judgement.evidence or entry.criterion.why),
+        f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span><br>"
+        + html.escape(row.judgement.evidence or entry.criterion.why),
         chapter,
     ]
     return (
@@ -278,7 +280,7 @@ html[data-theme="dark"] .reproduction-report .verdict-good { color: #57d17c; }
 html[data-theme="dark"] .reproduction-report .verdict-bad { color: #ff9b91; }
 html[data-theme="dark"] .reproduction-report .verdict-mixed { color: #e8c468; }
 .reproduction-report th { text-align: left; padding: 2px 6px; }
-.reproduction-report td:nth-child(8) { min-width: 22em; }
+.reproduction-report td:nth-child(7) { min-width: 14em; }
 .reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
 </style>
 <script>

@@ -49,6 +49,8 @@ COLUMNS = {
         ("device_mib", "peak memory of the GPU", "MiB", None),
     )
 }
+# Shorter, for the headings of tables.
+_SHORT = {LISTED_PEER: "rbms, listed"}
 _ORDER = (LIBRARY, _LOOP, PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
 _COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {FLOAT_FLOOR: "#767676"}
 _HATCHES = {LIBRARY: "", _LOOP: "//", PEER: "..", FLOAT_FLOOR: "xx"}
@@ -283,7 +285,7 @@ def ratio_table(record: Record, threads: int) -> Table:
             row = rows_of_work.get(name)
             cells.append(_digits(None if row is None else seconds_per_step(row) / ours))
         rows.append(cells)
-    return Table(["work", f"{LIBRARY}, steps or results per second", *others], rows)
+    return Table(["work", f"{LIBRARY}, per second", *_headings(others)], rows)
 
 
 def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float, float] | None:
@@ -352,6 +354,10 @@ def draw_summary(records: Sequence[Record]) -> Figure:
     return figure
 
 
+def _headings(names: Sequence[str]) -> list[str]:
+    return [_SHORT.get(name, name) for name in names]
+
+
 def time_table(record: Record, threads: int) -> Table:
     """Milliseconds for a step, update or result: median over the repeats, quartiles in brackets."""
     works = _works(record, threads)
@@ -364,7 +370,7 @@ def time_table(record: Record, threads: int) -> Table:
 
     names = _names(works)
     rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
-    return Table(["work", *names], rows)
+    return Table(["work", *_headings(names)], rows)
 
 
 def memory_table(record: Record) -> Table:
@@ -380,7 +386,7 @@ def memory_table(record: Record) -> Table:
         return f"{format_value(peak)} ({format_value(added)}{on_device})"
 
     rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
-    return Table(["work", *names], rows)
+    return Table(["work", *_headings(names)], rows)
 
 
 def call_table(records: Sequence[Record]) -> Table:

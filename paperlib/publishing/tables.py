@@ -115,6 +115,7 @@ def record_table(
     record: Mapping[str, Any],
     columns: Sequence[str] | Mapping[str, str] | None = None,
     digits: int | None = None,
+    transpose: bool = False,
 ) -> Table:
     """The rows of a record, unchanged.
 
@@ -128,6 +129,8 @@ def record_table(
     digits : int, optional
         Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
         tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
+    transpose : bool
+        Whether the table has a row for each column of the record, for records with few rows and many columns.
 
     Examples
     --------
@@ -153,6 +156,8 @@ def record_table(
     rows = [
         [cell(row.get(key), record["columns"][key]) for key in chosen] for row in record["rows"]
     ]
+    if transpose:
+        heading, *rows = map(list, zip(heading, *rows, strict=True))
     return Table(heading, rows, source_line(record))
 
 
