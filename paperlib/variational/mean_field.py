@@ -3,7 +3,7 @@
 q(h | v) = prod_i q(h_i | v) has one number per hidden unit, its mean m_i. The evidence lower bound (eq. 19.36) is concave in each m_i
 alone, with its maximum where
 
-    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                 eq. 19.45, the same as 19.44:
+    m_i = s(b_i + (v - sum_{j != i} W_j m_j)' beta W_i - W_i' beta W_i / 2)                (19.45 or 19.44):
 
 each unit encodes what the others have left over. There are two ways to use it:
 

@@ -21,8 +21,9 @@ _MILLISECONDS = 500  # per number of steps while playing
 _WIDTH, _HEIGHT = 480, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 30, 250
 _LINE_HEIGHT = 18
-# A colour and a line style each for AIS and RAISE, which can be told apart without colours as well.
-_LOOKS = (("AIS", "#D55E00", ""), ("RAISE", "#0072B2", ' stroke-dasharray="6 4"'))
+# A colour and a line style each for AIS and RAISE, which can be told apart without colours as well. The orange is darker than that of the
+# figures, since a label has it too.
+_LOOKS = (("AIS", "#B34700", ""), ("RAISE", "#0072B2", ' stroke-dasharray="6 4"'))
 
 
 @dataclass(frozen=True)
