@@ -614,6 +614,13 @@ STATEMENTS = [
      lambda s: [row for row, lengths in lengths_that_fit(s).items() if 50 not in lengths] == ["CD1(20)"]),
     Statement("15", "Every training of CD1(500), at every length, puts practically all of its probability on nearly blank pages",
      lambda s: all(0.95 < r["blank_share"] <= 1.01 for r in s.rows("sm2008-training-paths", model="CD1(500)"))),
+    Statement("15", "The paper's own has 69 % of them beyond 0.9, and logarithms of weights that vary most: their variance is 6.9, and 1.8 with evenly spaced steps",
+     lambda s: near((r := s.row("own-weights-schedules", schedule="of the 2008 paper"))["above"], 0.69, 0.005) and near(r["variance"], 6.9, 0.05)
+     and near(s.row("own-weights-schedules", schedule="evenly spaced")["variance"], 1.8, 0.05)),
+    Statement("15", "with 9 % of its steps beyond 0.9 and a variance of 2.0",
+     lambda s: near((r := s.row("own-weights-schedules", schedule="from a pilot"))["above"], 0.09, 0.005) and near(r["variance"], 2.0, 0.05)),
+    Statement("15", "varies by half a nat or more with each of them",
+     lambda s: all(0.45 <= r["spread"] < 0.7 for r in s.rows("own-weights-schedules"))),
     # 16: the ladder
     Statement("16", "With 100,000 chain-steps the ladder's error is 0.31 nats and that of AIS 0.87; with a million they are 0.10 and 0.24",
      lambda s: all(near(at_equal_cost(s, e, k)["rmse"], rmse, 0.005)
