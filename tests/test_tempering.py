@@ -16,7 +16,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.ladder_run import Plan
-from paperlib.estimators.temperatures import place_rungs, rungs_for
+from paperlib.estimators.temperatures import link_barriers, link_shares, place_rungs, rungs_for
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -265,6 +265,30 @@ def test_rungs_go_where_exchanges_are_rejected():
     # without any barrier they are even
     assert torch.allclose(place_rungs(betas, torch.zeros(4), 5), betas, atol=1e-3)
     assert rungs_for(torch.zeros(4)) == 3
+
+
+def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
+    """A link with normal log-ratios: exchanges are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
+    x = torch.linspace(-80, 80, 400_001, dtype=torch.float64)
+    rates = []
+    for s in (0.1, 1.0, 4.0):
+        density = torch.exp(-((x + s**2) ** 2) / (4 * s**2)) / math.sqrt(4 * math.pi * s**2)
+        rates.append(1 - torch.trapezoid(density * x.clamp(max=0).exp(), x))
+    small, middle, large = link_barriers(torch.stack(rates)).tolist()
+    assert small == pytest.approx(rates[0].item(), rel=1e-3)
+    assert middle == pytest.approx(10 * small, rel=1e-6)
+    assert large == pytest.approx(40 * small, rel=1e-6)
+    assert math.isfinite(link_barriers(torch.ones(1)).item())
+
+
+def test_a_link_whose_exchanges_are_all_rejected_is_divided():
+    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its rungs are."""
+    betas = torch.linspace(0, 1, 11, dtype=torch.float64)
+    memory = torch.tensor([1.0] + 9 * [25.0], dtype=torch.float64)
+    for rate, fewest in ((0.99, 1), (0.9999, 2)):
+        barriers = link_barriers(torch.tensor([rate] + 9 * [0.3]))
+        placed = place_rungs(betas, link_shares(barriers, memory), rungs_for(barriers))
+        assert ((placed > 0) & (placed < 0.1)).sum() >= fewest
 
 
 def test_pilots_make_rejections_alike():

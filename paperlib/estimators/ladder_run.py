@@ -23,7 +23,13 @@ from paperlib.annealing import AnnealingPath
 from paperlib.annealing.ladder import Ladder, Record
 from paperlib.annealing.path import state_tensors, with_tensors
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.estimators.temperatures import link_memory, link_shares, place_rungs, rungs_for
+from paperlib.estimators.temperatures import (
+    link_barriers,
+    link_memory,
+    link_shares,
+    place_rungs,
+    rungs_for,
+)
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
@@ -185,14 +191,14 @@ class LadderRun:
             return Ladder(self._path, plan.betas, old.num_replicas, old.state)
         record = self.record(self._heating)
         require_finite_log_weights(record.log_ratios)
-        rates = record.rejection_rates()
-        num_rungs = rungs_for(rates)
+        barriers = link_barriers(record.rejection_rates())
+        num_rungs = rungs_for(barriers)
         last_pilot = self._number + 1 == len(plan.pilots)
         replicas = plan.replicas(num_rungs) if last_pilot else 1
         # A round needs at least a few steps, however large the barrier is.
         while num_rungs > 3 and 10 * num_rungs * replicas > plan.chain_steps - self.spent:
             num_rungs -= 1
-        shares = link_shares(rates, link_memory(*record.links()))
+        shares = link_shares(barriers, link_memory(*record.links()))
         betas = place_rungs(record.betas, shares, num_rungs)
         near = (betas[:, None] - record.betas).abs().argsort(stable=True)
         # Each replica begins with different chains: the nearest of the first old replica, of the second, ..., then the second nearest.

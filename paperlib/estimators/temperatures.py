@@ -2,7 +2,8 @@
 
 With many rungs, the sum of a ladder's rejection rates tends to a number that depends on the path alone, the communication barrier Lambda,
 and rungs at equal steps of that sum have equal rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). About
-2 Lambda + 1 rungs make the most round trips for the number of chains that they cost.
+2 Lambda + 1 rungs make the most round trips for the number of chains that they cost. A rejection rate is at most one, however far apart its
+rungs are, so what a link adds to Lambda is computed from its rate (`link_barriers`).
 
 This assumes that chains forget their state from one exchange to the next. Near the start they do. Near the target of a trained RBM they
 need tens of steps, and the links there dominate the total error. If a link contributes the variance lambda^2 tau / n, where lambda is its
@@ -22,15 +23,16 @@ from paperlib.estimators.bennett import bennett_roots
 from paperlib.mcmc.series import block_means
 
 # A link whose exchanges were never rejected still gets some room.
-_SMALLEST_RATE = 1e-3
+_SMALLEST_BARRIER = 1e-3
+# So that a link whose exchanges were all rejected has a finite barrier, 5.7.
+_LARGEST_RATE = 1 - 1e-12
 # Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
 # ln Z compared with rungs of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
 _MEMORY_BLOCKS = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
-# A little more than two: rates between rungs that are far apart add up to less than Lambda.
-_RUNGS_PER_BARRIER = 2.1
+_RUNGS_PER_BARRIER = 2.0
 # Grid points on which the sum is inverted.
 _FINE = 20_001
 
@@ -43,7 +45,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     betas : Tensor, shape [N]
         float64, 0 = beta_0 < ... < beta_{N-1} = 1.
     shares : Tensor, shape [N - 1]
-        Shares of the links between them, for instance their rejection rates.
+        Shares of the links between them, for instance their barriers.
     num_rungs : int
         At least two.
 
@@ -65,7 +67,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     """
     from scipy.interpolate import PchipInterpolator
 
-    steps = np.maximum(shares.double().numpy(), _SMALLEST_RATE)
+    steps = np.maximum(shares.double().numpy(), _SMALLEST_BARRIER)
     barrier = np.concatenate([[0.0], np.cumsum(steps)])
     fine = np.linspace(0, 1, _FINE)
     along = PchipInterpolator(betas.numpy(), barrier)(fine)
@@ -74,29 +76,56 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     return torch.from_numpy(placed)
 
 
-def rungs_for(rejection_rates: Tensor) -> int:
-    """About 2 Lambda + 1 rungs, and at least three.
-
-    Parameters
-    ----------
-    rejection_rates : Tensor, shape [N - 1]
-        Their sum is Lambda, or a little less where the rungs are far apart.
-
-    Examples
-    --------
-    >>> rungs_for(torch.full([20], 0.5))
-    22
-    """
-    return max(3, 1 + math.ceil(_RUNGS_PER_BARRIER * rejection_rates.sum().item()))
-
-
-def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:
-    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link.
+def link_barriers(rejection_rates: Tensor) -> Tensor:
+    """What each link adds to the communication barrier Lambda: a little more than its rate, and far more where nearly all is rejected.
 
     Parameters
     ----------
     rejection_rates : Tensor, shape [N - 1]
         Of the exchanges between neighbours.
+
+    Returns
+    -------
+    Tensor, shape [N - 1]
+        float64.
+
+    Notes
+    -----
+    Let the log-ratio of a link have the same normal distribution on both of its rungs but for the mean, with the standard deviation s. Then
+    erf(s / 2) of all exchanges are rejected. If the link is cut into many parts, the rates of these add up to s / sqrt(pi).
+
+    Examples
+    --------
+    >>> link_barriers(torch.tensor([0.01, 0.5, 0.99]))
+    tensor([0.0100, 0.5382, 2.0552], dtype=torch.float64)
+    """
+    rates = rejection_rates.double().clamp(0, _LARGEST_RATE)
+    return torch.erfinv(rates) * (2 / math.sqrt(math.pi))
+
+
+def rungs_for(barriers: Tensor) -> int:
+    """About 2 Lambda + 1 rungs, and at least three.
+
+    Parameters
+    ----------
+    barriers : Tensor, shape [N - 1]
+        What each link adds to Lambda, from `link_barriers`.
+
+    Examples
+    --------
+    >>> rungs_for(torch.full([20], 0.5))
+    21
+    """
+    return max(3, 1 + math.ceil(_RUNGS_PER_BARRIER * barriers.sum().item()))
+
+
+def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:
+    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link.
+
+    Parameters
+    ----------
+    barriers : Tensor, shape [N - 1]
+        What each link adds to Lambda, from `link_barriers`.
     memory : Tensor, shape [N - 1]
         Memory of the chains there, in steps, from `link_memory`.
 
@@ -107,8 +136,8 @@ def link_shares(rejection_rates: Tensor, memory: Tensor) -> Tensor:
     2.0
     """
     slow = memory.sqrt()
-    average = (rejection_rates * slow).sum() / rejection_rates.sum().clamp(min=_SMALLEST_RATE)
-    return rejection_rates * slow.clamp(min=average.item() / _WIDEST)
+    average = (barriers * slow).sum() / barriers.sum().clamp(min=_SMALLEST_BARRIER)
+    return barriers * slow.clamp(min=average.item() / _WIDEST)
 
 
 def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
