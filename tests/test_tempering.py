@@ -11,7 +11,7 @@ from enumeration import frequencies, log_z, random_rbm
 from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
-from paperlib.annealing.ladder import Ladder, Record, count_round_trips
+from paperlib.annealing.ladder import Ladder, Record, count_round_trips, share_from_start
 from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
@@ -311,6 +311,27 @@ def test_error_of_a_series_with_memory():
     right = 1 / (1 - 0.9) / math.sqrt(noise.numel())
     assert 0.9 * right < sum(errors) / len(errors) < 1.5 * right
     assert mean_error(torch.zeros(3, 2).double()) == (math.inf, 1.0)
+
+
+def test_share_of_steps_with_a_chain_from_the_start():
+    start = torch.tensor([[0, 3], [0, 4], [1, 4], [2, 3]])
+    target = torch.tensor([[2, 5], [1, 3], [0, 3], [1, 4]])
+    ends = torch.stack([start, target], 2).numpy()
+    # chains 0 and 1 were at the start at steps 0 and 2; chains 3 and 4 at steps 0 and 1
+    assert share_from_start(ends) == 5 / 8
+    assert share_from_start(ends, first=2) == 1
+    assert share_from_start(ends[:1]) == 0
+
+
+def test_error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start(monkeypatch):
+    path, errors = BaseRatePath(random_rbm(4, 3, seed=21)), []
+    for share in (1.0, 0.25, 0.0):
+        monkeypatch.setattr(Record, "share_from_start", lambda self, first, share=share: share)
+        estimate = parallel_tempering(path, 2_000, seeded_generator(1), check=False)
+        errors.append(estimate.std_error)
+    assert errors == [errors[0], 2 * errors[0], math.inf]
+    assert "too few steps to tell an error" in estimate.warnings[0]
+    assert estimate.interval(0.95) == (-math.inf, math.inf)
 
 
 def test_burn_in_is_left_out():

@@ -1,15 +1,20 @@
 """Parallel tempering: ln Z, its error, and draws from the target, from chains that climb up and down a ladder of temperatures.
 
 AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.annealing.ladder`) keeps
-chains at all temperatures at all times. They exchange temperatures, so that every draw from the target has come from the start, and
-modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
+chains at all temperatures at all times. They exchange temperatures, so that draws from the target keep coming from the start, and modes
+are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
 (`paperlib.estimators.bennett`).
 
 1. *Temperatures.* Three short runs, a seventh of the budget, find where exchanges are rejected and where chains are slow. The rungs are
    placed so that the links contribute alike to the error (`paperlib.estimators.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
 3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
-   replicas, give the error, which therefore includes the dependence between steps and between links.
+   replicas, give the error, which therefore includes the dependence between steps and between links. It is then divided by sqrt(a), where
+   a is the share of the steps at which the chain at the target had come from the start. The other chains are those with which the run
+   began, and they show only modes that its short runs found.
+
+On four RBMs of 784 x 20 and 784 x 500 units with 10^5 chain-steps, a is between 0.15 and 0.45, and the errors without that division are
+too small by factors of 1.5 to 3. On one of them, mnistCD1-20, five of 24 estimates were off by more than a nat without any warning.
 
 All of this is paid for from `chain_steps`. The error goes as one over the square root of the number of round trips between the start and
 the target, rather than of steps; with fewer than ten there is a warning.
@@ -20,6 +25,7 @@ adds one more link, whose ratio is a mean of importance weights.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,7 +73,8 @@ class TemperingEstimate:
     log_z : float
         In nats. It includes the path's `log_z_start`.
     std_error : float
-        Its standard error, which includes the dependence of steps on earlier ones.
+        Its standard error, which includes the dependence of steps on earlier ones. Infinite if no chain has come from the start to the
+        target, or if there are too few steps.
     degrees_of_freedom : float
         Of the standard error: the number of blocks that it comes from, minus one.
     betas : Tensor, shape [N]
@@ -263,6 +270,8 @@ def summarize_ladder(
     first = settled(series.mean(1))
     log_ratio, series = joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
+    arrived = record.share_from_start(first)
+    std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf
     log_z = log_ratio + (path.log_z_start or 0.0)
     kept = torch.tensor([step >= first for step in steps])
     samples = target_draws(units[kept], corrections[kept][:, 1], generator)
