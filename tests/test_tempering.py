@@ -11,7 +11,7 @@ from enumeration import frequencies, log_z, random_rbm
 from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
-from paperlib.annealing.ladder import Ladder, Record, count_round_trips, share_from_start
+from paperlib.annealing.ladder import Ladder, Record, count_round_trips
 from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
@@ -316,11 +316,12 @@ def test_error_of_a_series_with_memory():
 def test_share_of_steps_with_a_chain_from_the_start():
     start = torch.tensor([[0, 3], [0, 4], [1, 4], [2, 3]])
     target = torch.tensor([[2, 5], [1, 3], [0, 3], [1, 4]])
-    ends = torch.stack([start, target], 2).numpy()
+    ends = torch.stack([start, target], 2)
+    record = Record(torch.zeros(2), torch.zeros(4, 2, 2, 2), ends)
     # chains 0 and 1 were at the start at steps 0 and 2; chains 3 and 4 at steps 0 and 1
-    assert share_from_start(ends) == 5 / 8
-    assert share_from_start(ends, first=2) == 1
-    assert share_from_start(ends[:1]) == 0
+    assert record.share_from_start() == 5 / 8
+    assert record.share_from_start(first=2) == 1
+    assert Record(record.betas, record.log_ratios[:1], ends[:1]).share_from_start() == 0
 
 
 def test_error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start(monkeypatch):

@@ -191,8 +191,27 @@ class Record:
         return count_round_trips(self.ends.numpy())
 
     def share_from_start(self, first: int = 0) -> float:
-        """The share of the steps from `first` on at which the chain at beta = 1 had been at beta = 0 before, in this record."""
-        return share_from_start(self.ends.numpy(), first)
+        """The share of steps at which the chain at beta = 1 had been at beta = 0 before.
+
+        Parameters
+        ----------
+        first : int
+            The first step that counts, less than T. Visits to beta = 0 count from the beginning of the record.
+
+        Examples
+        --------
+        >>> ends = torch.tensor([[[0, 1]], [[1, 0]], [[0, 1]]])  # chain 1 began at the target
+        >>> round(Record(torch.zeros(2), torch.zeros(3, 2, 1, 2), ends).share_from_start(), 3)
+        0.667
+        """
+        ends = self.ends.numpy()
+        steps = np.arange(len(ends))
+        arrived = []
+        for start, target in np.moveaxis(ends, (1, 2), (0, 1)):
+            earliest = np.full(ends.max() + 1, len(ends))
+            np.minimum.at(earliest, start, steps)
+            arrived.append(earliest[target[first:]] <= steps[first:])
+        return float(np.mean(arrived))
 
 
 def count_round_trips(ends: np.ndarray) -> int:
@@ -225,28 +244,3 @@ def count_round_trips(ends: np.ndarray) -> int:
                 trips += 1
             seen_start.add(start)
     return trips
-
-
-def share_from_start(ends: np.ndarray, first: int = 0) -> float:
-    """The share of steps at which the chain at the second end had been at the first end before.
-
-    Parameters
-    ----------
-    ends : ndarray, shape [T, R, 2]
-        The chains at the two ends after each step.
-    first : int
-        The first step that counts, less than T. Visits to the first end count from the beginning.
-
-    Examples
-    --------
-    >>> at_start, at_target = [[0], [1], [0]], [[1], [0], [1]]
-    >>> round(share_from_start(np.stack([at_start, at_target], 2)), 3)  # chain 1 began at the target
-    0.667
-    """
-    steps = np.arange(len(ends))
-    arrived = []
-    for start, target in np.moveaxis(ends, (1, 2), (0, 1)):
-        earliest = np.full(ends.max() + 1, len(ends))
-        np.minimum.at(earliest, start, steps)
-        arrived.append(earliest[target[first:]] <= steps[first:])
-    return float(np.mean(arrived))
