@@ -1,7 +1,7 @@
 """Does `paperlib evaluate` mislead? Models with a known answer, evaluated as if it were not known.
 
 Every model here has an exact average test log-probability: one of its layers is small enough to be enumerated, or it consists of
-such models side by side. Each is evaluated by AIS and RAISE, in the way that `evaluate` uses for models too large for that, from
+such models side by side. Each is evaluated by AIS, RAISE and a ladder, in the way that `evaluate` uses for models too large for that, from
 three starts and with few intermediate distributions. The study counts how often the bracket holds the truth, how often a
 wrong estimate goes without a finding, and how often a right one is suspected.
 
@@ -30,7 +30,6 @@ from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.evaluation.evaluation import (
     AnnealingRuns,
-    FinishedRuns,
     base_rates,
     far_off,
     find_reasons,
@@ -275,19 +274,16 @@ COLUMNS = {
     "ais_error": Column("AIS less exact", "nats", None),
     "raise_error": Column("RAISE less exact", "nats", None),
     "held": Column("bracket holds the truth", "", None),
-    "outcome": Column("outcome", "", None),
-    "findings": Column("findings", "", None),
-}
-# Further columns of a row if the ladder takes part.
-LADDER_COLUMNS = {
+    "bracket_outcome": Column("outcome without the ladder", "", None),
     "value": Column("reported", "nats", None),
     "value_interval": Column("its 95 % interval", "nats", None),
     "value_error": Column("reported less exact", "nats", None),
     "source": Column("by", "", None),
     "verdict": Column("verdict", "", None),
     "round_trips": Column("round trips", "count", None),
-    "bracket_outcome": Column("outcome without the ladder", "", None),
     "settled": Column("settled", "", None),
+    "outcome": Column("outcome", "", None),
+    "findings": Column("findings", "", None),
 }
 
 
@@ -304,7 +300,6 @@ def study(
     starts: Sequence[str] = STARTS,
     folder: Path | None = None,
     progress: bool | None = None,
-    ladder: bool = False,
 ) -> list[dict[str, Any]]:
     """Evaluate models with a known answer; returns a row for every model, start and number of steps, with the keys of `COLUMNS`.
 
@@ -321,14 +316,12 @@ def study(
         stored rows do not reflect later changes to the code.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
-    ladder : bool
-        Judge as `evaluate` does, with a ladder beside the runs: rows then have the keys of `LADDER_COLUMNS` too, and `findings` and
-        `outcome` refer to the reported value. False: judge AIS by the bracket alone, as the stored record of the chapter does.
 
     Returns
     -------
     list of dict
-        `findings` are those of `evaluate`; at a uniform start, they lack the sentence that every such start gets.
+        `value`, `findings` and `outcome` are what `evaluate` reports, with a ladder beside AIS and RAISE; at a uniform start, the findings
+        lack the sentence that every such start gets. `bracket_outcome` judges AIS by the bracket alone.
     """
     rows = []
     hide = None if progress is None else not progress
@@ -337,7 +330,7 @@ def study(
         if stored is not None and stored.is_file():
             own = json.loads(stored.read_text())
         else:
-            own = _rows(case, largest_steps, starts, ladder)
+            own = _rows(case, largest_steps, starts)
             if stored is not None:
                 with storage.atomic_path(stored) as temporary:
                     temporary.write_text(json.dumps(own))
@@ -345,9 +338,7 @@ def study(
     return rows
 
 
-def _rows(
-    case: Case, largest_steps: Sequence[int], starts: Sequence[str], ladder: bool
-) -> list[dict[str, Any]]:
+def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
     rbm, log_z = case.make()
     train, test = study_images(case.data)
     exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
@@ -357,12 +348,13 @@ def _rows(
         bias = None if images is None else base_rates(images)
         for steps in largest_steps:
             series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
-            finished = series.run_up_to(steps, progress=False, ladder_steps=None if ladder else 0)
+            finished = series.run_up_to(steps, progress=False)
             reasons = find_reasons(finished)
             if start == "uniform":
                 reasons = tuple(text for text in reasons if "uniformly random" not in text)
             others = far_off(train, test) if start == "training images" else ()
-            findings = reasons + others
+            judgement = judge(finished, reasons, others)
+            average = series.average(finished, judgement)
             bracket = finished.runs[-1].bracket
             below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
             off = bracket.upper - exact
@@ -381,37 +373,19 @@ def _rows(
                 "ais_error": off,
                 "raise_error": bracket.lower.mean - exact,
                 "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
-                "outcome": outcome(off, findings),
-                "findings": list(findings),
+                "bracket_outcome": outcome(off, (*reasons, *others)),
+                "value": average.mean,
+                "value_interval": list(average.interval),
+                "value_error": average.mean - exact,
+                "source": judgement.source,
+                "verdict": judgement.word,
+                "round_trips": finished.ladder.round_trips if finished.ladder else 0,
+                "settled": list(judgement.settled),
+                "outcome": outcome(average.mean - exact, judgement.findings),
+                "findings": list(judgement.findings),
             }
-            if ladder:
-                row |= _with_ladder(series, finished, reasons, others, exact)
-                row["bracket_outcome"] = outcome(off, findings)
             rows.append(row)
     return rows
-
-
-def _with_ladder(
-    series: AnnealingRuns,
-    finished: FinishedRuns,
-    reasons: tuple[str, ...],
-    others: tuple[str, ...],
-    exact: float,
-) -> dict[str, Any]:
-    """The further columns of a row, and its findings and outcome, if judged as `evaluate` does."""
-    judgement = judge(finished, reasons, others)
-    average = series.average(finished, judgement)
-    return {
-        "findings": list(judgement.findings),
-        "outcome": outcome(average.mean - exact, judgement.findings),
-        "value": average.mean,
-        "value_interval": list(average.interval),
-        "value_error": average.mean - exact,
-        "source": judgement.source,
-        "verdict": judgement.word,
-        "round_trips": finished.ladder.round_trips if finished.ladder else 0,
-        "settled": list(judgement.settled),
-    }
 
 
 def outcome(error: float, findings: Sequence[str]) -> str:
