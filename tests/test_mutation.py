@@ -54,6 +54,10 @@ KERNEL = f"{ANNEALING}every_draw_of_a_transition_makes_up_the_enumerated_kernel[
 AIS_DRAWS = f"{AIS}every_draw_of_a_run_makes_up_the_models_own_partition_function[{{}}]"
 DBM_DRAWS = f"{DEEP}every_draw_of_raise_for_dbms[{{}}]"
 DBN_DRAWS = f"{DEEP}every_draw_of_raise_for_dbns[{{}}]"
+LADDER, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
+    f"tests/test_{name}.py::test_"
+    for name in ("tempering", "bennett", "smc", "two_sided", "certified")
+)
 
 GROUPS = {
     "compiled": [
@@ -179,6 +183,88 @@ GROUPS = {
             "log_weights += correction",
             "log_weights += 0 * correction",
             (AIS_DRAWS.format(f"{NARROW}, coarse-RBM"),),
+        ),
+    ],
+    "ladders and resampling": [
+        Mutant(
+            "exchanges accepted too often",
+            "annealing/ladder.py",
+            "accept = (ratios[:, lower] + ratios[:, upper]).exp_()",
+            "accept = (0.5 * (ratios[:, lower] + ratios[:, upper])).exp_()",
+            (
+                f"{LADDER}exchanges_are_accepted_as_often_as_they_should_be",
+                f"{LADDER}every_rung_has_its_distribution[float64-RBM]",
+            ),
+        ),
+        Mutant(
+            "the odd exchanges by the temperatures before the even ones",
+            "annealing/ladder.py",
+            "if parity == 1:",
+            "if parity == 2:",
+            (f"{LADDER}every_rung_has_its_distribution[float64-RBM]",),
+        ),
+        Mutant(
+            "the upper rung's log-ratios with the lower one's sign",
+            "annealing/ladder.py",
+            "upper = -ratios[:, links % 2, :, links + 1]",
+            "upper = ratios[:, links % 2, :, links + 1]",
+            (f"{LADDER}recorded_ratios_are_those_of_neighbouring_rungs",),
+        ),
+        Mutant(
+            "the rounding at the target counted with the wrong sign",
+            "estimators/tempering.py",
+            "for end, sign in ((0, -1), (1, 1)):",
+            "for end, sign in ((0, -1), (1, -1)):",
+            (f"{LADDER}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-DBM]",),
+        ),
+        Mutant(
+            "an error that is smaller where chains have not been at the start",
+            "estimators/tempering.py",
+            "std_error = std_error / math.sqrt(arrived) if",
+            "std_error = std_error * math.sqrt(arrived) if",
+            (f"{LADDER}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",),
+        ),
+        Mutant(
+            "the numbers of draws on the wrong sides of Bennett's equation",
+            "estimators/bennett.py",
+            "offset = math.log(lower.shape[1] / upper.shape[1])",
+            "offset = math.log(upper.shape[1] / lower.shape[1])",
+            (f"{BENNETT}the_root_is_that_of_the_equation_for_any_numbers",),
+        ),
+        Mutant(
+            "Bennett's error without the correction for the numbers of draws",
+            "estimators/bennett.py",
+            "variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf",
+            "variance, freedom = spread, math.inf",
+            (f"{BENNETT}intervals_cover_as_often_as_they_say",),
+        ),
+        Mutant(
+            "weights kept when a population is resampled",
+            "estimators/populations.py",
+            "log_weights = log_weights.where(~uneven[:, None], 0.0)",
+            "log_weights = log_weights.where(~uneven[:, None], log_weights)",
+            (f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",),
+        ),
+        Mutant(
+            "resampling by the square roots of the weights",
+            "estimators/populations.py",
+            "torch.searchsorted(log_weights.softmax(1).cumsum(1), places)",
+            "torch.searchsorted((0.5 * log_weights).softmax(1).cumsum(1), places)",
+            (f"{SMC}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",),
+        ),
+        Mutant(
+            "walks back whose weights lack Z of the start",
+            "estimators/two_sided.py",
+            "return (path.log_z_start or 0.0) - log_weights",
+            "return -log_weights",
+            (f"{TWO_SIDED}mean_of_reverse_weights_is_one_over_z[float64-3-RBM]",),
+        ),
+        Mutant(
+            "a bound at twice the chance of failure",
+            "estimators/certified.py",
+            'return -math.log1p(-require_fraction("level", level)) + _ROUNDING',
+            'return -math.log1p(-require_fraction("level", level)) - math.log(2)',
+            (f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",),
         ),
     ],
 }
