@@ -231,6 +231,11 @@ def longest_own(stored: Stored) -> Row:
     return stored.row("raise-own-weights-by-k", start="base rates", steps=100_000)
 
 
+def trusted(stored: Stored) -> list[Row]:
+    """The evaluations of the study of `evaluate` that were trusted, right or wrong."""
+    return [r for r in stored.rows("evaluate-study") if r["outcome"].endswith(", trusted")]
+
+
 RBMS_BUT_CD1_500 = ["mnistCD1-20", "mnistPCD-20", "mnistPCD-500", "mnistCD25-500", "omniPCD-1000"]
 RBMS_OF_TABLE_1 = [*RBMS_BUT_CD1_500, "mnistCD1-500"]
 
@@ -565,8 +570,8 @@ STATEMENTS = [
     Statement("13", "can be met at some length of training, but no length fits all of them",
      lambda s: all(fitting.values()) and not set.intersection(*fitting.values()) if (fitting := lengths_that_fit(s)) else False),
     Statement("14", "Among the 179 trusted ones the largest error is 0.28 nats. Of these, 174 are the ladder's, and its 95 % interval holds the truth in 165",
-     lambda s: len(trusted := s.rows("evaluate-study", outcome="right, trusted")) == 179 and near(max(abs(r["value_error"]) for r in trusted), 0.28, 0.005)
-     and len(ladder := [r for r in trusted if r["source"] == "ladder"]) == 174
+     lambda s: len(trusted(s)) == 179 and near(max(abs(r["value_error"]) for r in trusted(s)), 0.28, 0.005)
+     and len(ladder := [r for r in trusted(s) if r["source"] == "ladder"]) == 174
      and sum(r["value_interval"][0] <= r["exact"] <= r["value_interval"][1] for r in ladder) == 165),
     Statement("14", "*Right, suspected* are the 32 false alarms. In most of them the ladder made too few round trips or knows $\\ln Z$ too roughly, "
      "or the run from the model's own modes had too few effective chains",
@@ -580,8 +585,8 @@ STATEMENTS = [
      lambda s: (c := Counter((abs(r["ais_error"]) > 1, abs(r["value_error"]) > 1) for r in s.rows("evaluate-study")))[True, False] == 8
      and c[False, True] == 1),
     Statement("14", "trusted 179, of which none was wrong, and suspected 32 right ones",
-     lambda s: len(trusted := [r for r in s.rows("evaluate-study") if r["outcome"].endswith(", trusted")]) == 179
-     and all(abs(r["value_error"]) < 1 for r in trusted) and len(s.rows("evaluate-study", outcome="right, suspected")) == 32),
+     lambda s: len(trusted(s)) == 179
+     and all(abs(r["value_error"]) < 1 for r in trusted(s)) and len(s.rows("evaluate-study", outcome="right, suspected")) == 32),
     Statement("14", "the stored study of all 46 models, 276 evaluations",
      lambda s: len(rows := s.rows("evaluate-study")) == 276 and len({(r["data"], r["model"]) for r in rows}) == 46
      and min(r["steps"] for r in rows) == 128),
@@ -723,14 +728,14 @@ STATEMENTS = [
      lambda s: (rows := s.rows("raise-heating-index")) and all(near(rows[-1][f"total_{k}"], t, 0.005) for k, t in ((4, 4.78), (40, 1.16), (400, 1.01)))
      and all(near(rows[0][f"total_{k}"], 1, 1e-9) for k in (4, 40, 400))),
     Statement("what-we-learned", "Of 276 evaluations with a known answer `paperlib evaluate` trusted 179, and none of these was wrong by a nat",
-     lambda s: len(rows := s.rows("evaluate-study")) == 276 and len(trusted := [r for r in rows if r["outcome"].endswith(", trusted")]) == 179
-     and all(abs(r["value_error"]) < 1 for r in trusted)),
+     lambda s: len(s.rows("evaluate-study")) == 276 and len(trusted(s)) == 179
+     and all(abs(r["value_error"]) < 1 for r in trusted(s))),
     Statement("intro", "Of 276 evaluations with a known answer `paperlib evaluate` trusted 179, and none of these was wrong by a nat",
-     lambda s: len(rows := s.rows("evaluate-study")) == 276 and len(trusted := [r for r in rows if r["outcome"].endswith(", trusted")]) == 179
-     and all(abs(r["value_error"]) < 1 for r in trusted)),
+     lambda s: len(s.rows("evaluate-study")) == 276 and len(trusted(s)) == 179
+     and all(abs(r["value_error"]) < 1 for r in trusted(s))),
     Statement("intro", "Of 276 evaluations with a known answer it trusted 179, and none of these was wrong by a nat; it suspected 32 of the 211 that were right",
-     lambda s: len(rows := s.rows("evaluate-study")) == 276 and len(trusted := [r for r in rows if r["outcome"].endswith(", trusted")]) == 179
-     and all(abs(r["value_error"]) < 1 for r in trusted)
+     lambda s: len(rows := s.rows("evaluate-study")) == 276 and len(trusted(s)) == 179
+     and all(abs(r["value_error"]) < 1 for r in trusted(s))
      and sum(r["outcome"] == "right, suspected" for r in rows) == 32 and sum(abs(r["value_error"]) <= 1 for r in rows) == 211),
     # 13: the report
     Statement("13", "are worth 319 nats",
