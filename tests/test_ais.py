@@ -30,6 +30,7 @@ from paperlib.estimators import (
 )
 from paperlib.estimators.estimate import _log_runs_needed, find_warnings
 from paperlib.models import RBM, log_z_lower_bound
+from paperlib.models.bounds import _sum_over_best_states
 from paperlib.numerics import seeded_generator
 
 BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
@@ -209,6 +210,32 @@ def test_lower_bound_never_exceeds_the_truth(scale):
         bound, truth = log_z_lower_bound(rbm, starts), log_z(rbm)
         assert bound <= truth + 1e-10
         assert bound >= truth - 1.5  # and is of use: at most 1.5 nats below, over all 60 models
+
+
+def test_lower_bound_sums_the_best_hidden_states():
+    """The search, against one that knows all 2^12 hidden states and looks for flips among them."""
+    units = 12
+    bits = all_states(units)
+    for seed in range(10):
+        rbm = random_rbm(30, units, seed=seed, scale=0.5)
+        log_masses = rbm.log_unnormalized_hidden(bits)
+        place_of = {tuple(state): place for place, state in enumerate(bits.tolist())}
+        flips = [
+            [place_of[tuple(near)] for near in (state - torch.eye(units)).abs().tolist()]
+            for state in bits
+        ]
+        known, total = {0, len(bits) - 1}, -math.inf
+        while True:
+            best = sorted(known, key=lambda place: -log_masses[place].item())[:1024]
+            if (summed := log_masses[best].logsumexp(0).item()) - total < 1e-6:
+                break
+            known, total = (
+                set(best).union(*(flips[place] for place in best[: 1024 // units])),
+                summed,
+            )
+        found = _sum_over_best_states(rbm, bits[[0, -1, 0]])
+        assert found == pytest.approx(summed, abs=1e-9)
+        assert found < log_masses.logsumexp(0).item()
 
 
 def missed_mode_rbm():

@@ -94,6 +94,11 @@ CASES = {
         "h",
         "expected 4 values",
     ),
+    "h of another width, flipped": (
+        lambda: RBM_5_4.log_unnormalized_flips(torch.zeros(5).double()),
+        "h",
+        "expected 4 values",
+    ),
     "base rates too short": (
         lambda: BaseRatePath(RBM_5_4, torch.zeros(4)),
         "visible_bias",

@@ -85,6 +85,8 @@ def test_the_model_is_its_definition():
     torch.testing.assert_close(-MODEL.energy(EVERY_V[:, None], h[None]), TABLE, **close)
     torch.testing.assert_close(MODEL.log_unnormalized(EVERY_V), TABLE.logsumexp(1), **close)
     torch.testing.assert_close(MODEL.log_unnormalized_hidden(h), TABLE.logsumexp(0), **close)
+    flipped = MODEL.log_unnormalized_hidden((h[:, None] - torch.eye(HIDDEN).double()).abs())
+    torch.testing.assert_close(MODEL.log_unnormalized_flips(h), flipped, **close)
     given_v = TABLE.softmax(1) @ h
     torch.testing.assert_close(MODEL.hidden_probs(EVERY_V), given_v, **close)
     given_h = TABLE.softmax(0).T @ EVERY_V

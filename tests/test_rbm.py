@@ -44,6 +44,10 @@ def test_energy_and_marginals_equal_sums_over_all_states(shape):
     torch.testing.assert_close(
         rbm.log_unnormalized_hidden(h), table.logsumexp(0), rtol=0, atol=1e-12
     )
+    flipped = (h[:, None] - torch.eye(shape[1]).double()).abs()
+    torch.testing.assert_close(
+        rbm.log_unnormalized_flips(h), rbm.log_unnormalized_hidden(flipped), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

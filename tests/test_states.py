@@ -94,6 +94,7 @@ CALLS = {
     "RBM.energy": (RBM.energy, V, H),
     "RBM.log_unnormalized": (RBM.log_unnormalized, V),
     "RBM.log_unnormalized_hidden": (RBM.log_unnormalized_hidden, H),
+    "RBM.log_unnormalized_flips": (RBM.log_unnormalized_flips, H),
     "RBM.hidden_probs": (RBM.hidden_probs, V),
     "RBM.visible_probs": (RBM.visible_probs, H),
     "RBM.gibbs_step": (lambda v: RBM.gibbs_step(v, seed()), V),

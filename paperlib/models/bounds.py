@@ -21,7 +21,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.numerics import seeded_generator
-from paperlib.validation import ArrayLike, as_states, require_finite, require_shape
+from paperlib.validation import ArrayLike, as_states, as_tensor, require_finite, require_shape
 
 _RANDOM_STARTS = 64
 _MAX_UPDATES = 200
@@ -59,15 +59,16 @@ def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     5.132410 <= 5.132410
     """
     model = rbm.to(dtype=torch.float64)
-    v = as_states("visible_starts", visible_starts, model.weights, model.num_visible)
+    v = as_tensor("visible_starts", visible_starts)
     require_shape("visible_starts", v, [None, None])
-    v = v[:_RANDOM_STARTS]
+    v = as_states("visible_starts", v[:_RANDOM_STARTS], model.weights, model.num_visible)
     require_finite("visible_starts", v)
-    near = model.hidden_probs(v)
-    starts = torch.cat([near, search_points(model)])
-    means, bounds = mean_field_optima(model, starts)
+    starts = torch.cat([model.hidden_probs(v), search_points(model)])
+    # The bound holds for any means. Single precision is enough to find good ones, and twice as fast.
+    found, _ = mean_field_optima(rbm.to(dtype=torch.float32), starts.float())
+    means = found.double()
     states = torch.cat([starts.round(), means.round()])
-    return max(bounds.max().item(), _sum_over_best_states(model, states))
+    return max(_mean_field_bound(model, means).max().item(), _sum_over_best_states(model, states))
 
 
 def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,8 +137,13 @@ def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Ten
         means[moving] = updated
         at_rest[moving] = still
         moving = moving[~still]
+    return means, _mean_field_bound(model, means), at_rest, updates
+
+
+def _mean_field_bound(model: RBM | PottsRBM, means: Tensor) -> Tensor:
+    """The bound at any means of the hidden units [..., M], in nats."""
     entropy = (torch.special.entr(means) + torch.special.entr(1 - means)).sum(-1)
-    return means, model.log_unnormalized_hidden(means) + entropy, at_rest, updates
+    return model.log_unnormalized_hidden(means) + entropy
 
 
 def distinct(points: Tensor, values: Tensor) -> Tensor:
@@ -194,20 +200,39 @@ def search_points(model: RBM | PottsRBM) -> Tensor:
 
 def _sum_over_best_states(model: RBM | PottsRBM, states: Tensor) -> float:
     """ln sum_h f(h) over the best distinct hidden states that single flips reach from `states` [N, M]."""
-    total = improved = -math.inf
-    num_parents = max(1, _MAX_STATES // model.num_hidden)
+    # A state's key is the sum of its units' random numbers. Should two states have one key, one of them is
+    # left out of the sum, which is then still a lower bound.
+    numbers = torch.randint(2**62, (model.num_hidden,), generator=seeded_generator(0))
+    numbers = numbers.to(states.device)
     flips = torch.eye(model.num_hidden).to(model.weights)
+    num_parents = max(1, _MAX_STATES // model.num_hidden)
+    keys, log_masses = (states.long() * numbers).sum(-1), model.log_unnormalized_hidden(states)
+    searched = keys[:0]
+    total = improved = -math.inf
     for _ in range(_MAX_ROUNDS):
-        states = states.unique(dim=0)
-        log_masses = model.log_unnormalized_hidden(states)
-        best = log_masses.topk(min(_MAX_STATES, len(states))).indices
-        states, improved = states[best], torch.logsumexp(log_masses[best], 0).item()
+        kept = _first_of_each(keys)
+        kept = kept[log_masses[kept].topk(min(_MAX_STATES, len(kept))).indices]
+        states, keys, log_masses = states[kept], keys[kept], log_masses[kept]
+        improved = torch.logsumexp(log_masses, 0).item()
         if improved - total < 1e-6:
             break
         total = improved
-        neighbours = (states[:num_parents, None] - flips).abs().flatten(0, 1)
-        states = torch.cat([states, neighbours])
+        new = ~torch.isin(keys[:num_parents], searched)
+        parents, of_parents = states[:num_parents][new], keys[:num_parents][new]
+        searched = torch.cat([searched, of_parents])
+        changes = (1 - 2 * parents).long() * numbers
+        states = torch.cat([states, (parents[:, None] - flips).abs().flatten(0, 1)])
+        keys = torch.cat([keys, (of_parents[:, None] + changes).flatten()])
+        log_masses = torch.cat([log_masses, model.log_unnormalized_flips(parents).flatten()])
     return improved
+
+
+def _first_of_each(keys: Tensor) -> Tensor:
+    """Indices of the first occurrence of each value."""
+    in_order, places = keys.sort(stable=True)
+    first = torch.ones_like(keys, dtype=torch.bool)
+    first[1:] = in_order[1:] != in_order[:-1]
+    return places[first]
 
 
 def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tensor, float]:
@@ -235,16 +260,17 @@ def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tenso
     ([1.0, 1.0], 4.6349)
     """
     states = states.to(model.weights).unique(dim=0)
-    flips = torch.eye(model.num_hidden).to(model.weights)
+    log_masses = model.log_unnormalized_hidden(states)
     best, most = states[0], -math.inf
-    for start in states[model.log_unnormalized_hidden(states).topk(min(10, len(states))).indices]:
-        reached = -math.inf
+    for place in log_masses.topk(min(10, len(states))).indices:
+        state, reached = states[place].clone(), log_masses[place].item()
         while True:
-            near = torch.cat([start[None], (start - flips).abs()])
-            log_masses = model.log_unnormalized_hidden(near)
-            if log_masses.max() <= reached:
+            near = model.log_unnormalized_flips(state)
+            unit = near.argmax()
+            if near[unit] <= reached:
                 break
-            reached, start = log_masses.max().item(), near[log_masses.argmax()]
+            reached = near[unit].item()
+            state[unit] = 1 - state[unit]
         if reached > most:
-            best, most = start, reached
+            best, most = state, reached
     return best, most

@@ -135,6 +135,14 @@ class PottsRBM(TensorModel):
         h = as_states("h", h, self.weights, self.num_hidden)
         return h @ self.hidden_bias + self._site_inputs(h).logsumexp(-1).sum(-1)
 
+    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
+        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M]."""
+        h = as_states("h", h, self.weights, self.num_hidden)
+        flips = 1 - 2 * h
+        inputs = self._site_inputs(h)[..., None, :, :]
+        near = (inputs + flips[..., None, None] * self._by_site(self.flat.weights.T)).logsumexp(-1)
+        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
+
     def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v); `v` [..., D] gives [..., M]."""
         return self.flat.hidden_probs(v)

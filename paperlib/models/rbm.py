@@ -125,6 +125,17 @@ class RBM(TensorModel):
         h = self._hidden(h)
         return h @ self.hidden_bias + softplus(h @ self.weights.T + self.visible_bias).sum(-1)
 
+    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
+        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
+
+        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
+        """
+        h = self._hidden(h)
+        flips = 1 - 2 * h
+        inputs = (h @ self.weights.T + self.visible_bias)[..., None, :]
+        near = softplus(inputs + flips[..., None] * self.weights.T)
+        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
+
     def hidden_probs(self, v: ArrayLike) -> Tensor:
         """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
         return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
