@@ -1,10 +1,13 @@
 """The study of `evaluate` on models with a known answer: is the answer right, and does the count say what happened?"""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from paperlib.estimators import exact_log_z
+from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.experiments.audit_study import _evaluated
 from paperlib.experiments.study import (
     CASES,
     COLUMNS,
@@ -62,6 +65,23 @@ def test_images():
 def test_outcomes():
     errors_and_findings = [(0.9, ()), (-0.9, ("a",)), (-1.1, ("a",)), (1.1, ())]
     assert [outcome(*pair) for pair in errors_and_findings] == list(OUTCOMES)
+
+
+def test_an_interrupted_evaluation_leaves_no_row(tmp_path, monkeypatch):
+    """`evaluate` returns what it has on Ctrl-C; a study must not keep it as if it were complete."""
+    run_up_to = AnnealingRuns.run_up_to
+    monkeypatch.setattr(
+        AnnealingRuns,
+        "run_up_to",
+        lambda *args, **options: replace(run_up_to(*args, **options), interrupted=True),
+    )
+    cases = [Case("small", "digits", "digits-cd1-12")]
+    with pytest.raises(KeyboardInterrupt):
+        study(cases, [64], folder=tmp_path, progress=False)
+    assert not list(tmp_path.iterdir())
+    rbm, _ = cases[0].make()
+    with pytest.raises(KeyboardInterrupt):
+        _evaluated(rbm, None, study_images("digits")[1], 64, 5_000)
 
 
 def test_rows_and_resumption(tmp_path, monkeypatch):

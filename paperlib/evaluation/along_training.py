@@ -163,7 +163,7 @@ class TrainingLikelihood:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last.
+    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last; the last alone if `most` is 1.
 
     Raises
     ------

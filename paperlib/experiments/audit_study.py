@@ -234,6 +234,8 @@ def _evaluated(
     bias = base_rates(test if train is None else train)
     series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
     finished = series.run_up_to(largest_steps, progress=False, ladder_steps=ladder_steps)
+    if finished.interrupted:
+        raise KeyboardInterrupt
     others = () if train is None else far_off(train, test)
     judgement = judge(finished, find_reasons(finished), others)
     return Evaluation(

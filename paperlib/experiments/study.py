@@ -349,6 +349,8 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
         for steps in largest_steps:
             series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
             finished = series.run_up_to(steps, progress=False)
+            if finished.interrupted:
+                raise KeyboardInterrupt
             reasons = find_reasons(finished)
             if start == "uniform":
                 reasons = tuple(text for text in reasons if "uniformly random" not in text)
