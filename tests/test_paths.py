@@ -129,6 +129,19 @@ def test_chosen_chains_go_on_as_they_would_have(kind, size, dtype):
     assert torch.equal(whole.v, fresh.v)
 
 
+@ALL
+def test_chains_of_several_states_go_on_together(kind, size, dtype):
+    path = path_of(kind, size, dtype)
+    state = path.transition(path.sample_start(5, seeded_generator(1)), 0.4, seeded_generator(2))
+    joined = path.concatenate([state, path.select(state, torch.tensor([4, 0]))])
+    for ours, theirs in zip(tensors(joined), tensors(state), strict=True):
+        assert torch.equal(ours, theirs[[0, 1, 2, 3, 4, 4, 0]])
+    # what five chains remember is of no use to seven
+    after = path.transition(joined, 0.5, seeded_generator(3))
+    fresh = path.transition(path.state_at(joined.v), 0.5, seeded_generator(3))
+    assert torch.equal(after.v, fresh.v)
+
+
 @pytest.mark.parametrize("chains", [1, 3, 50])
 def test_the_last_state_may_be_of_other_chains(dtype, chains):
     """A segmentation fault once: the memory of one chain was used for fifty."""

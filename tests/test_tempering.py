@@ -15,7 +15,7 @@ from paperlib.annealing.ladder import Ladder, Record, count_round_trips
 from paperlib.errors import InputError
 from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
-from paperlib.estimators.ladder_run import Plan
+from paperlib.estimators.ladder_run import LadderRun, Plan
 from paperlib.estimators.temperatures import link_barriers, link_shares, place_rungs, rungs_for
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
@@ -289,6 +289,32 @@ def test_a_link_whose_exchanges_are_all_rejected_is_divided():
         barriers = link_barriers(torch.tensor([rate] + 9 * [0.3]))
         placed = place_rungs(betas, link_shares(barriers, memory), rungs_for(barriers))
         assert ((placed > 0) & (placed < 0.1)).sum() >= fewest
+
+
+class Clock(Frozen):
+    """The state of a chain is the number of transitions that it has made; all betas are alike."""
+
+    def log_f(self, state, beta):
+        return torch.zeros_like(state)
+
+    def transition(self, state, beta, generator):
+        return state + 1
+
+
+@pytest.mark.parametrize(("replicas", "times"), [(1, 1), (8, 8), (80, 35)])
+def test_replicas_begin_with_the_chains_of_different_times(replicas, times):
+    """Replicas that begin with the chains of one time have an error in common, which their differences do not show."""
+    run = LadderRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
+    while not run.main:
+        steps_before, num_chains = run.spent, run.ladder.num_chains
+        run.advance(lambda _: None)
+    last_round = (run.spent - steps_before) / num_chains
+    began = run.ladder.state[run.ladder.chain_at]
+    assert began.shape[0] == replicas
+    assert (began == began[:, :1]).all()
+    assert len(began[:, 0].unique()) == times
+    assert began[0, 0] == began.max()
+    assert began.max() - began.min() == pytest.approx(last_round * (1 - 1 / times), abs=3)
 
 
 def test_pilots_make_rejections_alike():

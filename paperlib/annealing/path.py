@@ -156,6 +156,14 @@ class AnnealingPath(ABC, Generic[State]):
         tensors = state_tensors(state)
         return with_tensors(state, {name: tensor[index] for name, tensor in tensors.items()})
 
+    def concatenate(self, states: Sequence[State]) -> State:
+        """The state of all chains of several states, one after the other."""
+        tensors = [state_tensors(state) for state in states]
+        joined = {name: torch.cat([each[name] for each in tensors]) for name in tensors[0]}
+        # What `select` leaves out, such as remembered products, belongs to other chains here, too.
+        alone = self.select(states[0], torch.zeros(1, dtype=torch.long, device=self.device))
+        return with_tensors(alone, joined)
+
     def divide(self, state: State, parts: int) -> list[tuple[Tensor, State]]:
         """Divide the state into at most `parts` parts that walk with copies of one generator as they would have walked together.
 
@@ -280,7 +288,7 @@ def state_tensors(state: object) -> dict[str, Tensor]:
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
     raise InputError(
         f"state: expected a tensor or a dataclass of tensors, got {type(state).__name__}; a path whose states are others has to "
-        "define select, and no checkpoint can be written of them"
+        "define select and concatenate, and no checkpoint can be written of them"
     )
 
 

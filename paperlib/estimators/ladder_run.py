@@ -1,7 +1,8 @@
 """A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
 
 Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses the rest of the budget. The first half
-of the first round heats the chains: it takes them from the start to their rungs.
+of the first round heats the chains: it takes them from the start to their rungs. The replicas of the main round begin with the chains
+of different times of the last pilot round.
 
 If a checkpoint is requested, everything that a run depends on is saved in it after every round and ten times within the main round. A
 resumed run gives the same result, bit for bit.
@@ -38,12 +39,14 @@ from paperlib.numerics import seeded_generator
 _PILOTS = (0.02, 0.04, 0.08)
 _MOST_FIRST_RUNGS = 24
 # This gives 4 replicas of 23 rungs at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and 8 a
-# larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which all begin with chains
-# from the same pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
+# larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
+# the chains of one time of the pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
 _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
 # Draws are kept at every fourth step at most, since each costs a product in full precision.
 _SMALLEST_INTERVAL = 4
+# At so many times of a pilot round, its chains are kept for replicas of the main round to begin with.
+_MOST_TIMES = 32
 _SEGMENTS = 10
 _PROGRESS = "progress"
 
@@ -146,8 +149,10 @@ class LadderRun:
         draws = self._steps * ladder.num_replicas
         interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
         self._interval = max(1, min(interval, self._steps))
+        self._apart = max(1, self._steps // _MOST_TIMES)
         self._units: list[Tensor] = []
         self._corrections: list[Tensor] = []
+        self._earlier: list[Any] = []
 
     def advance(self, on_step: Callable[[int], object]) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
@@ -165,6 +170,8 @@ class LadderRun:
                 ends[place] = ladder.ends()
                 if self.main and (step + 1) % self._interval == 0:
                     self._keep()
+                elif not self.main and (self._steps - step - 1) % self._apart == 0:
+                    self._earlier.append(self._path.select(ladder.state, ladder.chain_at[0]))
             on_step(ladder.num_chains)
         self._log_ratios[self._done : stop] = log_ratios.cpu()
         self._ends[self._done : stop] = ends.cpu()
@@ -200,15 +207,18 @@ class LadderRun:
             num_rungs -= 1
         shares = link_shares(barriers, link_memory(*record.links()))
         betas = place_rungs(record.betas, shares, num_rungs)
-        near = (betas[:, None] - record.betas).abs().argsort(stable=True)
-        # Each replica begins with different chains: the nearest of the first old replica, of the second, ..., then the second nearest.
-        at = old.chain_at.cpu()
-        chosen = [
-            at[replica % len(at), near[:, (replica // len(at)) % near.shape[1]]]
+        near = (betas[:, None] - record.betas).abs().argsort(stable=True).to(self._path.device)
+        # The error is that of independent replicas, so each begins with the chains of another time, the first with the last ones.
+        # Only if there are more replicas than times do some begin with the chains that are second nearest.
+        times = torch.linspace(len(self._earlier) - 1, 0, min(replicas, len(self._earlier)) + 1)
+        chosen = [self._earlier[round(time)] for time in times[:-1].tolist()]
+        states = [
+            self._path.select(
+                chosen[replica % len(chosen)], near[:, replica // len(chosen) % near.shape[1]]
+            )
             for replica in range(replicas)
         ]
-        index = torch.cat(chosen).to(self._path.device)
-        return Ladder(self._path, betas, replicas, self._path.select(old.state, index))
+        return Ladder(self._path, betas, replicas, self._path.concatenate(states))
 
     def record(self, first: int = 0) -> Record:
         """The record of the current round's ladder so far, from step `first` on."""

@@ -144,7 +144,7 @@ def _repeat(
 ) -> list[Outcome]:
     """The outcomes of all estimators in one repeat, read or computed."""
     path = None if folder is None else outcome_file(folder, model, budget, seed)
-    found: dict[str, Any] = {"made_by": made_by(), "outcomes": {}}
+    found: dict[str, Any] = {"outcomes": {}}
     if path is not None and path.is_file():
         found = json.loads(path.read_text())
     own = found["outcomes"]
@@ -153,6 +153,7 @@ def _repeat(
     for name in (*estimators[turn:], *estimators[:turn]):
         if name not in own:
             own[name], computed = run_once(name, model, budget, seed), True
+            found["made_by"] = made_by()
             if path is not None:
                 with storage.atomic_path(path) as temporary:
                     temporary.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
@@ -434,11 +435,13 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         ("wrong, trusted", "fewest wrong numbers trusted"),
         ("right, suspected", "fewest right numbers suspected"),
     ):
-        counts: dict[str, float] = {}
-        for row in trust_rows(own):
-            counts[row["estimator"]] = counts.get(row["estimator"], 0) + row[name]
-        runs = len(estimates) // max(1, len(counts))
-        best(purpose, counts, f"of {runs} runs")
+        # Shares, since an estimator may have run more often than another.
+        of_estimators = together(trust_rows(own), "estimator")
+        shares = {
+            estimator: 100 * sum(row[name] for row in both) / sum(row["runs"] for row in both)
+            for (estimator,), both in of_estimators.items()
+        }
+        best(purpose, shares, "% of its runs")
     return rows
 
 
