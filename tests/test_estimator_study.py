@@ -311,6 +311,7 @@ def made(
         "error": error,
         "std_error": 0.1,
         "held": list(held),
+        "warnings": [UNIFORM_START, "The error is large."] if warned else [UNIFORM_START],
         "outcome": None if estimator == BOUND else word,
         "chain_steps": 1_990,
         "seconds": 2.0 if estimator == "AIS" else 6.0,
@@ -348,6 +349,12 @@ def test_coverage_and_trust_are_counted_by_hand():
     assert [first[key] for key in ("held_68", "held_95", "held_99_7")] == [25, 50, 75]
     low, high = wilson_interval(2, 4)
     assert first["held_95_interval"] == pytest.approx([100 * low, 100 * high])
+    low, high = wilson_interval(1, 2)
+    assert (first["unwarned"], first["unwarned_95"]) == (2, 50)
+    assert first["unwarned_95_interval"] == pytest.approx([100 * low, 100 * high])
+    [warned] = coverage_rows([made("AIS", 0.1, warned=True)])
+    assert (warned["unwarned"], warned["unwarned_95"]) == (0, None)
+    assert warned["unwarned_95_interval"] is None
     assert (bound["estimator"], bound["held_68"], bound["unknown"]) == (BOUND, 100, None)
     assert (trap["models"], trap["held_99_7"]) == (HIDDEN, 0)
     others, hidden = trust_rows(runs)

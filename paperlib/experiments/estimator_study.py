@@ -192,7 +192,6 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         seconds = time.perf_counter() - started
     error = answer.log_z - model.log_z
     held = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
-    doubts = [text for text in answer.warnings if text != UNIFORM_START]
     return {
         "estimator": estimator,
         "model": model.name,
@@ -204,10 +203,14 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "std_error": _finite(answer.std_error),
         "held": held,
         "warnings": list(answer.warnings),
-        "outcome": None if estimator == BOUND else outcome(error, doubts),
+        "outcome": None if estimator == BOUND else outcome(error, _doubts(answer.warnings)),
         "chain_steps": answer.chain_steps,
         "seconds": seconds,
     }
+
+
+def _doubts(warnings: Iterable[str]) -> list[str]:
+    return [text for text in warnings if text != UNIFORM_START]
 
 
 def _draws_of(estimator: str, model: str, budget: int, seed: int) -> int:
@@ -320,7 +323,8 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     list of dict
         `models` (`OTHERS` or `HIDDEN`), `budget`, `estimator`, `runs`; for each of `LEVELS`, as in `held_95`, the percentage of intervals
         that held the truth, and, as in `held_95_interval`, the 95 % interval of the true percentage (Wilson); `unknown`, the percentage
-        of runs without a standard error.
+        of runs without a standard error; `unwarned`, the number of runs without a warning (as in `outcome`, not counting that of a uniform
+        start), and `unwarned_95` and `unwarned_95_interval`, the share of these whose 95 % intervals held the truth, None if there are none.
     """
     rows = []
     judged = [_with_set(each) for each in outcomes if each["kind"] != "published"]
@@ -333,6 +337,13 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             row |= {key: 100 * count / len(own), f"{key}_interval": [100 * low, 100 * high]}
         unknown = sum(each["std_error"] is None for each in own)
         row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
+        unwarned = [each for each in own if not _doubts(each["warnings"])]
+        row |= {"unwarned": len(unwarned), "unwarned_95": None, "unwarned_95_interval": None}
+        if unwarned:
+            count = sum(each["held"][LEVELS.index(0.95)] for each in unwarned)
+            low, high = wilson_interval(count, len(unwarned))
+            row["unwarned_95"] = 100 * count / len(unwarned)
+            row["unwarned_95_interval"] = [100 * low, 100 * high]
         rows.append(row)
     return rows
 
