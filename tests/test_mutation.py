@@ -225,6 +225,13 @@ GROUPS = {
             (f"{LADDER}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",),
         ),
         Mutant(
+            "replicas that all begin with the last chains of the pilot",
+            "estimators/ladder_run.py",
+            "times = torch.linspace(len(self._earlier) - 1, 0,",
+            "times = torch.linspace(len(self._earlier) - 1, len(self._earlier) - 1,",
+            (f"{LADDER}replicas_begin_with_the_chains_of_different_times[8-8]",),
+        ),
+        Mutant(
             "the numbers of draws on the wrong sides of Bennett's equation",
             "estimators/bennett.py",
             "offset = math.log(lower.shape[1] / upper.shape[1])",
