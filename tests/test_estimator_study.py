@@ -410,7 +410,7 @@ def test_what_each_is_good_for():
         row["purpose"]: row for row in good_for([*more, made("AIS", 0.2, warned=True)], BUDGET)
     }
     assert found["fewest right numbers suspected"]["estimators"] == "SMC"
-    assert found["fewest right numbers suspected"]["value"] == "2.49 % of its runs"
+    assert found["fewest right numbers suspected"]["value"] == "2.49 % of its right numbers"
     # Those who share a first place are all named.
     tied = good_for([made("AIS", 0.2), made("SMC", -0.2)], BUDGET)
     assert tied[0]["estimators"] == "AIS; SMC"

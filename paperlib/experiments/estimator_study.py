@@ -442,17 +442,22 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         if row["models"] == OTHERS and row["estimator"] != BOUND
     }
     best("95 % intervals nearest to 95 %, no hidden mode", misses, "per cent off")
-    for name, purpose in (
-        ("wrong, trusted", "fewest wrong numbers trusted"),
-        ("right, suspected", "fewest right numbers suspected"),
+    # Shares, since an estimator may have run more often than another, or be seldom right.
+    for word, purpose, among, unit in (
+        ("wrong, trusted", "fewest wrong numbers trusted", OUTCOMES, "% of its runs"),
+        (
+            "right, suspected",
+            "fewest right numbers suspected",
+            ("right, trusted", "right, suspected"),
+            "% of its right numbers",
+        ),
     ):
-        # Shares, since an estimator may have run more often than another.
-        of_estimators = together(trust_rows(own), "estimator")
-        shares = {
-            estimator: 100 * sum(row[name] for row in both) / sum(row["runs"] for row in both)
-            for (estimator,), both in of_estimators.items()
-        }
-        best(purpose, shares, "% of its runs")
+        shares = {}
+        for (estimator,), both in together(trust_rows(own), "estimator").items():
+            total = sum(row[each] for row in both for each in among)
+            if total:
+                shares[estimator] = 100 * sum(row[word] for row in both) / total
+        best(purpose, shares, unit)
     return rows
 
 
