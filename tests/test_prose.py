@@ -661,42 +661,42 @@ STATEMENTS = [
     Statement("15", "From one repeat to the next $\\ln \\hat Z$ varies by 0.45 to 0.65 nats",
      lambda s: spans([r["spread"] for r in s.rows("own-weights-schedules")], 0.45, 0.65, 0.005)),
     # 16: the ladder
-    Statement("16", "With 100,000 chain-steps the ladder's error is 0.34 nats and that of AIS 0.87; with a million they are 0.10 and 0.24",
+    Statement("16", "With 100,000 chain-steps the ladder's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24",
      lambda s: all(near(at_equal_cost(s, e, k)["rmse"], rmse, 0.005)
-                   for e, k, rmse in (("ladder", 100_000, 0.34), ("AIS", 100_000, 0.87), ("ladder", 1_000_000, 0.10), ("AIS", 1_000_000, 0.24)))),
-    Statement("16", "The ladder's 95 % intervals hold the truth in 98 of 100 runs, and in all of 20. Those of AIS hold it in 39 of 100, and in 18 of 20",
+                   for e, k, rmse in (("ladder", 100_000, 0.34), ("AIS", 100_000, 0.87), ("ladder", 1_000_000, 0.13), ("AIS", 1_000_000, 0.24)))),
+    Statement("16", "The ladder's 95 % intervals hold the truth in 99 of 100 runs, and in 19 of 20. Those of AIS hold it in 39 of 100, and in 18 of 20",
      lambda s: all((at_equal_cost(s, e, k)["repeats"], round(at_equal_cost(s, e, k)["repeats"] * at_equal_cost(s, e, k)["coverage"])) == (n, held)
-                   for e, k, n, held in (("ladder", 100_000, 100, 98), ("AIS", 100_000, 100, 39), ("ladder", 1_000_000, 20, 20), ("AIS", 1_000_000, 20, 18)))),
-    Statement("16", "The ladder is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in 47 of 50 runs, and every run has a warning",
-     lambda s: near((r := at_equal_cost(s, "ladder", 10_000))["coverage"], 47 / 50, 1e-9) and r["repeats"] == 50 and r["warned"] == 50
+                   for e, k, n, held in (("ladder", 100_000, 100, 99), ("AIS", 100_000, 100, 39), ("ladder", 1_000_000, 20, 19), ("AIS", 1_000_000, 20, 18)))),
+    Statement("16", "The ladder is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in all of 50 runs, and every run has a warning",
+     lambda s: near((r := at_equal_cost(s, "ladder", 10_000))["coverage"], 1, 1e-9) and r["repeats"] == 50 and r["warned"] == 50
      and near(r["mean_error"], -0.8, 0.05)),
-    Statement("16", "The ladder has four fifths of the error of RTS with 100,000 chain-steps, and the same with a million",
-     lambda s: near(at_equal_cost(s, "ladder", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "ladder", 1_000_000)["rmse"], 0.10, 0.005)),
-    Statement("16", "A million chain-steps were enough for six of the ten models; mnistCD1-20, omniPCD-1000 and the two DBNs took four million",
-     lambda s: len(rows := s.rows("tempering-brackets")) == 10
-     and {r["model"] for r in rows if r["chain_steps"] > 2_000_000} == {"mnistCD1-20", "omniPCD-1000", "MNIST DBN", "Omniglot DBN"}),
-    Statement("16", "The longest run lasted twelve minutes",
-     lambda s: near(max(r["seconds"] for r in s.rows("tempering-brackets")) / 60, 12, 0.5)),
+    Statement("16", "The ladder has four fifths of the error of RTS with 100,000 chain-steps. With a million it has a quarter more",
+     lambda s: near(at_equal_cost(s, "ladder", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "ladder", 1_000_000)["rmse"] / 0.10, 1.25, 0.05)),
+    Statement("16", "A million chain-steps were enough for four of the ten models, and the other six took four million",
+     lambda s: len(rows := s.rows("tempering-brackets")) == 10 and sum(r["chain_steps"] > 2_000_000 for r in rows) == 6),
+    Statement("16", "The longest run lasted two and a half minutes",
+     lambda s: near(max(r["seconds"] for r in s.rows("tempering-brackets")) / 60, 2.5, 0.25)),
     Statement("16", "No ladder has a warning, and so all ten brackets are decided",
      lambda s: all(r["warnings"] == "none" and r["reading"] != "not decided" and r["round_trips"] > 100 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. "
-     "So it is for omniPCD-1000 and for the two DBNs, on which RAISE is 2.4 to 2.9 nats too low",
+     "So it is for omniPCD-1000 and for the two DBNs, on which RAISE is 2.6 to 3.0 nats too low",
      lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
      and all(r["reading"] == "AIS" for r in s.rows("tempering-brackets") if r["model"] in ("omniPCD-1000", "MNIST DBN", "Omniglot DBN"))
-     and spans([-s.row("tempering-brackets", model=m)["raise_off"] for m in ("omniPCD-1000", "MNIST DBN", "Omniglot DBN")], 2.4, 2.9, 0.05)),
-    Statement("16", "On Omniglot's DBN AIS is 1.2 nats too high",
-     lambda s: near(s.row("tempering-brackets", model="Omniglot DBN")["ais_off"], 1.2, 0.05)),
+     and spans([-s.row("tempering-brackets", model=m)["raise_off"] for m in ("omniPCD-1000", "MNIST DBN", "Omniglot DBN")], 2.6, 3.0, 0.05)),
+    Statement("16", "On Omniglot's DBN AIS is 1.0 nats too high",
+     lambda s: near(s.row("tempering-brackets", model="Omniglot DBN")["ais_off"], 1.0, 0.05)),
     Statement("16", "For mnistCD1-20 RAISE is 1.2 nats too high",
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["raise_off"], 1.2, 0.05) and r["reading"] == "AIS"),
     Statement("16", "The other five brackets are right at both ends",
      lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 5 and all(abs(r["ais_off"]) < 0.3 and abs(r["raise_off"]) < 0.7 for r in right)),
-    Statement("16", "The intervals are 0.16 to 0.53 nats wide, and those of the two DBNs are the widest",
-     lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.16, 0.53, 0.005)
+    Statement("16", "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest",
+     lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
      and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
-    Statement("16", "the ladder's average is 0.12 nats too low for mnistCD1-20 and right to a hundredth of a nat for mnistPCD-20, and both truths lie within the intervals",
-     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.12, 0.005)
-     and abs((q := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - q["ladder"]) < 0.01
-     and all(r["interval"][0] < r["log_z"] + r["ladder"] - r["exact"] < r["interval"][1] for r in (r, q))),
+    Statement("16", "For mnistPCD-20 the ladder's average is right to two hundredths of a nat",
+     lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
+    Statement("16", "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat",
+     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)
+     and 0 < r["interval"][0] - (r["log_z"] + r["ladder"] - r["exact"]) < 0.01),
     # 17: every estimator
     Statement("17", "Of parallel tempering's 900 intervals with $10^5$ chain-steps, 853 hold the truth, and 667 of the 690 without a warning",
      lambda s: intervals_held(s, "parallel tempering", 100_000) == (853, 900, 667, 690)),
