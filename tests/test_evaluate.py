@@ -25,13 +25,14 @@ from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, bracket
 from paperlib.evaluation import evaluate, read_images, read_rbm
 from paperlib.evaluation.annealing_runs import AnnealingRun, AnnealingRuns, FinishedRuns
-from paperlib.evaluation.modes import ModeCheck, check_mode
+from paperlib.evaluation.modes import ModeCheck, check_mode, most_unmet
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.targets import base_rates
 from paperlib.evaluation.verdict import average_of, judge
 from paperlib.experiments.study import Case, Mode, study_images
+from paperlib.models import RBM, PottsRBM
 from paperlib.numerics import seeded_generator
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
@@ -167,7 +168,9 @@ def test_the_bracket_vouches_where_the_ladder_warns_of_itself(sound):
         (lambda run: {"ladder": replace(run.ladder, std_error=math.inf)}, "too noisy to tell", "to inf"),
         (lambda run: {"ladder_mode_checks": (ModeCheck(1.0, True, 50.0),)}, "not trusted", "missed that mode"),
         (lambda run: {"ladder_mode_checks": (ModeCheck(0.0, False, 3.0),)}, "open", "3.0 effective"),
-        (lambda run: {"ladder_mode_checks": ()}, "open", "0.0 effective"),
+        (lambda run: {"ladder_mode_checks": (ModeCheck(0.0, False, 3.0, 0.6),)}, "open", "3.0 effective"),
+        (lambda run: {"ladder_mode_checks": (ModeCheck(1.0, True, 3.0, 0.0),)}, "not trusted", "missed that mode"),
+        (lambda run: {"ladder_mode_checks": ()}, "open", "was not run"),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted"),
     ],
 )  # fmt: skip
@@ -176,6 +179,12 @@ def test_what_no_ladder_settles(sound, change, word, said):
     assert found.word == word
     assert any(said in text for text in found.findings)
     assert not found.settled
+
+
+def test_few_effective_chains_do_not_count_where_no_unmet_state_can_matter(sound):
+    checks = (ModeCheck(0.0, False, 50.0), ModeCheck(0.0, False, 1.5, 0.4))
+    found = judge(replace(sound, ladder_mode_checks=checks), OPEN_BRACKET)
+    assert (found.word, found.source) == ("trusted", "ladder")
 
 
 def test_a_mode_that_ais_is_known_to_miss_explains_what_the_ladder_has_more(sound):
@@ -335,6 +344,33 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
     told = [text for text in judgement.findings if "the ladder missed that mode" in text]
     assert len(told) == (missed > 1)
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_only_chains_that_ended_where_no_draw_is_can_raise_ln_z(one_hot):
+    """Two modes: nearly all units off, or nearly all on."""
+    units = torch.tensor([[0.0] * 4, [0, 0, 0, 1], [1] * 4, [1] * 4])
+    weights, visible, hidden = (
+        torch.full((4, 1), 9.0),
+        torch.full((4,), -4.5),
+        torch.tensor([-18.0]),
+    )
+    model, ends = RBM(weights, visible, hidden), units
+    if one_hot:
+        # A site in its second state is a unit that is on.
+        model = PottsRBM(*(torch.stack([0 * x, x], 1) for x in (weights, visible)), hidden)
+        ends = torch.stack([1 - units, units], 2).flatten(1)
+    off, _, on, _ = ends
+    draws = torch.stack([off] * 3)
+    heavy, light = (torch.tensor([50, 40, *last]).double() for last in ([1, -2], [-9, -9.5]))
+    assert most_unmet(model, draws, 1.0, PartitionEstimate(heavy, ends)) == pytest.approx(
+        math.log(2)
+    )
+    assert most_unmet(model, draws, 1.0, PartitionEstimate(light, ends)) == pytest.approx(
+        math.log1p(math.exp(-10))
+    )
+    both = torch.stack([off, on])
+    assert most_unmet(model, both, 1.0, PartitionEstimate(heavy, ends)) == 0
 
 
 @pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,7 +24,13 @@ from paperlib.estimators import (
 )
 from paperlib.estimators.ladder_run import Plan
 from paperlib.estimators.tempering import climb
-from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
+from paperlib.evaluation.modes import (
+    FEWEST_EFFECTIVE,
+    ModeCheck,
+    check_mode,
+    mode_starts,
+    most_unmet,
+)
 from paperlib.evaluation.targets import Model, annealed, log_unnormalized_of, path_to
 from paperlib.evaluation.verdict import (
     ImageAverage,
@@ -251,7 +257,13 @@ class AnnealingRuns:
                     mode_checks.append(check_mode(base, base_path, at_mode, path))
                     if ladder is not None:
                         draws = as_population(ladder)
-                        of_ladder.append(check_mode(draws, base_path, at_mode, path))
+                        check = check_mode(draws, base_path, at_mode, path)
+                        if check.effective_chains < FEWEST_EFFECTIVE:
+                            unmet = most_unmet(
+                                self._annealed, ladder.samples, ladder.log_z, at_mode
+                            )
+                            check = replace(check, most_unmet=unmet)
+                        of_ladder.append(check)
                 interrupted = False
             except KeyboardInterrupt:
                 if not runs:

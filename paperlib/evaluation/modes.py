@@ -8,6 +8,10 @@ But AIS's weights say more than Z alone: if x is the final state, E[w 1(x in R)]
 A second run therefore starts at a mode that a search found, and both runs estimate the mass of the region that belongs to it. If
 the second run finds much more mass there, the first missed the mode. The search is that of the proven bound: mean field from many points.
 Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
+
+That comparison needs effective chains. From a weak mode there may be none: a few chains leave it for a mode of much larger weight, which
+everybody knows, and outweigh all others. What they say about the known mode does not matter, and what the others say about states that
+nobody has met is known all the better. `most_unmet` looks at these alone.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ _MET_STARTS = 64
 # Visible means that differ by less than this on average belong to the same mode.
 _SAME = 0.05
 _SMALLEST = 1e-30
+#: With fewer effective chains, a comparison of masses could not have shown a missed mode.
+FEWEST_EFFECTIVE = 10
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,14 @@ class ModeCheck:
         Whether they find more there than the chains from the base rates do, by more than three standard errors.
     effective_chains : float
         Effective number of chains from the mode that the check rests on; ignored in comparisons.
+    most_unmet : float
+        How many nats ln Z could rise by states that nobody has met, see the function `most_unmet`; infinite if that was not looked at.
     """
 
     missed: float
     significant: bool
     effective_chains: float = field(default=math.inf, compare=False)
+    most_unmet: float = field(default=math.inf, compare=False)
 
 
 def check_mode(
@@ -76,6 +85,45 @@ def check_mode(
     return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)), effective)
 
 
+def most_unmet(
+    rbm: RBM | PottsRBM, draws: Tensor, log_z: float, at_mode: PartitionEstimate
+) -> float:
+    """How many nats ln Z would rise if all chains weighed as much as the heaviest that ended where none of the draws is.
+
+    A state is where a draw is if mean field climbs from both to the same mode. If each draw has a mode of its own, as in large models,
+    hardly any state is.
+
+    Parameters
+    ----------
+    rbm : RBM or PottsRBM
+        The model.
+    draws : Tensor, shape [N, D]
+        Its draws.
+    log_z : float
+        ln Z according to them, in nats.
+    at_mode : PartitionEstimate
+        AIS that started at a mode.
+
+    Returns
+    -------
+    float
+        Zero if every chain ended where a draw is.
+
+    Examples
+    --------
+    >>> two_modes = RBM([[9.0], [9.0]], [-4.5, -4.5], [-9.0])  # nearly all off, or nearly all on
+    >>> draws, ends = torch.zeros(5, 2), torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    >>> at_mode = PartitionEstimate(torch.tensor([3.0, 1.0]).double(), ends)
+    >>> round(most_unmet(two_modes, draws, 1.0, at_mode), 3)  # the chain that weighs e is unmet
+    0.693
+    """
+    met = _climbed(rbm, draws)
+    unmet = _distance(rbm, _climbed(rbm, at_mode.final_states), met) > _SAME
+    if not unmet.any():
+        return 0.0
+    return float(np.logaddexp(log_z, at_mode.log_weights[unmet].max().item())) - log_z
+
+
 def mode_starts(
     rbm: RBM | PottsRBM, final_states: Tensor, generator: torch.Generator
 ) -> list[Tensor]:
@@ -99,14 +147,24 @@ def mode_starts(
     near = model.hidden_probs(final_states[:_MET_STARTS].double())
     means, bounds = mean_field_optima(model, torch.cat([near, search_points(model)]))
     visible = model.visible_probs(means)
-    distance = torch.cdist(visible, visible[: len(near)], p=1).amin(1)
-    # A site whose state differs changes two bits.
-    distance /= 2 * rbm.num_sites if isinstance(rbm, PottsRBM) else rbm.num_visible
+    distance = _distance(model, visible, visible[: len(near)])
     best = bounds.argmax()
     starts = [visible[best]]
     if distance.max() > _SAME and distance[best] <= _SAME:
         starts.append(visible[bounds.masked_fill(distance <= _SAME, -torch.inf).argmax()])
     return [_explored(rbm, start, generator) for start in starts]
+
+
+def _climbed(rbm: RBM | PottsRBM, states: Tensor) -> Tensor:
+    """Visible means of the modes to which mean field climbs from the states, [N, D]."""
+    return rbm.visible_probs(mean_field_optima(rbm, rbm.hidden_probs(states))[0])
+
+
+def _distance(rbm: RBM | PottsRBM, visible: Tensor, known: Tensor) -> Tensor:
+    """How far each row of visible means is from the nearest known one: the mean difference of a unit or site, from 0 to 1."""
+    nearest = torch.cdist(visible, known, p=1).amin(1)
+    # A site whose state differs changes two bits.
+    return nearest / (2 * rbm.num_sites if isinstance(rbm, PottsRBM) else rbm.num_visible)
 
 
 def _explored(rbm: RBM | PottsRBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:

@@ -7,8 +7,9 @@ Two lines of evidence can each vouch for a number.
 1. it has no warnings of its own: at least ten round trips, exchanges on every link, halves and replicas that agree, and a value not below
    the proven bound;
 2. its 95 % interval extends at most half a nat to either side;
-3. AIS started at the model's own modes finds nothing that the ladder missed, and has at least ten effective chains, so that it could
-   have found something;
+3. AIS started at the model's own modes finds nothing that the ladder missed, and could have found something: it has at least ten effective
+   chains, or its chains that ended where none of the ladder's draws is cannot matter. They cannot if ln Z would rise by less than half a
+   nat even if all chains weighed as much as the heaviest of these;
 4. RAISE is not far below it. Part of a shortfall is explained: on the way up, annealing loses ln Z minus the mean ln w of AIS's chains,
    and near equilibrium it loses as much on the way down. For a DBN, RAISE has few draws of the hidden units for each image, and loses
    as much as importance sampling with equally few draws. A shortfall that exceeds this by more than a nat is not explained.
@@ -37,12 +38,12 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate
+from paperlib.evaluation.modes import FEWEST_EFFECTIVE, ModeCheck
 from paperlib.evaluation.weighting import total_weight, weighted_std_error
 from paperlib.numerics import joined_error, student_quantile, weighted_mean
 
 if TYPE_CHECKING:
     from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
-    from paperlib.evaluation.modes import ModeCheck
 
 LEVEL = 0.95
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
@@ -50,7 +51,6 @@ _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
-_FEWEST_EFFECTIVE = 10
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,16 @@ def _ladder_doubts(ladder: TemperingEstimate, finished: FinishedRuns) -> list[tu
                 "that mode.",
             )
         )
-    weakest = min((check.effective_chains for check in checks), default=0.0)
-    if weakest < _FEWEST_EFFECTIVE:
+    if not checks:
+        doubts.append(
+            (
+                OPEN,
+                "AIS from the model's own modes was not run, and the ladder may have missed one.",
+            )
+        )
+    unclear = [check for check in checks if not _could_tell(check)]
+    if unclear:
+        weakest = min(check.effective_chains for check in unclear)
         doubts.append(
             (
                 OPEN,
@@ -297,6 +305,11 @@ def _ladder_doubts(ladder: TemperingEstimate, finished: FinishedRuns) -> list[tu
             )
         )
     return doubts
+
+
+def _could_tell(check: ModeCheck) -> bool:
+    """Whether AIS from a mode would have shown that the ladder missed it."""
+    return check.effective_chains >= FEWEST_EFFECTIVE or check.most_unmet < SMALL
 
 
 def _shortfall(
