@@ -15,6 +15,7 @@ from paperlib.experiments.study import (
     STARTS,
     Case,
     Mode,
+    held_out_cases,
     outcome,
     study,
     study_images,
@@ -27,6 +28,15 @@ LITTLE = ContrastiveDivergence(4, epochs=2, batch_size=100)
 def test_there_are_enough_models_and_no_two_of_a_name():
     assert len(CASES) >= 30
     assert len({(case.data, case.name) for case in CASES}) == len(CASES)
+
+
+def test_the_models_that_nobody_chose_are_always_the_same_and_not_those_of_the_list():
+    cases = held_out_cases()
+    assert cases == held_out_cases()
+    assert len({(case.data, case.name) for case in cases}) == len(cases) == 44
+    assert not set(cases) & set(CASES)
+    assert [case.data.startswith("mnist") for case in cases].index(True) == 10
+    assert {case.mode is None for case in cases} == {True, False}
 
 
 @pytest.mark.parametrize(
