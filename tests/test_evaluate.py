@@ -25,7 +25,7 @@ from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, bracket
 from paperlib.evaluation import evaluate, read_images, read_rbm
 from paperlib.evaluation.annealing_runs import AnnealingRun, AnnealingRuns, FinishedRuns
-from paperlib.evaluation.modes import ModeCheck, check_mode, most_unmet
+from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts, most_unmet
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
@@ -319,6 +319,18 @@ def test_mass_of_a_region_is_that_of_the_model():
         weights = (run.log_weights - log_z(SMALL)).exp() * ended
         assert abs(weights.mean().item() - mass) < 4 * weights.std().item() / 20_000**0.5
     torch.testing.assert_close(paths[1].log_start(v).exp().sum().item(), 1.0, rtol=0, atol=1e-12)
+
+
+def test_a_mode_that_some_units_hold_only_together_is_looked_for():
+    """Four of a hundred units pull towards a pattern, and the others away from it. One of the four alone is too weak."""
+    pattern = torch.ones(40)
+    pattern[::2] = -1
+    noise = 0.02 * torch.randn(40, 100, generator=seeded_generator(1))
+    weights = torch.cat([noise - 0.2 * pattern[:, None], 2 * pattern[:, None].expand(-1, 4)], 1)
+    rbm = RBM(weights, torch.zeros(40), torch.tensor([0.0] * 100 + [-35.0] * 4))
+    away = (pattern < 0).float().expand(5, -1)
+    starts = mode_starts(rbm, away, seeded_generator(2))
+    assert [(start.sign() * pattern).mean().round().item() for start in starts] == [-1, 1]
 
 
 @pytest.mark.parametrize("log_odds", [-9.0, 1.0])

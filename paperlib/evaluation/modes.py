@@ -6,7 +6,8 @@ Where the mode and the rest share Z more evenly, the bound is too loose.
 
 But AIS's weights say more than Z alone: if x is the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
 A second run therefore starts at a mode that a search found, and both runs estimate the mass of the region that belongs to it. If
-the second run finds much more mass there, the first missed the mode. The search is that of the proven bound: mean field from many points.
+the second run finds much more mass there, the first missed the mode. The search is that of the proven bound, mean field from many points,
+with more points: hidden units that together hold a mode have weights that point the same way, and such units are switched on together.
 Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
 
 That comparison needs effective chains. From a weak mode there may be none: a few chains leave it for a mode of much larger weight, which
@@ -35,6 +36,9 @@ _MET_STARTS = 64
 # Visible means that differ by less than this on average belong to the same mode.
 _SAME = 0.05
 _SMALLEST = 1e-30
+# Units whose weights have at least this cosine point the same way; only units with large weights can hold a mode.
+_ALIKE = 0.5
+_MOST_UNITS = 256
 #: With fewer effective chains, a comparison of masses could not have shown a missed mode.
 FEWEST_EFFECTIVE = 10
 
@@ -145,14 +149,25 @@ def mode_starts(
     """
     model = rbm.to(dtype=torch.float64)
     near = model.hidden_probs(final_states[:_MET_STARTS].double())
-    means, bounds = mean_field_optima(model, torch.cat([near, search_points(model)]))
+    starts = torch.cat([near, search_points(model), _units_alike(model)])
+    means, bounds = mean_field_optima(model, starts)
     visible = model.visible_probs(means)
     distance = _distance(model, visible, visible[: len(near)])
     best = bounds.argmax()
-    starts = [visible[best]]
+    found = [visible[best]]
     if distance.max() > _SAME and distance[best] <= _SAME:
-        starts.append(visible[bounds.masked_fill(distance <= _SAME, -torch.inf).argmax()])
-    return [_explored(rbm, start, generator) for start in starts]
+        found.append(visible[bounds.masked_fill(distance <= _SAME, -torch.inf).argmax()])
+    return [_explored(rbm, mode, generator) for mode in found]
+
+
+def _units_alike(model: RBM | PottsRBM) -> Tensor:
+    """Hidden states from which to look for modes: a unit is on, and with it all units whose weights point the same way; [units, M]."""
+    weights = model.weights.flatten(0, -2)
+    lengths = weights.norm(dim=0)
+    directions = weights / lengths.clamp(min=_SMALLEST)
+    strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
+    alike = directions[:, strongest].T @ directions >= _ALIKE
+    return alike.unique(dim=0).to(weights)
 
 
 def _climbed(rbm: RBM | PottsRBM, states: Tensor) -> Tensor:
