@@ -269,6 +269,11 @@ def trusted_and_right(stored: Stored) -> bool:
     )
 
 
+def right(stored: Stored, *studies: str) -> list[Row]:
+    """The evaluations of some studies of `evaluate` that are within a nat of the truth."""
+    return [r for study in studies for r in stored.rows(study) if abs(r["value_error"]) <= 1]
+
+
 def held_by_interval(rows: list[Row]) -> int:
     """How many of the evaluations have an interval that holds the truth."""
     return sum(r["value_interval"][0] <= r["exact"] <= r["value_interval"][1] for r in rows)
@@ -626,8 +631,8 @@ STATEMENTS = [
      and {r["source"] for r in rows} == {"ladder"} and held_by_interval(rows) == 191),
     Statement("14", "Of the 207 right estimates 13 were suspected, 12 of them because the ladder knows $\\ln Z$ too roughly. "
      "Without the ladder there would have been 85",
-     lambda s: len(right := [r for r in s.rows(HELD_OUT) if abs(r["value_error"]) <= 1]) == 207
-     and len(alarms := [r for r in right if r["outcome"] == "right, suspected"]) == 13
+     lambda s: len(found := right(s, HELD_OUT)) == 207
+     and len(alarms := [r for r in found if r["outcome"] == "right, suspected"]) == 13
      and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 12
      and len(s.rows(HELD_OUT, bracket_outcome="right, suspected")) == 85),
     Statement("14", "In 264 of models that were drawn at random it trusted 194, of which none was wrong, and suspected 13 right ones",
@@ -816,12 +821,12 @@ STATEMENTS = [
         for page in ("what-we-learned", "intro")
     ),
     Statement("what-we-learned", "It distrusted one in thirteen of those that were right",
-     lambda s: near(len(right := [r for n in ("evaluate-study", HELD_OUT) for r in s.rows(n) if abs(r["value_error"]) <= 1])
-     / sum(r["outcome"] == "right, suspected" for r in right), 13, 0.5)),
+     lambda s: near(len(found := right(s, "evaluate-study", HELD_OUT))
+     / sum(r["outcome"] == "right, suspected" for r in found), 13, 0.5)),
     Statement("intro", "Of 540 evaluations with a known answer, 264 of them of models drawn at random, it trusted 385, "
      "and none of these was wrong by a nat; it suspected 33 of the 418 that were right",
-     lambda s: trusted_and_right(s) and len(right := [r for n in ("evaluate-study", HELD_OUT) for r in s.rows(n) if abs(r["value_error"]) <= 1]) == 418
-     and sum(r["outcome"] == "right, suspected" for r in right) == 33),
+     lambda s: trusted_and_right(s) and len(found := right(s, "evaluate-study", HELD_OUT)) == 418
+     and sum(r["outcome"] == "right, suspected" for r in found) == 33),
     # 13: the report
     Statement("13", "are worth 319 nats",
      lambda s: near(s.row("likelihood-scale", model="base rates")["test"] - s.row("likelihood-scale", model="uniform pixels")["test"], 319, 0.5)),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib.annealing import AnnealingPath, uniform_betas
+from paperlib.annealing import AnnealingPath, BaseRatePath, PottsPath, uniform_betas
 from paperlib.estimators import (
     Bracket,
     PartitionEstimate,
@@ -256,20 +256,23 @@ class AnnealingRuns:
                     at_mode = self._ais(path, largest, _MODE_CHAINS, bar.update, check=False)
                     mode_checks.append(check_mode(base, base_path, at_mode, path))
                     if ladder is not None:
-                        draws = as_population(ladder)
-                        check = check_mode(draws, base_path, at_mode, path)
-                        if check.effective_chains < FEWEST_EFFECTIVE:
-                            unmet = most_unmet(
-                                self._annealed, ladder.samples, ladder.log_z, at_mode
-                            )
-                            check = replace(check, most_unmet=unmet)
-                        of_ladder.append(check)
+                        of_ladder.append(self._check_ladder(ladder, at_mode, path))
                 interrupted = False
             except KeyboardInterrupt:
                 if not runs:
                     raise
                 interrupted = True
         return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted, ladder, tuple(of_ladder))
+
+    def _check_ladder(
+        self, ladder: TemperingEstimate, at_mode: PartitionEstimate, path: BaseRatePath | PottsPath
+    ) -> ModeCheck:
+        """What AIS from a mode, along `path`, says about the ladder's draws."""
+        check = check_mode(as_population(ladder), self._annealed_path, at_mode, path)
+        if check.effective_chains >= FEWEST_EFFECTIVE:
+            return check
+        unmet = most_unmet(self._annealed, ladder.samples, ladder.log_z, at_mode)
+        return replace(check, most_unmet=unmet)
 
     def _ladder(
         self, chain_steps: int, on_step: Callable[[int], object], check: bool = True
