@@ -1,4 +1,4 @@
-"""The drawing of a Markov chain as a graph: what is drawn, and what is refused."""
+"""Labels of logarithmic axes, and the drawing of a Markov chain as a graph: what is drawn, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from matplotlib.patches import Circle, FancyArrowPatch
 
 from paperlib.errors import InputError
-from paperlib.publishing.plots import draw_chain
+from paperlib.publishing.plots import draw_chain, label_logarithmic
 
 CHAIN = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.996, 0.004, 0.0]])
 
@@ -20,6 +20,28 @@ def axes():
     figure, axes = plt.subplots()
     yield axes
     plt.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("between", "labels"),
+    [
+        (True, ["0.05", "0.1", "0.2", "0.5", "1", "2"]),
+        (False, ["0.1", "1"]),
+    ],
+)
+def test_logarithmic_axes_have_plain_numbers(axes, between, labels):
+    axes.loglog([0.04, 3.0], [400_000, 1_200_000])
+    label_logarithmic(axes.xaxis, axes.yaxis, between=between)
+    axes.set(xlim=(0.04, 3.0), ylim=(400_000, 1_200_000))
+    axes.figure.canvas.draw()
+    shown = [
+        label.get_text()
+        for label in axes.xaxis.get_majorticklabels()
+        if 0.04 <= label.get_position()[0] <= 3.0
+    ]
+    assert shown == labels
+    assert "1,000,000" in [label.get_text() for label in axes.yaxis.get_majorticklabels()]
+    assert len(axes.xaxis.get_minorticklocs()) == 0
 
 
 def kinds(axes):

@@ -16,6 +16,7 @@ from paperlib.experiments.tempering_runs import (
     AIS_CHAINS,
     ESTIMATORS,
     error_row,
+    errors_in_turns,
     repeated_runs,
     timed_run,
 )
@@ -112,6 +113,31 @@ def test_bad_runs_are_refused(arguments, message):
 def test_one_run_is_no_series():
     with pytest.raises(ValueError, match="runs: expected at least two, got 1"):
         error_row([{}], 0.0)
+
+
+def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypatch):
+    order, values = [], {("ladder", 0): 1.0, ("ladder", 1): 3.0, ("AIS", 0): 5.0, ("AIS", 1): 2.0}
+
+    def run(name, path, steps, seed, folder):
+        order.append((name, steps, seed))
+        log_z = 2.5 if steps == 4_000 else values[name, seed]
+        return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": [], "seconds": steps / 1_000}
+
+    monkeypatch.setattr("paperlib.experiments.tempering_runs.timed_run", run)
+    taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
+
+    known = errors_in_turns(PATH, 2_000, 2, 0, truth=2.0, longer=(3.0, 4_000))
+    assert order == taken_in_turns  # AIS's error, 2.1, is not above 3
+    assert known["ladder"]["rmse"] == 1.0
+    assert known["AIS"]["rmse"] == pytest.approx(math.sqrt(4.5))
+    assert known["AIS"]["chain_steps"] == 2_000
+
+    order.clear()
+    own = errors_in_turns(PATH, 2_000, 2, 0, longer=(1.0, 4_000))
+    assert order == [*taken_in_turns, ("AIS", 4_000, 0), ("AIS", 4_000, 1)]
+    assert own["ladder"]["rmse"] == pytest.approx(math.sqrt(2))  # from their mean, of two runs
+    assert (own["AIS"]["rmse"], own["AIS"]["chain_steps"]) == (0.5, 4_000)
+    assert own["AIS"]["seconds"] == 4.0
 
 
 # ---- brackets

@@ -260,3 +260,64 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
         "warned": sum(bool(run["warnings"]) for run in runs),
         "seconds": statistics.median(run["seconds"] for run in runs),
     }
+
+
+def errors_in_turns(
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    repeats: int,
+    seed: int,
+    truth: float | None = None,
+    folder: Path | None = None,
+    longer: tuple[float, int] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Errors of the ladder and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
+
+    Parameters
+    ----------
+    path, chain_steps, folder
+        See `timed_run`.
+    repeats : int
+        Number of runs of each, at least two.
+    seed : int
+        Seed of the first pair; those that follow have the next seeds.
+    truth : float, optional
+        ln Z, in nats. None: it is not known, and the mean of the ladder's own runs stands for it. The ladder's error is then their standard
+        deviation, which does not show what all of them have in common.
+    longer : (float, int), optional
+        An error in nats, and chain-steps. If AIS has the larger error, it runs again with so many chain-steps, and those runs count.
+
+    Returns
+    -------
+    dict
+        For `ladder` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs.
+
+    Raises
+    ------
+    InputError
+        As for `timed_run` and `error_row`.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> found = errors_in_turns(path, 2_000, repeats=2, seed=0)
+    >>> found["AIS"]["repeats"], found["ladder"]["chain_steps"]
+    (2, 2000)
+    """
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
+    for number in range(require_count("repeats", repeats, minimum=2)):
+        for name, own in runs.items():
+            own.append(timed_run(name, path, chain_steps, seed + number, folder))
+    values = [run["log_z"] for run in runs["ladder"]]
+    middle = statistics.fmean(values) if truth is None else truth
+    found = {
+        name: error_row(own, middle) | {"chain_steps": chain_steps} for name, own in runs.items()
+    }
+    if truth is None:
+        found["ladder"]["rmse"] = statistics.stdev(values)
+    if longer is not None and found["AIS"]["rmse"] > longer[0]:
+        own = repeated_runs("AIS", path, longer[1], repeats, seed, folder)
+        found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1]}
+    return found

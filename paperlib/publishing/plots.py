@@ -10,8 +10,10 @@ import matplotlib.pyplot as plt
 import torch
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
 
 from paperlib.errors import InputError
@@ -45,6 +47,29 @@ def use_style() -> None:
             "svg.hashsalt": "paperlib",
         }
     )
+
+
+def label_logarithmic(*axes: Axis, between: bool = True) -> None:
+    """Label logarithmic axes with plain numbers.
+
+    Parameters
+    ----------
+    *axes : Axis
+        For example `axes.xaxis`; logarithmic already.
+    between : bool
+        Label 1, 2, 5, 10, ..., and not powers of ten alone. It suits an axis that spans no more than two of them.
+
+    Examples
+    --------
+    >>> figure, axes = plt.subplots()
+    >>> [line] = axes.loglog([1, 40], [1, 40])
+    >>> label_logarithmic(axes.xaxis, axes.yaxis)
+    >>> plt.close(figure)
+    """
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if between else (1,)))
+        axis.set_major_formatter("{x:,.12g}")
+        axis.set_minor_locator(NullLocator())
 
 
 def show_images(
