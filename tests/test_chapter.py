@@ -120,6 +120,8 @@ def test_stored_table_or_a_sentence(monkeypatch):
     stored = opened().stored_table("sm2008-table-1", ["model", "exact_log_z"])
     assert stored.heading[0] == "model"
     assert "make paper" in opened().stored_table("no-such")._repr_markdown_()
+    rounded = opened().stored_table("tempering-seconds", ["model", "ais_tenth"], digits=2)
+    assert "| CD25(500) | 28 |" in rounded._repr_markdown_()
 
 
 def test_stored_table_leaves_out_columns_that_no_row_fills():

@@ -126,6 +126,7 @@ class Chapter:
         name: str,
         columns: Sequence[str] | Mapping[str, str] | None = None,
         *,
+        digits: int | None = None,
         transpose: bool = False,
         **values: Any,
     ) -> Table | Markdown:
@@ -138,8 +139,8 @@ class Chapter:
         columns : sequence of str, or mapping of str to str, optional
             Which columns, in which order, as for `record_table`; by default all that are filled in at least
             one of the rows.
-        transpose : bool
-            Whether the table has a row for each column of the record.
+        digits, transpose
+            As for `record_table`.
         **values
             Only rows with these values are shown, for example `steps=100`.
         """
@@ -154,7 +155,7 @@ class Chapter:
             columns = [
                 key for key in record["columns"] if any(row.get(key) is not None for row in rows)
             ]
-        return record_table(record | {"rows": rows}, columns, transpose=transpose)
+        return record_table(record | {"rows": rows}, columns, digits, transpose)
 
     def joint_table(
         self,
