@@ -775,6 +775,9 @@ STATEMENTS = [
      "Of AIS's there were 74, of SMC's 35, and of two-sided AIS's four",
      lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC", "two-sided AIS")]
      == [(0, 2000), (74, 2000), (35, 2000), (4, 2000)]),
+    Statement("17", "AIS from mean field's starts is the worst: 267 from the means, and 329 from the mixture",
+     lambda s: [silently_wrong(s, "no hidden mode", f"AIS, {start} start") for start in ("mean-field", "mixture")] == [(267, 2000), (329, 2000)]
+     and all(silently_wrong(s, "no hidden mode", r["estimator"])[0] < 267 or "start" in r["estimator"] for r in s.rows("estimator-trust"))),
     Statement("17", "is wrong in every run, and in 492 of 1,000 runs without a warning",
      lambda s: silently_wrong(s, "hidden mode", *(names := ("importance sampling", "AIS", "SMC", "parallel tempering", "two-sided AIS"))) == (492, 1000)
      and all(r["right, trusted"] == r["right, suspected"] == 0 for r in s.rows("estimator-trust", models="hidden mode") if r["estimator"] in names)),

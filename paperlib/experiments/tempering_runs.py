@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -209,14 +209,15 @@ def repeated_runs(
     InputError
         As for `timed_run`.
     """
+    count = require_count("repeats", repeats)
+    seeds = _seeds(f"{estimator}, {chain_steps:,} chain-steps", seed, count, progress)
+    return [timed_run(estimator, path, chain_steps, own, folder) for own in seeds]
+
+
+def _seeds(text: str, seed: int, count: int, progress: bool | None) -> Iterable[int]:
+    """The seeds of so many runs, with a progress bar."""
     hide = None if progress is None else not progress
-    bar = tqdm(
-        range(require_count("repeats", repeats)),
-        f"{estimator}, {chain_steps:,} chain-steps",
-        unit="run",
-        disable=hide,
-    )
-    return [timed_run(estimator, path, chain_steps, seed + number, folder) for number in bar]
+    return tqdm(range(seed, seed + count), text, unit="run", disable=hide)
 
 
 def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
@@ -270,6 +271,7 @@ def errors_in_turns(
     truth: float | None = None,
     folder: Path | None = None,
     longer: tuple[float, int] | None = None,
+    progress: bool | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Errors of the ladder and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
 
@@ -286,6 +288,8 @@ def errors_in_turns(
         deviation, which does not show what all of them have in common.
     longer : (float, int), optional
         An error in nats, and chain-steps. If AIS has the larger error, it runs again with so many chain-steps, and those runs count.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
 
     Returns
     -------
@@ -307,9 +311,10 @@ def errors_in_turns(
     (2, 2000)
     """
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
-    for number in range(require_count("repeats", repeats, minimum=2)):
+    count = require_count("repeats", repeats, minimum=2)
+    for of_pair in _seeds(f"Both, {chain_steps:,} chain-steps", seed, count, progress):
         for name, own in runs.items():
-            own.append(timed_run(name, path, chain_steps, seed + number, folder))
+            own.append(timed_run(name, path, chain_steps, of_pair, folder))
     values = [run["log_z"] for run in runs["ladder"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {
@@ -318,6 +323,6 @@ def errors_in_turns(
     if truth is None:
         found["ladder"]["rmse"] = statistics.stdev(values)
     if longer is not None and found["AIS"]["rmse"] > longer[0]:
-        own = repeated_runs("AIS", path, longer[1], repeats, seed, folder)
+        own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
         found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1]}
     return found
