@@ -8,7 +8,7 @@ interval extends from the best proven lower bound to the largest ln Z that RAISE
 estimate, raised by what AIS from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
 
 A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
-sign. Each is named only if the estimate is known so well that a claim would hardly look like it by chance.
+sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
 
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
@@ -46,8 +46,8 @@ IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consiste
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
-# A usual mistake is named only if errors are this small a part of what it changes, and at most a nat: otherwise any claim would fit one.
-_SMALL_PART, _MOST_ERROR = 1 / 20, 1.0
+# A usual mistake is named only if errors are at most this part of what it changes: otherwise any claim would fit one.
+_SMALL_PART = 1 / 20
 # What rounding does to a claim in nats, and to the share of a claim per unit that is printed with two digits.
 _ROUNDING, _TWO_DIGITS = 0.01, 0.02
 
@@ -380,26 +380,23 @@ def _judge(
 
 def _likely_mistakes(model: Model, made: Audit, tolerance: float, of_average: bool) -> str:
     """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known."""
-    found = made.evaluation
-    claim = made.claimed_log_z - made.log_z_offset
-    low, high = (end - made.log_z_offset for end in made.interval)
-    if found.trustworthy:
-        low, high = found.log_z_interval(_SURE)
-    log_z, error = (low + high) / 2, (high - low) / 2
-    off, given, known = abs(claim - log_z), claim, log_z
+    found, log_z = made.evaluation, made.evaluation.known_log_z[0]
+    if found.exact is None and not found.trustworthy:
+        return ""
+    error = found.log_z_interval(_SURE)[1] - log_z
+    given, known = made.claimed_log_z - made.log_z_offset, log_z
+    off = abs(given - known)
     if of_average:
         given, known = made.claimed_log_prob, made.mean_log_unnormalized - log_z
     # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
     hidden, visible = sum(hidden_layers(model)) * math.log(2), model.num_visible * math.log(2)
     tried = [
-        (off - hidden, hidden, tolerance, f"off by {hidden:.2f}, ln 2 for each hidden unit"),
-        (
-            off - 2 * hidden,
-            hidden,
-            tolerance,
-            f"off by {2 * hidden:.2f}, ln 4 for each hidden unit",
-        ),
-        (off - visible, visible, tolerance, f"off by {visible:.2f}, ln 2 for each visible unit"),
+        (off - size, size, tolerance, f"off by {size:.2f}, {name}")
+        for size, name in (
+            (hidden, "ln 2 for each hidden unit"),
+            (2 * hidden, "ln 4 for each hidden unit"),
+            (visible, "ln 2 for each visible unit"),
+        )
     ]
     two_digits = _TWO_DIGITS * abs(known)
     for factor, name in (
@@ -415,6 +412,6 @@ def _likely_mistakes(model: Model, made: Audit, tolerance: float, of_average: bo
     likely = [
         name
         for miss, size, rounding, name in tried
-        if abs(miss) <= error + rounding <= _SMALL_PART * abs(size) and error <= _MOST_ERROR
+        if abs(miss) <= error + rounding <= _SMALL_PART * abs(size)
     ]
     return f" Likely mistake: it is {' or '.join(likely)}." if likely else ""
