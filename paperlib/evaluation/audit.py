@@ -19,7 +19,7 @@ the ladder, `upper_bound_from_reached` takes its place. Half a nat is added to e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -265,14 +265,15 @@ def audit_evaluation(
         Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
     )
     interval = low + log_z_offset, high + log_z_offset
+    claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
-    made = Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
-    if not found.posterior_draws and made.claimed_log_prob > tolerance:
-        reason = f"An average log-probability of {made.claimed_log_prob:.2f} is impossible: ln p(v) is at most 0 for discrete data."
-        made = replace(made, verdict=IMPOSSIBLE, reason=reason)
-    if made.verdict == CONSISTENT:
-        return made
-    return replace(made, reason=made.reason + _likely_mistakes(model, made, tolerance, of_average))
+    if mean - claim > tolerance and not found.posterior_draws:
+        verdict = IMPOSSIBLE
+        reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
+    if verdict != CONSISTENT and (found.exact is not None or found.trustworthy):
+        given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
+        reason += _likely_mistakes(model, found, claim, given, known, tolerance)
+    return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
 def _log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor:
@@ -378,16 +379,15 @@ def _judge(
     return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
 
 
-def _likely_mistakes(model: Model, made: Audit, tolerance: float, of_average: bool) -> str:
-    """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known."""
-    found, log_z = made.evaluation, made.evaluation.known_log_z[0]
-    if found.exact is None and not found.trustworthy:
-        return ""
-    error = found.log_z_interval(_SURE)[1] - log_z
-    given, known = made.claimed_log_z - made.log_z_offset, log_z
-    off = abs(given - known)
-    if of_average:
-        given, known = made.claimed_log_prob, made.mean_log_unnormalized - log_z
+def _likely_mistakes(
+    model: Model, found: Evaluation, claim: float, given: float, known: float, tolerance: float
+) -> str:
+    """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known.
+
+    `claim` is a ln Z. What was claimed is `given`, a ln Z or an average, and `known` is what is known of it.
+    """
+    log_z = found.known_log_z[0]
+    error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
     # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
     hidden, visible = sum(hidden_layers(model)) * math.log(2), model.num_visible * math.log(2)
     tried = [
