@@ -110,6 +110,7 @@ def two_modes(width: int = 16) -> RBM:
 def main() -> None:
     """Print what each would print, and what audit says of it."""
     digits = load_model("digits-pcd-16", torch.float64)
+    assert isinstance(digits, RBM)
     images = binary_images("digits").test
     print(f"digits, exact: ln Z = {exact_log_z(digits):.2f}")
     for mistake in ("", "hidden biases not scaled", "sign reversed"):
