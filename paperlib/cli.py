@@ -216,6 +216,8 @@ def compare(
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
+    for line in (f"Second model: {of_second.origin}", *of_second.notes):
+        typer.echo(line)
     result = compare_models(model_a, of_second.rbm.to(device), test_images, **options)
     typer.echo(describe_comparison(result))
     record = {**comparison_as_dict(result), "run": job.record(result.first, result.second)}

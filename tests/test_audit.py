@@ -22,8 +22,9 @@ from paperlib.evaluation.audit import (
     NOT_SUPPORTED,
 )
 from paperlib.evaluation.evaluation import AnnealingRuns
+from paperlib.evaluation.result import Evaluation
 from paperlib.experiments.audit_study import audit_study, audited_models
-from paperlib.models import planted
+from paperlib.models import RBM, planted
 from paperlib.numerics import seeded_generator
 
 SMALL = random_rbm(8, 5, seed=2)
@@ -75,6 +76,77 @@ def test_a_log_probability_is_a_log_z():
     assert audited(SMALL, test, claimed_log_prob=truth + 5).verdict == IMPOSSIBLE
 
 
+@pytest.mark.parametrize("claim", [0.3, 24.0])
+def test_an_average_above_0_is_impossible_before_all_else(claim):
+    found = audited(SMALL, draws(SMALL, 20, 1), claimed_log_prob=claim)
+    assert found.verdict == IMPOSSIBLE
+    assert found.reason.startswith(
+        f"An average log-probability of {claim:.2f} is impossible: ln p(v)"
+    )
+
+
+TRUTH = log_z(SMALL)
+MANY = draws(SMALL, 300, 1)
+AVERAGE = (SMALL.log_unnormalized(MANY) - TRUTH).mean().item()
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        ({"claimed_log_z": TRUTH + 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
+        ({"claimed_log_z": TRUTH - 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
+        ({"claimed_log_z": TRUTH + 5 * math.log(4)}, "off by 6.93, ln 4 for each hidden unit"),
+        ({"claimed_log_z": TRUTH + 8 * math.log(2)}, "off by 5.55, ln 2 for each visible unit"),
+        ({"claimed_log_z": TRUTH + math.log(500)}, "off by ln 500, of chains or steps"),
+        ({"claimed_log_z": TRUTH - math.log(200)}, "off by ln 200, of chains or steps"),
+        ({"claimed_log_z": TRUTH / 8}, "per visible unit"),
+        ({"claimed_log_prob": round(AVERAGE / 8, 2)}, "per visible unit"),
+        ({"claimed_log_prob": AVERAGE * 300}, "a sum over the images"),
+        ({"claimed_log_prob": -AVERAGE}, "of the other sign"),
+        ({"claimed_log_prob": AVERAGE - 5 * math.log(2)}, "off by 3.47, ln 2 for each hidden unit"),
+        ({"claimed_log_z": TRUTH + 1}, None),
+        ({"claimed_log_z": TRUTH - 3.2}, None),
+        ({"claimed_log_prob": AVERAGE - 2}, None),
+        ({"claimed_log_prob": AVERAGE}, None),
+    ],
+)
+@pytest.mark.parametrize("digits", [2, 9])
+def test_usual_mistakes_are_told(claim, told, digits):
+    found = audited(SMALL, MANY, **{name: round(value, digits) for name, value in claim.items()})
+    mistake = found.reason.partition(" Likely mistake: it is ")[2]
+    assert mistake == ("" if told is None else f"{told}.")
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_no_mistake_is_told_where_the_estimate_is_too_uncertain(monkeypatch):
+    """The same claims with an interval that is half as wide as one that would fit any claim of this kind, and with twice that."""
+    low, high = audited(SMALL, MANY, claimed_log_z=TRUTH).evaluation.log_z_interval(0.997)
+    for size, slack in ((5 * math.log(2), 0.1), (math.log(500), 0.01)):
+        apart = size if slack == 0.1 else math.log(2)
+        for part, told in ((0.5, True), (2.0, False)):
+            half = part * (apart / 20 - slack)
+            around = (low + high) / 2 - half, (low + high) / 2 + half
+            monkeypatch.setattr(Evaluation, "log_z_interval", lambda *_, around=around: around)
+            found = audited(SMALL, MANY, claimed_log_z=sum(around) / 2 + size)
+            assert ("Likely mistake: it is off by" in found.reason) == told, (size, part)
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_what_is_not_supported_gives_the_estimate_and_says_why_the_interval_is_wide():
+    test = draws(SMALL, 50, 1)
+    wrong = audited(SMALL, test, claimed_log_z=TRUTH + 4)
+    assert wrong.verdict == NOT_SUPPORTED
+    assert wrong.reason.endswith(f"The estimate is {wrong.evaluation.known_log_z[0]:.2f}.")
+    assert "wider than that of evaluate: 99.7 %, and half a nat on either side" in wrong.reason
+
+
+@pytest.mark.parametrize("bias", [1e308, 1.7e308])
+def test_a_model_that_overflows_is_an_error_and_never_consistent(bias):
+    rbm = RBM(SMALL.weights, torch.full((8,), bias, dtype=torch.float64), SMALL.hidden_bias)
+    with pytest.raises(InputError, match=r"^model: expected .* finite|overflow"):
+        audited(rbm, STATES[-20:], claimed_log_z=5.0)
+
+
 # ---- what estimates decide
 
 
@@ -88,7 +160,8 @@ def test_estimates(seed):
     assert [found.verdict for found in outcomes] == [CONSISTENT, NOT_SUPPORTED, IMPOSSIBLE]
     for bound in outcomes[0].bounds:
         assert bound.low <= truth + 1e-5  # estimates are of the model in single precision
-    assert "below" in outcomes[2].reason
+    # below what is proven, or even below ln p*(v) of the images
+    assert "below" in outcomes[2].reason or "ln p(v) is at most 0" in outcomes[2].reason
 
 
 @pytest.mark.parametrize("make", ["block_diagonal", "low_rank", "hidden_mode"])
@@ -219,6 +292,9 @@ def test_error_of_both_log_z_counts():
     # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
     assert low < 0 < high
+    assert found.verdict == "the models are the same"
+    almost = RBM(SMALL.weights, SMALL.visible_bias + 1e-9, SMALL.hidden_bias)
+    found = compare(SMALL, almost, test, generator=generator, progress=False)
     assert found.verdict == "no difference shown"
 
 
@@ -290,6 +366,7 @@ def test_compare_command(folder):
     result = run("compare", *files, "--json", folder / "r.json")
     assert result.exit_code == 0, result.output
     assert "Verdict: first better." in result.output
+    assert "Model: m.npz\nSecond model: other.npz\n" in result.output
     stored = json.loads((folder / "r.json").read_text())
     assert stored["verdict"] == "first better"
     low, high = stored["interval_95_other_images"]

@@ -229,7 +229,7 @@ CASES = {
         "5 always off",
     ),
     "base rates always on": (
-        lambda: base_rate_bias(torch.ones(3, 2)),
+        lambda: base_rate_bias(torch.ones(3, 2), pseudo_on=0),
         "pseudo_on, pseudo_off",
         "2 pixels are always on",
     ),

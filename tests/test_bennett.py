@@ -110,6 +110,54 @@ def test_few_draws_in_the_overlap_are_warned_about():
     assert "overlap" in warning
 
 
+def normal(mean, scale, count, seed):
+    return mean + scale * torch.randn(count, dtype=torch.float64, generator=seeded_generator(seed))
+
+
+BLOCKS = pytest.mark.parametrize("num_blocks", [None, 20])
+
+
+@BLOCKS
+@pytest.mark.parametrize("counts", [(50_000, 50_000), (21, 10_000)])
+@pytest.mark.parametrize("apart", [40, 500, 2_000])
+def test_without_overlap_the_error_is_infinite(apart, counts, num_blocks):
+    """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1: a bootstrap finds an error of zero."""
+    lower, upper = normal(-apart, 1, counts[0], 1), normal(apart, 1, counts[1], 2)
+    for estimate in (
+        bennett(lower, -upper, num_blocks=num_blocks),
+        bennett(-upper, lower, num_blocks=num_blocks),
+    ):
+        assert abs(estimate.log_ratio) < apart
+        assert estimate.std_error == INFINITY
+        assert estimate.interval() == (-INFINITY, INFINITY)
+        assert "overlap" in estimate.warnings[0]
+
+
+@BLOCKS
+@pytest.mark.parametrize("seed", range(20))
+def test_21_draws_against_10_000(seed, num_blocks):
+    estimate = bennett(*two_gaussians(21, 10_000, seed), num_blocks=num_blocks)
+    # 40 cases: beyond 4 standard errors, of which 20 blocks know little, with probability 2e-2, and the seeds are fixed
+    assert 0 < estimate.std_error < 0.3
+    assert abs(estimate.log_ratio - 0.7) < 4 * estimate.std_error
+    assert estimate.warnings == ()
+
+
+@BLOCKS
+@pytest.mark.parametrize("scales", [(100, 3_500), (3_500, 100)])
+def test_sides_that_contradict_each_other_are_warned_about(scales, num_blocks):
+    """Both sides of N(0, 100) and N(0, 3500) overlap well, but no two densities have these log-ratios."""
+    sides = [normal(0, scale, 50_000, seed) for seed, scale in enumerate(scales)]
+    estimate = bennett(*sides, num_blocks=num_blocks)
+    assert 0 < estimate.std_error < INFINITY
+    (warning,) = estimate.warnings
+    assert "the two sides contradict each other" in warning
+    # so do right log-ratios of the wrong sign
+    forward, reverse = two_gaussians(500, 500, 0, shift=8.0)
+    assert bennett(forward, reverse).warnings[1:] == ()
+    assert "contradict" in bennett(-forward, -reverse).warnings[-1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -177,6 +177,16 @@ def test_every_term_is_in_alphabetical_order_and_has_a_chapter():
         assert page in TEXTS
 
 
+def test_four_lines_of_numpy_are_the_exact_log_likelihood(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", TEXTS["glossary"], re.DOTALL)
+    assert len(code.splitlines()) == 4
+    rbm, v = random_rbm(6, 3, seed=31), all_states(6)[::5]
+    names = dict(zip(("W", "b", "a"), (t.numpy() for t in rbm.tensors().values()), strict=True))
+    exec(code, names | {"np": np, "v": v.numpy()})
+    truth = (rbm.log_unnormalized(v).mean() - log_z(rbm)).item()
+    assert float(capsys.readouterr().out) == pytest.approx(truth, abs=1e-12)
+
+
 def test_the_front_page_counts_as_the_table_of_contents_does():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     numbered = [

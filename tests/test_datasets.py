@@ -2,6 +2,7 @@
 
 import gzip
 import http.server
+import math
 import struct
 import threading
 
@@ -150,3 +151,15 @@ def test_base_rates_are_smoothed_as_stated():
     many[:300] = 1
     expected = torch.logit(torch.tensor([(300 + 50) / (1000 + 50)]).double())
     torch.testing.assert_close(base_rate_bias(many), expected)
+
+
+def test_pixels_that_are_always_on_are_smoothed_like_those_that_are_never_on():
+    train = torch.zeros(40, 4, dtype=torch.uint8)
+    train[:, 0], train[:39, 1], train[:7, 2] = 1, 1, 1
+    bias = base_rate_bias(train)
+    assert bias[0] == pytest.approx(-bias[3].item(), abs=1e-12)
+    assert bias[0] == pytest.approx(math.log(1 / 0.05), abs=1e-12)
+    # the other pixels by the formula, to the last bit
+    counts = torch.tensor([39, 7, 0]).double()
+    assert torch.equal(bias[1:], torch.logit((counts / 40 + 0.05) / 1.05))
+    assert base_rate_bias(train[:1]).isfinite().all()

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +15,10 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import LOADERS
-from paperlib.estimators import ais, exact_log_z, raise_log_prob
+from paperlib.estimators import ais, exact_log_z, parallel_tempering, raise_log_prob, smc
 from paperlib.experiments.published import Cell, load_published
 from paperlib.experiments.records import read_record
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -98,6 +99,48 @@ def test_ais_and_raise_walk_the_ring(ring):
     # What RAISE estimates is a distribution: over all 16 states it adds up to 1.
     below = raise_log_prob(ring, STATES, uniform_betas(4), 5_000, seeded_generator(3))
     assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
+
+
+@dataclass(frozen=True)
+class Coins:
+    """One coin for each chain, and two that follow it."""
+
+    first: torch.Tensor
+    others: torch.Tensor
+
+
+class CoinsPath(AnnealingPath[Coins]):
+    """Three verbs, and a dataclass as its state: ln f_beta = beta first (ln 3 + the sum of the others)."""
+
+    log_z_start = 3 * math.log(2)
+
+    def sample_start(self, num_chains, generator):
+        coins = torch.rand(num_chains, 3, generator=generator) < 0.5
+        return Coins(coins[:, 0], coins[:, 1:].double())
+
+    def log_f(self, state, beta):
+        return beta * state.first * (math.log(3) + state.others.sum(1))
+
+    def transition(self, state, beta, generator):
+        beta = torch.as_tensor(beta, dtype=torch.float64)
+        uniform = torch.rand(len(state.first), 3, dtype=torch.float64, generator=generator)
+        first = uniform[:, 0] < torch.sigmoid(beta * (math.log(3) + state.others.sum(1)))
+        return Coins(first, (uniform[:, 1:] < torch.sigmoid(beta * first)[:, None]).double())
+
+
+def test_three_verbs_are_enough_with_a_dataclass_as_state():
+    path, truth = CoinsPath(), math.log(4 + 3 * (1 + math.e) ** 2)
+    estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
+    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
+    assert estimate.final_states.shape == (5_000, 3)
+    for found in (
+        annealed_smc(path, uniform_betas(5), 20, 2_000, seeded_generator(4)),
+        smc(path, 100, seeded_generator(5)),
+        parallel_tempering(path, 20_000, seeded_generator(6)),
+    ):
+        assert abs(found.log_z - truth) < 4 * found.std_error < 0.5
+    with pytest.raises(ValueError, match=r"^state: expected a tensor or a dataclass of tensors"):
+        path.units({"first": torch.zeros(2)})
 
 
 @pytest.mark.parametrize("couplings", [[1.0, 1.0, 1.0], [1.0, 1.0]])
@@ -248,7 +291,9 @@ def test_examples_become_parts_of_the_library(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_every_example_is_on_the_page():
-    page = (ROOT / "book" / "extending.md").read_text()
+def test_every_example_is_on_a_page():
+    page = "".join(
+        (ROOT / "book" / f"{name}.md").read_text() for name in ("extending", "from-other-programs")
+    )
     shown = set(re.findall(r"\{literalinclude\} examples/([\w.]+)$", page, re.MULTILINE))
     assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".yaml")}

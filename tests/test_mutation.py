@@ -184,6 +184,13 @@ GROUPS = {
             "log_weights += 0 * correction",
             (AIS_DRAWS.format(f"{NARROW}, coarse-RBM"),),
         ),
+        Mutant(
+            "the sum of the weights divided by the number of steps",
+            "estimators/ais.py",
+            "return summarize(path, log_weights, final_states, check)",
+            "return summarize(path, log_weights - torch.tensor((len(schedule) - 1) / num_chains).log(), final_states, check)",
+            (f"{AIS}zero_weights_make_every_weight_exact",),
+        ),
     ],
     "ladders and resampling": [
         Mutant(

@@ -1,12 +1,15 @@
 """What the pages for users of other programs tell them to type works, and does what the pages say."""
 
 import html
+import json
 import re
+import runpy
 import shlex
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from enumeration import all_states, random_rbm
 from scipy.io import savemat
 from sklearn.neural_network import BernoulliRBM
@@ -19,7 +22,7 @@ from paperlib.evaluation import read_rbm
 from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.storage import repository_root
 
-BOOK = repository_root() / "book"
+BOOK, FIGURES = (repository_root() / name for name in ("book", "figures"))
 PAGE = (BOOK / "from-other-programs.md").read_text()
 REPORT = (BOOK / "how-to-report.md").read_text()
 D, M = 8, 5
@@ -56,6 +59,20 @@ def type_in(name, names=None):
             printed.append(result.output)
     assert printed
     return printed
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_pytorch(images, turned):
+    """A module of one's own, and one whose weights lie as those of a `Linear` do."""
+    rbm, model = random_rbm(D, M, seed=1), torch.nn.Module()
+    model.W = torch.nn.Parameter(rbm.weights.T.contiguous() if turned else rbm.weights)
+    model.v_bias = torch.nn.Parameter(rbm.visible_bias)
+    model.h_bias = torch.nn.Parameter(rbm.hidden_bias)
+    evaluated, audited = type_in(
+        "PyTorch", {"np": np, "torch": torch, "model": model, "test": images}
+    )
+    assert f"ln Z = {exact_log_z(rbm):.4f}, exact" in evaluated
+    assert "Claimed: " in audited
 
 
 def test_rbms(images, tmp_path):
@@ -121,9 +138,40 @@ def test_matlab(images, rows):
 
 
 def test_every_program_that_is_promised_has_a_section():
-    named = ["rbms", "scikit-learn", "PyDeep", "Julia", "MATLAB"]
+    named = ["PyTorch", "rbms", "scikit-learn", "PyDeep", "Julia", "MATLAB"]
     assert "RestrictedBoltzmannMachines.jl" in section("Julia")
-    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == named
+    mistakes = "Estimators that are known to be wrong"
+    assert re.findall(r"^## (.*)$", PAGE, re.MULTILINE) == [*named, mistakes]
+
+
+def test_search_leads_to_the_section_on_pytorch():
+    """Main entries of the index come first in the search; the browser's test types these words."""
+    before = PAGE[: PAGE.index("## PyTorch")]
+    assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.M) == [
+        "PyTorch",
+        "evaluate my model",
+    ]
+
+
+# ---- estimators that are known to be wrong
+
+
+def test_the_page_has_what_the_example_prints(capsys):
+    runpy.run_path(str(BOOK / "examples" / "known_mistakes.py"))["main"]()
+    printed = capsys.readouterr().out
+    assert [printed] == blocks(section("Estimators that are known to be wrong"), "text")
+    # what is right is consistent, and each of the three mistakes is found out
+    verdicts = re.findall(r"^(- .*): ln Z = .*\n  audit: (\w+)\.", printed, re.MULTILINE)
+    assert len(verdicts) == 5
+    for name, verdict in verdicts:
+        assert verdict == ("consistent" if name.endswith("as it should be") else "impossible"), name
+
+
+def test_base_rates_of_mnist_are_those_of_the_record():
+    (said,) = re.findall(r"base rates .* reach about \$(-\d+)\$", PAGE)
+    rows = json.loads((FIGURES / "paper" / "likelihood-scale.json").read_text())["rows"]
+    (row,) = (row for row in rows if row["model"] == "base rates")
+    assert round(row["test"]) == int(said)
 
 
 # ---- how to report a likelihood

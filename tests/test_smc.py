@@ -214,9 +214,28 @@ def test_ancestors_are_counted():
 # ---- schedules
 
 
-def test_the_pilot_takes_steps_of_the_set_size():
+class OneSided(AnnealingPath[torch.Tensor]):
+    """Cauchy draws that stay where they are, and ln f_beta(x) = -beta ((x - centre) / 0.5)^2 / 2: no ratio is above 0."""
+
+    def __init__(self, centre):
+        self.centre = centre
+
+    def sample_start(self, num_chains, generator):
+        uniform = torch.rand(num_chains, dtype=torch.float64, generator=generator)
+        return torch.tan(math.pi * (uniform - 0.5))
+
+    def log_f(self, state, beta):
+        return -beta * ((state - self.centre) / 0.5) ** 2 / 2
+
+    def transition(self, state, beta, generator):
+        return state
+
+
+@pytest.mark.parametrize(
+    "path", [base_rate_problem()[0], OneSided(2), OneSided(-2)], ids=["RBM", "right", "left"]
+)
+def test_the_pilot_takes_steps_of_the_set_size(path):
     """Its first steps again, with the same draws, and the fraction at each computed from ln f itself."""
-    path, _ = base_rate_problem()
     found = pilot_schedule(path, 2_000, 0.85, 0, seeded_generator(10), lambda chains: None)
     generator = seeded_generator(10)
     state = path.sample_start(2_000, generator)

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 from backends import BACKENDS
-from enumeration import frequencies, log_z, random_rbm
+from enumeration import (
+    WeightlessRBM,
+    all_states,
+    frequencies,
+    log_f_table,
+    log_z,
+    random_rbm,
+    transition_matrix,
+)
 from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
@@ -105,6 +113,46 @@ def test_exchanges_are_accepted_as_often_as_they_should_be():
         ladder.step(seeded_generator(1))
         exchanged = (ladder.chain_at[:, 0] % 2 == 1).double().mean().item()
         assert abs(exchanged - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / count)
+
+
+class Captured:
+    """In the place of uniform numbers: keeps the probabilities that they are compared with."""
+
+    def __init__(self):
+        self.probabilities = []
+
+    def __lt__(self, accept):
+        self.probabilities.append(accept.clamp(max=1))
+        return torch.zeros_like(accept, dtype=torch.bool)
+
+
+def test_a_step_of_two_rungs_as_a_matrix_has_the_distribution_of_each(monkeypatch):
+    """Rungs at 0.5 and 1: were the lower one at 0, exchanges by the free energy at 1 would be right, too."""
+    rbm, betas = random_rbm(4, 3, seed=0, scale=2.5), torch.tensor([0.5, 1.0], dtype=torch.float64)
+    path, captured, count = BaseRatePath(rbm), Captured(), 16
+    pairs = torch.cartesian_prod(torch.arange(count), torch.arange(count))
+    ladder = Ladder(path, betas, len(pairs), path.state_at(all_states(4)[pairs.flatten()]))
+    monkeypatch.setattr(path, "transition", lambda state, beta, generator: state)
+    monkeypatch.setattr(torch, "rand", lambda *args, **keywords: captured)
+    ladder.step(seeded_generator(0))
+    accept = captured.probabilities[0].flatten()
+
+    start = WeightlessRBM(torch.zeros(4, dtype=torch.float64))
+    log_f = [log_f_table(rbm, start.visible_bias, beta) for beta in betas]
+    below, above = (table.softmax(0) for table in log_f)
+    transition = torch.kron(*(transition_matrix(start, rbm, beta) for beta in betas))
+
+    def variation_after_many_steps(accept):
+        exchange = torch.diag(1 - accept)
+        exchange[torch.arange(len(pairs)), pairs[:, 1] * count + pairs[:, 0]] += accept
+        settled = torch.linalg.matrix_power(transition @ exchange, 2**12)[0].view(count, count)
+        marginals = settled.sum(1), settled.sum(0)
+        return [(found - p).abs().sum().item() / 2 for found, p in zip(marginals, (below, above), strict=True)]  # fmt: skip
+
+    assert max(variation_after_many_steps(accept)) < 1e-12
+    # the power of this test: exchanges by the free energy at 1 miss both
+    by_free_energy = (0.5 * (log_f[1][pairs[:, 0]] - log_f[1][pairs[:, 1]])).exp().clamp(max=1)
+    assert min(variation_after_many_steps(by_free_energy)) > 0.01
 
 
 @pytest.mark.parametrize("num_rungs", [2, 3, 4, 7])

@@ -180,11 +180,8 @@ class AnnealingPath(ABC, Generic[State]):
 
     def units(self, state: State) -> Tensor:
         """The units that the path moves, [chains, n], in the type `dtype`; an estimate keeps those of the final states."""
-        if isinstance(state, Tensor):
-            return state.to(self.dtype).reshape(len(state), -1)
-        raise InputError(
-            f"state: expected a tensor, got {type(state).__name__}; the path has to define units"
-        )
+        tensors = state_tensors(state).values()
+        return torch.cat([each.to(self.dtype).reshape(len(each), -1) for each in tensors], 1)
 
     def log_z_lower_bound(self, units: Tensor) -> float | None:
         """A proven lower bound on ln Z of the target, in nats, or None if there is none. `units` [N, n] lie near its modes."""

@@ -75,6 +75,7 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
 
     and the bias its logit. The default is the smoothing of the 2008 paper's authors (5 imagined images with the
     pixel on for each minibatch of 100, none with it off), which keeps pixels that are never on from getting probability 0.
+    A pixel that is always on would get probability 1 from it. It is given the bias of one that is never on, with the sign reversed.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
     Raises
     ------
     InputError
-        If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or 1.
+        If the data are not in [0, 1], a pseudo-count is negative, or a frequency comes out as 0 or 1 because `pseudo_on` is 0.
 
     Notes
     -----
@@ -117,12 +118,14 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
     for name, fraction in (("pseudo_on", pseudo_on), ("pseudo_off", pseudo_off)):
         if not 0 <= fraction < float("inf"):
             raise InputError(f"{name}: expected a finite number of at least 0, got {fraction}")
-    frequency = (total / len(images) + pseudo_on) / (1 + pseudo_on + pseudo_off)
+    count = 1 + pseudo_on + pseudo_off
+    frequency = (total / len(images) + pseudo_on) / count
+    frequency[frequency >= 1] = 1 - pseudo_on / count
     always, never = int((frequency >= 1).sum()), int((frequency <= 0).sum())
     if always or never:
         raise InputError(
             "pseudo_on, pseudo_off: expected smoothing that keeps every frequency between 0 and 1, but "
-            f"{always} pixels are always on and {never} always off; raise pseudo_off or pseudo_on above 0"
+            f"{always} pixels are always on and {never} always off; raise pseudo_on above 0"
         )
     return torch.logit(frequency)
 

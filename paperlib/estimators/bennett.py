@@ -31,6 +31,10 @@ from paperlib.validation import ArrayLike, as_float_tensor, require_count, requi
 _MOST_ROUNDS = 200
 # With fewer draws from one side in the region where the two distributions overlap, the asymptotic error means little.
 _FEWEST_IN_OVERLAP = 5.0
+# With less than this much of a draw there, the draws say nothing.
+_NO_OVERLAP = 1e-9
+# How rarely draws of two distributions may be told to contradict each other.
+_CONTRADICTION = 1e-3
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ def bennett(
     Returns
     -------
     BennettEstimate
-        Infinite if all draws from one side have zero weight under the other distribution.
+        Infinite if all draws from one side have zero weight under the other distribution. Its error alone is infinite if the draws of
+        the two sides lie so far apart that they do not determine the ratio.
 
     Raises
     ------
@@ -138,15 +143,18 @@ def bennett(
     left = torch.sigmoid(up - log_ratio - offset)
     right = torch.sigmoid(log_ratio + offset + down)
     overlap = left.sum().item()
-    if num_blocks is None:
-        spread = (left.square().sum() + right.square().sum()).item() / overlap**2
-        variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
-    else:
+    if num_blocks is not None:
         require_count("num_blocks", num_blocks, 2)
         if num_blocks > min(len(up), len(down)):
             raise InputError(
                 f"num_blocks: expected at most one for each draw, got {num_blocks} for {len(up)} and {len(down)} draws"
             )
+    if overlap < _NO_OVERLAP:
+        variance, freedom = math.inf, math.inf
+    elif num_blocks is None:
+        spread = (left.square().sum() + right.square().sum()).item() / overlap**2
+        variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
+    else:
         # the difference of the two sides according to each block, scaled up to the number of all draws
         parts = zip(left.tensor_split(num_blocks), right.tensor_split(num_blocks), strict=True)
         scores = [len(up) * one.mean() - len(down) * other.mean() for one, other in parts]
@@ -157,6 +165,17 @@ def bennett(
         found.append(
             f"Only about {overlap:.2g} draws of each side lie where the two distributions overlap. Take more draws, or put a "
             "distribution in between."
+        )
+    # e^(l - ln Z_1 / Z_0) has the mean 1 at draws of 0, and its inverse at draws of 1. By Markov's inequality, none of n draws, dependent
+    # or not, exceeds ln(n / q) except with probability q.
+    excess = max(
+        (side.max().item() - ratio - math.log(len(side) / _CONTRADICTION))
+        for side, ratio in ((up, log_ratio), (down, -log_ratio))
+    )
+    if excess > 0:
+        found.append(
+            f"A draw lies {excess:.0f} nats beyond what the ratio allows: the two sides contradict each other. Check their signs, and that "
+            "each side was drawn from its own distribution."
         )
     return BennettEstimate(log_ratio, math.sqrt(max(variance, 0.0)), freedom, tuple(found))
 

@@ -7,6 +7,9 @@ this is its 99.7 % interval, extended on either side by the half nat that the ru
 interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
 estimate, raised by what AIS from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
 
+A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
+sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
+
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
 ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
@@ -25,7 +28,13 @@ from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.targets import Model, as_rows, is_estimated, log_unnormalized_of
+from paperlib.evaluation.targets import (
+    Model,
+    as_rows,
+    hidden_layers,
+    is_estimated,
+    log_unnormalized_of,
+)
 from paperlib.evaluation.verdict import SMALL
 from paperlib.evaluation.weighting import as_weights
 from paperlib.models import DBM, DBN
@@ -37,6 +46,10 @@ IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consiste
 EXIT_CODES = {CONSISTENT: 0, NOT_SUPPORTED: 3, IMPOSSIBLE: 4}
 # Confidence levels of the certified bound and of the estimates' interval.
 _CERTIFIED, _SURE = 0.999, 0.997
+# A usual mistake is named only if errors are at most this part of what it changes: otherwise any claim would fit one.
+_SMALL_PART = 1 / 20
+# What rounding does to a claim in nats, and to the share of a claim per unit that is printed with two digits.
+_ROUNDING, _TWO_DIGITS = 0.01, 0.02
 
 
 @dataclass(frozen=True)
@@ -153,8 +166,8 @@ def audit(
     Raises
     ------
     InputError
-        As for `evaluate`; if not exactly one finite number is claimed; or if a log-probability is claimed for a deep model whose ln p*(v)
-        is itself an estimate.
+        As for `evaluate`; if not exactly one finite number is claimed; if the model's ln Z or ln p*(v) is not finite; or if a
+        log-probability is claimed for a deep model whose ln p*(v) is itself an estimate.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
@@ -164,6 +177,8 @@ def audit(
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_z=9.0).reason
     'ln Z = 9.00 is above 3.47, what enumeration proves.'
+    >>> print(audit(rbm, [[0, 1, 0], [1, 1, 0]], claimed_log_prob=-0.693).reason)
+    ln Z = 2.08 is below 3.47, what enumeration proves. Likely mistake: it is per visible unit.
     """
     if (claimed_log_z is None) == (claimed_log_prob is None):
         raise InputError(
@@ -192,10 +207,13 @@ def audit(
     )
     if weights is not None:
         images = images[(as_weights("weights", weights, len(images)) > 0).to(images.device)]
+    of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
         claimed_log_z = _mean(model, images, found) - claimed_log_prob + log_z_offset
-    return audit_evaluation(model, images, found, claimed_log_z, tolerance, log_z_offset)
+    return audit_evaluation(
+        model, images, found, claimed_log_z, tolerance, log_z_offset, of_average
+    )
 
 
 def audit_evaluation(
@@ -205,6 +223,7 @@ def audit_evaluation(
     claimed_log_z: float,
     tolerance: float = 0.1,
     log_z_offset: float = 0.0,
+    of_average: bool = False,
 ) -> Audit:
     """Check a claimed ln Z against an existing evaluation, so that several claims cost no more than one `audit`.
 
@@ -218,6 +237,13 @@ def audit_evaluation(
         The result of `evaluate` for the model and the images.
     claimed_log_z, tolerance, log_z_offset : float
         As for `audit`, in nats.
+    of_average : bool
+        Whether an average log-probability was claimed, and `claimed_log_z` is the ln Z that it needs.
+
+    Raises
+    ------
+    InputError
+        If the model's ln Z or ln p*(v) is not finite.
 
     Examples
     --------
@@ -228,14 +254,25 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    mean = _mean(model, images, found)
+    mean, log_z = _mean(model, images, found), found.known_log_z[0]
+    if not math.isfinite(mean + log_z):
+        raise InputError(
+            f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
+        )
     bounds = _bounds(model, images, found)
     low, high = _interval(found, bounds)
     shifted = tuple(
         Bound(bound.name, bound.low + log_z_offset, bound.high + log_z_offset) for bound in bounds
     )
     interval = low + log_z_offset, high + log_z_offset
+    claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
+    if mean - claim > tolerance and not found.posterior_draws:
+        verdict = IMPOSSIBLE
+        reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
+    if verdict != CONSISTENT and (found.exact is not None or found.trustworthy):
+        given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
+        reason += _likely_mistakes(model, found, claim, given, known, tolerance)
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
@@ -331,8 +368,50 @@ def _judge(
     if found.exact is not None:
         return CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
-    where = f"the interval {low:.2f} to {high:.2f}"
-    how = "" if found.trustworthy else ", wide because the estimates are not to be trusted"
+    where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
+    if found.trustworthy:
+        how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"
+    else:
+        how = ", wide because the estimates are not to be trusted"
     if low - tolerance <= claim <= high + tolerance:
-        return CONSISTENT, f"{said} lies in {where} of what is estimated{how}."
-    return NOT_SUPPORTED, f"{said} lies outside {where} of what is estimated{how}."
+        return CONSISTENT, f"{said} lies in {where}{how}."
+    estimate = f"The estimate is {found.known_log_z[0]:.2f}."
+    return NOT_SUPPORTED, f"{said} lies outside {where}{how}. {estimate}"
+
+
+def _likely_mistakes(
+    model: Model, found: Evaluation, claim: float, given: float, known: float, tolerance: float
+) -> str:
+    """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known.
+
+    `claim` is a ln Z. What was claimed is `given`, a ln Z or an average, and `known` is what is known of it.
+    """
+    log_z = found.known_log_z[0]
+    error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
+    # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
+    hidden, visible = sum(hidden_layers(model)) * math.log(2), model.num_visible * math.log(2)
+    tried = [
+        (off - size, size, tolerance, f"off by {size:.2f}, {name}")
+        for size, name in (
+            (hidden, "ln 2 for each hidden unit"),
+            (2 * hidden, "ln 4 for each hidden unit"),
+            (visible, "ln 2 for each visible unit"),
+        )
+    ]
+    two_digits = _TWO_DIGITS * abs(known)
+    for factor, name in (
+        (model.num_visible, "per visible unit"),
+        (1 / found.num_images, "a sum over the images"),
+        (-1, "of the other sign"),
+    ):
+        tried.append((factor * given - known, known, two_digits, name))
+    # How many chains or steps were taken is not known. Round numbers are tried, whose logarithms lie at least ln 2 apart.
+    for number in (digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)):
+        name = f"off by ln {number:,}, of chains or steps"
+        tried.append((off - math.log(number), math.log(2), _ROUNDING, name))
+    likely = [
+        name
+        for miss, size, rounding, name in tried
+        if abs(miss) <= error + rounding <= _SMALL_PART * abs(size)
+    ]
+    return f" Likely mistake: it is {' or '.join(likely)}." if likely else ""

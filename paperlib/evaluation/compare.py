@@ -36,6 +36,8 @@ class Comparison:
         The weighted share of images to which the first model gives the higher probability.
     seed : int or None
         The seed of the generator, if it had not been used before.
+    same : bool
+        Whether the models are the same, number by number.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Comparison:
     difference: ImageAverage
     wins: float
     seed: int | None = None
+    same: bool = False
 
     @property
     def trustworthy(self) -> bool:
@@ -60,7 +63,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """`first better`, `second better`, either with `on these images`, `no difference shown`, or `not trusted`."""
+        """`first better`, `second better`, either with `on these images`, `no difference shown`, `the models are the same`, or `not trusted`."""
+        if self.same:
+            return "the models are the same"
         if not self.trustworthy:
             return "not trusted"
         for interval, where in (
@@ -121,7 +126,7 @@ def compare(
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> compare(rbm, rbm, [[0, 1, 0], [1, 1, 0]]).verdict
-    'no difference shown'
+    'the models are the same'
     """
     if first.num_visible != second.num_visible:
         raise InputError(
@@ -156,7 +161,8 @@ def compare(
     difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights)
     won = (log_ratio > log_z_a - log_z_b).double()
     wins = weighted_mean(won, found_a.weights).item()
-    return Comparison(found_a, found_b, difference, wins, seed)
+    same = first.checksum() == second.checksum()
+    return Comparison(found_a, found_b, difference, wins, seed, same)
 
 
 def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None:

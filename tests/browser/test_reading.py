@@ -23,6 +23,8 @@ PRINTED_WIDTH = int((210 - 2 * 15) / 25.4 * 96)
         ("detailed balance", "02-markov-chains", "Markov chains"),
         ("exact_log_z", "api/estimators", "Estimators"),
         ("effective sample size", "04-importance-sampling", "Importance sampling"),
+        ("PyTorch", "from-other-programs", "another program"),
+        ("evaluate my model", "from-other-programs", "another program"),
     ],
 )
 def test_search_finds_what_was_typed(new_tab, words, chapter, section):
