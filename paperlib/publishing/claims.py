@@ -167,7 +167,7 @@ def _intervals_hold_truth(rows: Sequence[Row]) -> Finding:
     held = {row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
     ours = {row["model"]: f"exact {format_value(row['exact_log_z'])}" for row in rows}
     missed = ", ".join(name for name, inside in held.items() if not inside)
-    return _share(held, ours, "intervals of 100 runs", f"missed for {missed}")
+    return _share(held, ours, "intervals of 100 runs hold it", f"missed for {missed}")
 
 
 def _ten_runs(rows: Sequence[Row]) -> Finding:
@@ -321,7 +321,7 @@ def _bound_gain(row: Row, published: float, why: str) -> Finding:
         return Finding(
             "no estimate",
             ours,
-            f"AIS on the second layer is worth {runs} effective runs, so that the bound may be too high. {why}",
+            f"AIS on the second layer is worth {runs} effective runs, so that the bound may be too high; {why}",
         )
     error = math.hypot(row["error_bound"], low)
     if row["gain"] + error >= published:
