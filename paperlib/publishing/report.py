@@ -190,7 +190,7 @@ def claim_findings() -> dict[str, Finding]:
 
 
 def claim_table(found: Mapping[str, Finding]) -> Table:
-    """The papers' conclusions: claim, paper, outcome, ours, reason, chapter. The numbers of single models unfold.
+    """The papers' conclusions: claim, paper, outcome, ours, chapter. The numbers of single models and the reason unfold.
 
     Parameters
     ----------
@@ -206,12 +206,11 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
             for text in (_IN_SHORT[claim.paper], claim.where)
         )
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
-        ours = finding.ours
-        if finding.details:
-            ours = f"<details><summary>{ours}</summary>{finding.details}</details>"
-        outcome = _marked(finding.outcome)
-        rows.append([claim.statement, where, outcome, ours, finding.why, link])
-    heading = ["claim", "where", "outcome", "ours", "why", "chapter"]
+        ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
+        if more:
+            ours = f"<details style='margin: 0'><summary>{ours}</summary>{more}.</details>"
+        rows.append([claim.statement, where, _marked(finding.outcome), ours, link])
+    heading = ["claim", "where", "outcome", "ours", "chapter"]
     return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
 
 
@@ -244,6 +243,8 @@ def conclusion_table(found: Mapping[str, Finding]) -> Table:
 def bracket_table(rows: Iterable[ReportRow]) -> Table:
     """How the brackets of the second paper's tables came out, by start and by our number of steps.
 
+    Closed ones are at most a nat wide, within three standard errors.
+
     Parameters
     ----------
     rows : iterable of ReportRow
@@ -259,7 +260,7 @@ def bracket_table(rows: Iterable[ReportRow]) -> Table:
         models = ", ".join(f"{row.entry.row} {format_value(row.value)}" for row in wide)
         number = [str(len(own)), str(len(own) - len(wide)), models or "none"]
         table.append([start.replace("_", " "), f"{steps:,}", *number])
-    heading = ["start", "K", "brackets", "within a nat and three standard errors", "wider (nats)"]
+    heading = ["start", "K", "brackets", "closed", "open (nats)"]
     return Table(heading, table)
 
 
