@@ -87,7 +87,7 @@ class ReportRow:
         if self.std_error is not None:
             text += f" ± {format_value(self.std_error)}"
         if self.interval is not None:
-            text = f"mean {text}, 95 % {format_value(self.interval)}"
+            text = f"mean {text}, 95\N{NO-BREAK SPACE}% {format_value(self.interval)}"
         if self.fitted:
             text += " (fitted)"
         if self.steps is not None:
