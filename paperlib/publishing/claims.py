@@ -181,7 +181,7 @@ def _ten_runs(rows: Sequence[Row]) -> Finding:
         if warned
         else "off by more than a nat"
     )
-    return _share(near, ours, "estimates within a nat and trusted", why)
+    return _share(near, ours, "within a nat and trusted", why)
 
 
 def _ratio_truth(rows: Sequence[Row]) -> Finding:
@@ -199,7 +199,7 @@ def _ratio_agrees(rows: Sequence[Row]) -> Finding:
     low, high = (float(end) for end in row["interval_3_sigma"])
     other_low, other_high = (float(end) for end in row["difference_interval"])
     width = math.hypot((high - low) / 2, (other_high - other_low) / 2)
-    ours = f"direct less difference {format_value(apart)}, three standard deviations {format_value(width)}"
+    ours = f"apart by {format_value(apart)}, allowed {format_value(width)}"
     return _holds(abs(apart) <= width, ours)
 
 
@@ -233,9 +233,7 @@ def _difference(
         return Finding("no estimate", "–", f"{len(seeds)} seeds of both; {FEWEST_SEEDS} are needed")
     gains = [better[seed] - worse[seed] for seed in seeds]
     low, high = prediction_interval(gains)
-    ours = (
-        f"{format_value(min(gains))} to {format_value(max(gains))} nats {after}, {len(seeds)} seeds"
-    )
+    ours = f"{format_value(min(gains))} to {format_value(max(gains))} nats {after}"
     if low <= 0 < published <= high:
         return Finding("says nothing", ours, "seeds differ so much that no gain is typical, too")
     if low <= published <= high:
@@ -279,9 +277,7 @@ def _one_hidden_state(rows: Sequence[Row]) -> Finding:
         return Finding("no estimate", "–", f"{len(masses)} seeds; {FEWEST_SEEDS} are needed")
     low, high = prediction_interval(masses)
     after = _judged_after(rows, "CD1(20)")
-    ours = (
-        f"{format_value(min(masses))} to {format_value(max(masses))} {after}, {len(masses)} seeds"
-    )
+    ours = f"{format_value(min(masses))} to {format_value(max(masses))} {after}"
     if not low <= 0.93 <= high:
         return Finding("does not hold", ours, "the mass depends on seed and length of training")
     if high >= 1:
@@ -305,8 +301,8 @@ def _dbn_training_time() -> Finding:
     # "Roughly three times longer" means a ratio that rounds to three.
     near = {name: round(ratio) == 3 for name, ratio in ratios.items()}
     times = {name: f"{format_value(ratio)} times" for name, ratio in ratios.items()}
-    what = "DBNs take three times as long, with as many epochs in each layer"
-    return _share(near, times, what, "ours takes longer")
+    why = "with as many epochs in each layer, ours takes longer"
+    return _share(near, times, "DBNs take three times as long", why)
 
 
 # ---- deep belief nets of the first paper

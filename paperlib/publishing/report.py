@@ -190,7 +190,7 @@ def claim_findings() -> dict[str, Finding]:
 
 
 def claim_table(found: Mapping[str, Finding]) -> Table:
-    """The papers' conclusions: claim, paper, outcome, ours, chapter. The numbers of single models and the reason unfold.
+    """The papers' conclusions: claim and place, outcome, ours, chapter. The numbers of single models and the reason unfold.
 
     Parameters
     ----------
@@ -200,17 +200,13 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
     rows = []
     for claim in CLAIMS:
         finding = found[claim.id]
-        # two lines at most: no breaks inside the name and inside the place
-        where = ", ".join(
-            text.replace(" ", "\N{NO-BREAK SPACE}")
-            for text in (_IN_SHORT[claim.paper], claim.where)
-        )
+        where = f"<small>({_IN_SHORT[claim.paper]}, {claim.where})</small>"
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
         ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
         if more:
             ours = f"<details style='margin: 0'><summary>{ours}</summary>{more}.</details>"
-        rows.append([claim.statement, where, _marked(finding.outcome), ours, link])
-    heading = ["claim", "where", "outcome", "ours", "chapter"]
+        rows.append([f"{claim.statement} {where}", _marked(finding.outcome), ours, link])
+    heading = ["claim", "outcome", "ours", "chapter"]
     return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
 
 
