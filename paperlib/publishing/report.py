@@ -204,7 +204,7 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
         ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
         if more:
-            ours = f"<details style='margin: 0'><summary>{ours}</summary>{more}.</details>"
+            ours = f"<details><summary style='white-space: nowrap; margin: 0'>{ours}</summary>{more}.</details>"
         rows.append([f"{claim.statement} {where}", _marked(finding.outcome), ours, link])
     heading = ["claim", "outcome", "ours", "chapter"]
     return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
