@@ -256,7 +256,7 @@ def _cd25_over(model: str, published: float) -> Callable[..., Finding]:
     def judge(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
         worse = _at_judged_length(rows, model, "test")
         better = {seed: float(own[0]["test"]) for seed in worse}
-        return _difference(better, worse, published, f"{_judged_after(rows, model)} of {model}")
+        return _difference(better, worse, published, _judged_after(rows, model))
 
     return judge
 
@@ -352,11 +352,9 @@ def _no_gain(rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row])
     above, below = (_named(ladder)[name] for name in ("MNIST DBN", "mnistCD25-500"))
     gain = above["ladder"] - below["ladder"]
     error = math.hypot(*((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)))
-    by_model = f"{format_value(gain)} ± {format_value(error)} nats of log-probability"
-    ours, details = (
-        f"{test.ours}, {by_model}",
-        f"log-probability by parallel tempering, 95 %; by importance sampling {format_value(_named(sampled)['DBN-CD25']['gain'])} nats",
-    )
+    ours = f"bound {format_value(_named(rows)['Test DBN-CD25']['gain'])} nats, model {format_value(gain)} ± {format_value(error)}"
+    by_sampling = format_value(_named(sampled)["DBN-CD25"]["gain"])
+    details = f"the model's log-probability by parallel tempering, 95 %; by importance sampling {by_sampling} nats"
     if test.outcome == "holds" and gain - error > 0:
         why = "true of the bound, which leaves out more than the second layer gains"
         return Finding("partly", ours, why, details, cases)
@@ -566,14 +564,14 @@ def _bracket_holds_truth(rows: Sequence[Row]) -> Finding:
 
 def _uniform_start_misleads(rows: Sequence[Row]) -> Finding:
     row = _named(rows)["mnistCD1-500"]
-    ours = f"uniform gap {format_value(row['uniform_gap'])}, base rates {format_value(row['base_rate_gap'])} (K = {row['steps']:,})"
+    ours = f"gap {format_value(row['uniform_gap'])}, from base rates {format_value(row['base_rate_gap'])}"
     smaller = row["uniform_gap"] - 3 * row["uniform_gap_error"] > abs(row["base_rate_gap"])
     if row["uniform_gap"] - 3 * row["uniform_gap_error"] > 10 and smaller:
         return Finding("holds", ours)
     return Finding(
         "partly" if smaller else "does not hold",
         ours,
-        "our model's gap is smaller than the paper's",
+        f"our model's gap is smaller than the paper's, at K = {row['steps']:,}",
     )
 
 
