@@ -33,7 +33,9 @@ import paperlib.variational
 from paperlib.experiments.published import load_published
 from paperlib.models import RBM
 from paperlib.publishing.book import toc_pages
+from paperlib.publishing.claims import CLAIMS
 from paperlib.publishing.glossary import defining_chapters
+from paperlib.publishing.verdicts import deciding
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -419,9 +421,10 @@ def test_notebook_names_the_chapters_whose_records_it_reads(path):
     # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     if any(isinstance(node, ast.Name) and node.id == "report_rows" for node in nodes):
-        # The report reads whatever answers a published number.
-        answers = (entry.reproduced_by for entry in load_published())
+        # The report reads whatever decides about a published number or a claim.
+        answers = map(deciding, load_published())
         texts |= {answer.record for answer in answers if answer is not None}
+        texts |= {record for claim in CLAIMS for record in claim.records}
     read = {written_by[text] for text in texts & set(written_by)}
     declared = notebook.metadata.get("paperlib", {}).get("reads", [])
     assert declared == sorted(read - {path.stem})

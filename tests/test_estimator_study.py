@@ -411,6 +411,13 @@ def test_what_each_is_good_for():
     }
     assert found["fewest right numbers suspected"]["estimators"] == "SMC"
     assert found["fewest right numbers suspected"]["value"] == "2.49 % of its right numbers"
+    # An estimator that mostly warns is seldom wrong without a warning, and that is no merit.
+    loud = [made("importance sampling", 0.1, seed=seed, warned=seed > 0) for seed in range(3)]
+    found = {row["purpose"]: row for row in good_for([*runs, *loud], BUDGET)}
+    assert found["fewest wrong numbers trusted"]["estimators"] == "SMC"
+    quiet = [made("importance sampling", 0.1, seed=seed, warned=seed > 1) for seed in range(3)]
+    found = {row["purpose"]: row for row in good_for([*runs, *quiet], BUDGET)}
+    assert "importance sampling" in found["fewest wrong numbers trusted"]["estimators"]
     # Those who share a first place are all named.
     tied = good_for([made("AIS", 0.2), made("SMC", -0.2)], BUDGET)
     assert tied[0]["estimators"] == "AIS; SMC"

@@ -18,12 +18,14 @@ from typing import Any
 
 import pytest
 import torch
+from scipy.special import fdtri
 
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.experiments.recipes import model_path
 from paperlib.experiments.records import load_result
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
+from paperlib.publishing.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 Row = Mapping[str, Any]
@@ -215,6 +217,17 @@ def joint_errors(stored: Stored, in_same_time: bool) -> dict[str, float]:
     return {name: math.exp(sum(own) / len(own)) for name, own in logs.items()}
 
 
+def warned_share(stored: Stored, budget: int) -> dict[str, float]:
+    """By estimator, the share of its runs that have a warning."""
+    rows = stored.rows("estimator-trust", budget=budget)
+    total: Counter[str] = Counter()
+    warned: Counter[str] = Counter()
+    for row in rows:
+        total[row["estimator"]] += row["runs"]
+        warned[row["estimator"]] += row["right, suspected"] + row["wrong, suspected"]
+    return {name: warned[name] / total[name] for name in total}
+
+
 def at_equal_cost(stored: Stored, estimator: str, chain_steps: int) -> Row:
     """The errors of an estimator on the authors' CD25(500)."""
     return stored.row(
@@ -225,6 +238,82 @@ def at_equal_cost(stored: Stored, estimator: str, chain_steps: int) -> Row:
 def seconds_of_a_chain_step(row: Row, key: str) -> float:
     """From the time to a tenth of a nat, as in chapter 16."""
     return row[f"{key}_tenth"] * (0.1 / row[f"{key}_error"]) ** 2 / row[f"{key}_steps"]
+
+
+def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
+    """The 95 % interval of the ladder's error as a fraction of that of AIS on CD25(500)."""
+    ladder, ais = (at_equal_cost(stored, name, chain_steps) for name in ("ladder", "AIS"))
+    ratio, free = (ladder["rmse"] / ais["rmse"]) ** 2, (ladder["repeats"], ais["repeats"])
+    return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
+
+
+def above_the_mean(stored: Stored) -> float:
+    """How far the ladder's longer run on mnistPCD-500 ended above the mean of the ten that were timed."""
+    longer = stored.row("tempering-brackets", model="mnistPCD-500")["log_z"]
+    return longer - stored.row("tempering-seconds", model="mnistPCD-500")["log_z"]
+
+
+def ratio_from_the_longer_run(stored: Stored) -> list[float]:
+    """AIS's time on mnistPCD-500 as a multiple of the ladder's, if errors are from that longer run, and its 95 % interval."""
+    row, shift = stored.row("tempering-seconds", model="mnistPCD-500"), above_the_mean(stored)
+    # ten runs each; the ladder's error was their standard deviation, with nine degrees of freedom
+    ladder = 0.9 * row["ladder_error"] ** 2 + shift**2
+    ais = row["ais_error"] ** 2 - 2 * shift * row["ais_mean"] + shift**2
+    ratio = row["ratio"] * (ais / row["ais_error"] ** 2) / (ladder / row["ladder_error"] ** 2)
+    return [ratio, *(ratio / fdtri(10, 10, level) for level in (0.975, 0.025))]
+
+
+def claim_counts(stored: Stored, about: str | None) -> Counter[str]:
+    """How often the claims about a subject, or about all, have each outcome."""
+    own = [claim for claim in CLAIMS if about in (None, claim.about)]
+    return Counter(claim.finding(lambda name: {"rows": stored.rows(name)}).outcome for claim in own)
+
+
+def base_brackets(stored: Stored, steps: int) -> tuple[int, int]:
+    """Of the brackets from base rates with so many steps in both papers' tables: how many are within a nat and three standard errors, of how many.
+
+    CD25(500) has the authors' weights, and DBNs have no such row in the paper.
+    """
+    rows = [
+        r | {"base_rate_steps": r["steps"]}
+        for r in stored.rows("raise-table-1")
+        if r["model"] != "mnistCD25-500"
+    ]
+    rows += stored.rows("raise-own-weights") + [
+        r for r in stored.rows("raise-table-2") if r["model"].endswith("DBM")
+    ]
+    own = [row for row in rows if row["base_rate_steps"] == steps]
+    return sum(abs(row["base_rate_gap"]) <= 1 + 3 * row["base_rate_gap_error"] for row in own), len(
+        own
+    )
+
+
+def gain_by_tempering(stored: Stored) -> tuple[float, float]:
+    """What the second layer gains on CD25(500) in log-probability, with parallel tempering's ln Z, and its 95 % error."""
+    above, below = (
+        stored.row("tempering-brackets", model=m) for m in ("MNIST DBN", "mnistCD25-500")
+    )
+    half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]
+    return above["ladder"] - below["ladder"], math.hypot(*half)
+
+
+def uniform_above_ladder(stored: Stored) -> float:
+    """By how much AIS from uniform pixels puts ln Z of the Omniglot DBN above parallel tempering."""
+    uniform = stored.row("raise-table-2", model="Omniglot DBN")["uniform_ais"]
+    return stored.row("tempering-brackets", model="Omniglot DBN")["ladder"] - uniform
+
+
+def recipes_in_order(stored: Stored) -> bool:
+    """Whether CD3 is ahead of CD1 with as many units, as a mean over seeds, at every length from 5 to 100 epochs, and 25 units ahead of 20."""
+    paths = record("sm2008-training-paths")
+    assert paths is not None
+    epochs = {row["epoch"] for row in paths["rows"] if row["model"] == "CD3(500)"}
+    pairs = (("CD3(500)", "CD1(500)"), ("CD3(25)", "CD1(25)"), ("CD1(25)", "CD1(20)"))
+    return all(
+        mean_at(stored, better, e) > mean_at(stored, worse, e)
+        for better, worse in pairs
+        for e in epochs
+    )
 
 
 def fresh(stored: Stored) -> list[Row]:
@@ -408,16 +497,28 @@ STATEMENTS = [
     Statement("06", "reaches $-125.37$ nats with 500 components",
      lambda s: near(s.column("sm2008-mixtures", "test")["MoB(500), started at images"], -125.37, 0.005)),
     # 07: deep belief networks
-    Statement("07", "On MNIST a second layer makes up for 18 nats of what CD-1 left undone, and adds nothing to an RBM that was trained well",
+    Statement("07", "a second layer on MNIST makes up for 18 nats of what CD-1 left undone, and adds nothing to an RBM that was trained well, as in the paper",
      lambda s: near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], 0, 1)),
     Statement("07", "the estimate of $\\ln Z$ rests on seven effective runs",
      lambda s: near(s.row("sm2008-table-2", model="Test DBN-CD3")["effective_sample_size"], 7, 0.5)),
-    Statement("07", "| DBN-CD1 | −122 | −103 | 18 | 24.9 |",
-     lambda s: rounded(s.row("sm2008-table-2", model="Test DBN-CD1"), "rbm", "bound", "gain") == [-122, -103, 18]),
-    Statement("07", "| DBN-CD3 | −101 | −99 | no estimate | 7.2 |",
+    *(
+        Statement(page, words, lambda s: near((found := gain_by_tempering(s))[0], 1.95, 0.005) and near(found[1], 0.32, 0.005) and gains(s)["Test DBN-CD25"] < 0)
+        for page, words in (
+            ("07", "the log-probability of DBN-CD25 is two nats above its RBM's, 1.95 ± 0.32 by parallel tempering"),
+            ("07", "DBN-CD25 (there the MNIST DBN) gains 1.95 nats on all test images, with a 95 % error of 0.32"),
+            ("13", "On CD25(500) it gains nothing by the bound, as in the paper, and two nats in log-probability"),
+        )
+    ),
+    Statement("07", "| DBN-CD1 | −122 | −103 | 18 | 24.9 | 23 |",
+     lambda s: rounded(s.row("sm2008-table-2", model="Test DBN-CD1"), "rbm", "bound", "gain") == [-122, -103, 18]
+     and near(s.column("dbn-bound-gap", "gain")["DBN-CD1"], 23, 0.5)),
+    Statement("07", "in log-probability it gains 23 and two",
+     lambda s: near(s.column("dbn-bound-gap", "gain")["DBN-CD1"], 23, 0.5) and near(gain_by_tempering(s)[0], 2, 0.1)),
+    Statement("07", "| DBN-CD3 | −101 | −99 | no estimate | 7.2 | no estimate |",
      lambda s: rounded(s.row("sm2008-table-2", model="Test DBN-CD3"), "rbm", "bound") == [-101, -99]),
-    Statement("07", "| DBN-CD25 | −86 | −87 | −0.7 | 0.1 |",
-     lambda s: rounded(r := s.row("sm2008-table-2", model="Test DBN-CD25"), "rbm", "bound") == [-86, -87] and near(r["gain"], -0.7, 0.05)),
+    Statement("07", "| DBN-CD25 | −86 | −87 | −0.7 | 0.1 | 1.8 |",
+     lambda s: rounded(r := s.row("sm2008-table-2", model="Test DBN-CD25"), "rbm", "bound") == [-86, -87] and near(r["gain"], -0.7, 0.05)
+     and near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05)),
     Statement("07", "less than three hundredths of a nat. The one that CD-1 spoilt draws hidden states that the data never call up, and a second layer gains two thirds of a nat",
      lambda s: 0 < (g := greedy_gains(s))["likelihood"] < 0.03 and near(g["CD-1"], 2 / 3, 0.01)),
     Statement("07", "The exact example gains 0.03 nats on a good first layer and 0.67 on a spoilt one",
@@ -567,11 +668,15 @@ STATEMENTS = [
      lambda s: all(near(s.row("raise-figure-7", model=m, start="base rates", steps=1_000)["gap"], 20, 2)
                    and near((r := s.row("raise-table-2", model=m))["base_rate_gap"], 3.5, 0.2) and r["base_rate_effective"] < 20
                    for m in ("MNIST DBN", "Omniglot DBN"))),
-    Statement("10", "Its AIS average is lower by three and a half nats, just above what RAISE says from the base rates",
+    Statement("10", "The AIS average of the uniform start is lower by three and a half nats, just above what RAISE says from the base rates, but it rests on two effective chains",
      lambda s: near((r := s.row("raise-table-2", model="Omniglot DBN"))["base_rate_ais"] - r["uniform_ais"], 3.5, 0.1)
-     and near(r["uniform_ais"], r["base_rate_raise"], 0.2)),
-    Statement("10", "that average rests on two effective chains",
-     lambda s: near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),
+     and near(r["uniform_ais"], r["base_rate_raise"], 0.2) and near(r["uniform_effective"], 2, 0.5)),
+    Statement("10", "AIS is too high by 1.0 nats for the Omniglot DBN, and RAISE too low by 2.6",
+     lambda s: near((r := s.row("tempering-brackets", model="Omniglot DBN"))["ais_off"], 1.0, 0.05) and near(r["raise_off"], -2.6, 0.05)),
+    Statement("10", "Then AIS from the uniform start has overestimated $Z$ twelvefold, which happens at most once in twelve times",
+     lambda s: near(math.exp(uniform_above_ladder(s)), 12, 0.5)),
+    Statement("16", "AIS from uniform pixels has a $\\ln \\hat Z$ that is 2.5 nats higher, from two effective chains",
+     lambda s: near(uniform_above_ladder(s), 2.5, 0.05) and near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),
     Statement("10", "from the better side, with 184 effective runs. With it the bound of the same model is $-86.99$ nats",
      lambda s: near((r := s.row("sm2008-table-2", model="Test DBN-CD25"))["bound"], -86.99, 0.005) and near(r["effective_sample_size"], 184, 0.5)),
     Statement("10", "the truth lies within a nat of AIS's end of this bracket, and most of the bracket is what RAISE falls short",
@@ -613,9 +718,40 @@ STATEMENTS = [
     Statement("10", "from its chains and from the choice of images, are between 0.09 and 0.24 nats",
      lambda s: spans([r[f"{start}_raise_error"] for r in s.rows("raise-table-2") for start in ("uniform", "base_rate")], 0.09, 0.24)),
     # 13: the report
-    Statement("13", "from base rates AIS and RAISE agree within a nat for most RBMs and for the MNIST deep Boltzmann machine",
-     lambda s: sum(abs(r["base_rate_gap"]) <= 1 + 3 * r["base_rate_gap_error"] for r in s.rows("raise-table-1")) >= 4
-     and abs(s.row("raise-table-2", model="MNIST DBM")["base_rate_gap"]) < 1),
+    *(
+        Statement(page, words, lambda s, about=about, counts=counts: claim_counts(s, about) == counts)
+        for page, words, about, counts in (
+            ("13", "Two of six claims hold, three in part and one does not", "AIS", {"holds": 2, "partly": 3, "does not hold": 1}),
+            ("13", "Two of twelve claims hold, three in part, and six do not; one is open at our $K$", "RAISE",
+             {"holds": 2, "partly": 3, "does not hold": 6, "open at our K": 1}),
+            ("13", "Two of eleven claims hold, six in part", "models",
+             {"holds": 2, "partly": 6, "does not hold": 1, "no estimate": 1, "says nothing": 1}),
+            ("13", "7 of 30 hold, and 12 in part", None,
+             {"holds": 7, "partly": 12, "does not hold": 8, "open at our K": 1, "no estimate": 1, "says nothing": 1}),
+        )
+    ),
+    Statement("13", "Ten runs are enough for one of three small models only, and a ratio from one direction misses by nearly four nats without a warning",
+     lambda s: [r["model"] for r in s.rows("sm2008-figure-3", runs=10) if r["warned"] == "no" and near(r["log_z"], r["exact_log_z"], 1)] == ["CD1(25)"]
+     and near((r := s.rows("sm2008-ratios")[0])["log_ratio"] - r["exact"], -3.7, 0.1) and r["warnings"] == "none"),
+    Statement("13", "At the paper's $K$ all three brackets from the base rates are closed within a nat and three standard errors, at a tenth of it three of five",
+     lambda s: base_brackets(s, 100_000) == (3, 3) and base_brackets(s, 10_000) == (3, 5)),
+    Statement("13", "But RAISE exceeds the exact value of both models of 20 hidden units, of which the paper names one, and no gap of the six RBMs is within a tenth of a nat",
+     lambda s: all(r["base_rate_raise"] - 3 * r["base_rate_raise_error"] > r["exact"] for r in s.rows("raise-table-1") if r["exact"] is not None)
+     and len(s.rows("raise-table-1")) == 6 and all(abs(r["base_rate_gap"]) > 0.1 for r in s.rows("raise-table-1"))),
+    *(
+        Statement(page, words, lambda s: all(s.row("tempering-brackets", model=m)["reading"] == "AIS" and abs(s.row("tempering-brackets", model=m)["ais_off"]) < 1.05
+                                             for m in ("mnistCD1-500", "omniPCD-1000", "MNIST DBN", "Omniglot DBN")))
+        for page, words in (
+            ("13", "Parallel tempering finds AIS right at the end of each open bracket"),
+            ("08", "measures $\\ln Z$ by other means and finds AIS right, here and for omniPCD-1000"),
+        )
+    ),
+    Statement("13", "our seeds range from 63 to 100 %",
+     lambda s: spans([r["largest_mass"] for r in s.rows("sm2008-training-paths", model="CD1(20)", judged="yes")], 0.63, 1.0)),
+    Statement("05", "that of CD3(25)'s test average holds CD1(25)'s, too",
+     lambda s: (r := s.row("sm2008-same-recipe", model="CD3(25)")["test_interval"])[0] < -151.57 < r[1]),
+    Statement("15", "The two that are inside for CD3(25) say nothing: the interval also holds what the paper prints for CD1(25)",
+     lambda s: all((r := s.row("sm2008-same-recipe", model="CD3(25)")[f"{k}_interval"])[0] < printed < r[1] for k, printed in (("test", -151.57), ("train", -152.35)))),
     Statement("13", "our estimate of it differs from theirs by a quarter of a nat, within the errors of the two",
      lambda s: near((r := s.row("sm2008-own-weights"))["log_z"], 451.28 - 0.25, 0.05) and 451.28 - r["log_z"] < 3 * math.sqrt(2) * r["log_z_error"]),
     Statement("13", "depend on the length of training by tens of nats and on the seed by several",
@@ -724,13 +860,23 @@ STATEMENTS = [
      lambda s: near(at_equal_cost(s, "ladder", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "ladder", 1_000_000)["rmse"] / 0.10, 1.25, 0.05)),
     Statement("16", "A chain-step of the ladder takes about twice the time of one of AIS",
      lambda s: all(1.6 < seconds_of_a_chain_step(r, "ladder") / seconds_of_a_chain_step(r, "ais") < 2.4 for r in s.rows("tempering-seconds"))),
-    Statement("16", "On CD25(500) AIS still takes two and a half times as long as the ladder, and on mnistCD25-500 1.4 times",
-     lambda s: near((ratio := s.column("tempering-seconds", "ratio"))["CD25(500)"], 2.5, 0.05) and near(ratio["mnistCD25-500"], 1.4, 0.05)),
-    Statement("16", "On mnistCD1-500 both are right to 0.03 nats with a million chain-steps, so that AIS is faster",
-     lambda s: (r := s.row("tempering-seconds", model="mnistCD1-500"))["ratio"] < 1 and r["ladder_steps"] == r["ais_steps"] == 1_000_000
+    Statement("16", "by the $F$ distribution the ladder's error is 0.32 to 0.47 of that of AIS. So do twenty runs of a million, with 0.34 to 0.84",
+     lambda s: [round(end, 2) for steps in (100_000, 1_000_000) for end in error_ratio(s, steps)] == [0.32, 0.47, 0.34, 0.84]),
+    Statement("16", "On three of the four models the interval holds 1, and these runs cannot tell which is faster",
+     lambda s: [model for model, (low, high) in s.column("tempering-seconds", "ratio_interval").items() if not low < 1 < high] == ["mnistPCD-500"]),
+    Statement("16", "On mnistCD1-500 both are right to 0.03 nats with a million chain-steps",
+     lambda s: (r := s.row("tempering-seconds", model="mnistCD1-500"))["ladder_steps"] == r["ais_steps"] == 1_000_000
      and near(r["ladder_error"], 0.03, 0.005) and near(r["ais_error"], 0.03, 0.005)),
-    Statement("16", "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and the ladder is eleven times faster",
-     lambda s: near((r := s.row("tempering-seconds", model="mnistPCD-500"))["ais_error"], 0.65, 0.005) and r["ais_steps"] == 4_000_000 and near(r["ratio"], 11, 0.5)),
+    Statement("16", "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and the ladder is eleven times faster, 2.8 to 42 times with 95 %",
+     lambda s: near((r := s.row("tempering-seconds", model="mnistPCD-500"))["ais_error"], 0.65, 0.005) and r["ais_steps"] == 4_000_000
+     and near(r["ratio"], 11, 0.5) and near(r["ratio_interval"][0], 2.8, 0.05) and near(r["ratio_interval"][1], 42, 0.5)),
+    Statement("16", "ends 0.27 nats above the mean of the ten, where AIS's mean is, too",
+     lambda s: near(above_the_mean(s), 0.27, 0.005) and near(s.row("tempering-seconds", model="mnistPCD-500")["ais_mean"], 0.27, 0.01)),
+    Statement("16", "From that value AIS takes five times as long as the ladder, 1.3 to 18 times with 95 %",
+     lambda s: near((found := ratio_from_the_longer_run(s))[0], 5, 0.5) and near(found[1], 1.3, 0.05) and near(found[2], 18, 0.5)),
+    Statement("16", "On one of four models of 784 × 500 units it is clearly faster than AIS; on the other three, ten runs cannot tell",
+     lambda s: sum(low > 1 for low, _ in s.column("tempering-seconds", "ratio_interval").values()) == 1
+     and sum(low < 1 < high for low, high in s.column("tempering-seconds", "ratio_interval").values()) == 3),
     Statement("16", "A million chain-steps were enough for four of the ten models, and the other six took four million",
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and sum(r["chain_steps"] > 2_000_000 for r in rows) == 6),
     Statement("16", "The longest run lasted two and a half minutes",
@@ -788,10 +934,10 @@ STATEMENTS = [
     Statement("17", "With $10^5$ chain-steps parallel tempering has the smallest error, and AIS has it in the same time",
      lambda s: min((errors := joint_errors(s, in_same_time=False)), key=errors.get) == "parallel tempering" and near(min(errors.values()), 0.122, 0.0005)
      and min((errors := joint_errors(s, in_same_time=True)), key=errors.get) == "AIS"),
-    Statement("17", "Importance sampling is first in two rows for a poor reason: it has a warning in more than nine of ten runs",
-     lambda s: (rows := s.rows("estimator-trust", estimator="importance sampling"))
-     and sum(r["right, trusted"] + r["wrong, trusted"] for r in rows) < 0.1 * sum(r["runs"] for r in rows)
-     and sum(r["estimators"] == "importance sampling" for r in s.rows("estimator-purposes", budget=100_000)) == 2),
+    Statement("17", "With $10^4$ every estimator warns in more than half of its runs, so that no row counts warnings; with $10^5$ importance sampling still does, and is left out",
+     lambda s: min(warned_share(s, 10_000).values()) > 0.5 < warned_share(s, 100_000)["importance sampling"]
+     and not any("trusted" in r["purpose"] for r in s.rows("estimator-purposes", budget=10_000))
+     and not any("importance" in r["estimators"] for r in s.rows("estimator-purposes", budget=100_000) if "trusted" in r["purpose"])),
     # errata and the front page
     Statement("errata", "that $\\ln Z$ lies between 451.267 and 451.271",
      lambda s: [round(end, 3) for end in both_averages(s)] == [451.267, 451.271]),
@@ -814,7 +960,15 @@ STATEMENTS = [
      lambda s: spans([spread_at(s, m, e) for m in ("CD1(20)", "CD1(25)", "CD3(25)", "CD1(500)", "CD3(500)") for e in (10, 20, 50, 100)], 5, 12, 0.5)),
     Statement("what-we-learned", "reaches −125.37 nats on test images, exactly",
      lambda s: near(s.column("sm2008-mixtures", "test")["MoB(500), started at images"], -125.37, 0.005)),
-    Statement("what-we-learned", "On CD1(500) ours gains 18 nats, where the paper has at least 25. On CD25(500) it gains nothing, as in the paper",
+    Statement("what-we-learned", "the standard error of ours is 0.09", lambda s: near(s.row("sm2008-own-weights")["log_z_error"], 0.09, 0.005)),
+    Statement("what-we-learned", "The order of the recipes was the same at every length that we looked at, but the distance was not: "
+     "CD3(500) leads CD1(500) by 38 nats after 10 epochs and by 14 after 100",
+     lambda s: recipes_in_order(s) and all(near(mean_at(s, "CD3(500)", e) - mean_at(s, "CD1(500)", e), lead, 0.5) for e, lead in ((10, 38), (100, 14)))),
+    Statement("what-we-learned", "In log-probability our DBN on CD25(500) gains 1.8 nats by importance sampling, and 1.95 with a 95 % error of 0.32 by parallel tempering",
+     lambda s: near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05) and near((found := gain_by_tempering(s))[0], 1.95, 0.005) and near(found[1], 0.32, 0.005)),
+    Statement("what-we-learned", "Parallel tempering gives the same $\\ln Z$ as AIS there, to 0.05 nats",
+     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-500"))["log_z"], r["ais_log_z"], 0.05)),
+    Statement("what-we-learned", "By this bound ours gains 18 nats on CD1(500), where the paper has at least 25, and nothing on CD25(500), as in the paper",
      lambda s: near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], 0, 1)),
     Statement("what-we-learned", "For CD3(500) the estimate rests on seven of 500 runs",
      lambda s: near(s.row("sm2008-table-2", model="Test DBN-CD3")["effective_sample_size"], 7, 0.5)),
@@ -830,11 +984,11 @@ STATEMENTS = [
      lambda s: spans([r["covered"] for r in coverage(s, 10)], 0.29, 0.57, 0.006) and spans([r["covered"] for r in coverage(s, 100)], 0.64, 0.81)),
     Statement("what-we-learned", "All misses are on the same side, and the library warned of every one of them",
      lambda s: all(r["missed_and_warned"] == r["too_low"] and r["too_high"] == 0 for r in s.rows("ais-coverage"))),
-    Statement("what-we-learned", "RAISE exceeds the exact value of the two models with 20 hidden units by 1.1 and by 0.4 nats",
+    Statement("what-we-learned", "RAISE exceeds the exact value of the two models with 20 hidden units by 1.1 and by 0.4 nats, with standard errors of 0.13 and 0.06",
      lambda s: all(near((r := s.row("raise-table-1", model=m))["base_rate_raise"] - r["exact"], over, 0.05) and r["steps"] == 100_000
-                   for m, over in (("mnistCD1-20", 1.1), ("mnistPCD-20", 0.4)))),
-    Statement("what-we-learned", "the worst tenth of the images is short by 28 nats with 100,000 steps, about as much as with 10,000",
-     lambda s: near((r := s.row("raise-longer", model="mnistCD1-500", steps=100_000))["worst_tenth"], 28, 0.5)
+                   and near(r["base_rate_raise_error"], error, 0.005) for m, over, error in (("mnistCD1-20", 1.1, 0.13), ("mnistPCD-20", 0.4, 0.06)))),
+    Statement("what-we-learned", "the worst two of twenty images are short by 28 nats with 100,000 steps, about as much as with 10,000",
+     lambda s: near((r := s.row("raise-longer", model="mnistCD1-500", steps=100_000))["worst_tenth"], 28, 0.5) and r["images"] == 20
      and near(r["worst_tenth"], s.row("raise-longer", model="mnistCD1-500", steps=10_000)["worst_tenth"], 2)),
     Statement("what-we-learned", "puts practically all of its probability on nearly blank pages",
      lambda s: 0.99 < s.row("raise-table-1", model="mnistCD1-500")["blank_share"] <= 1),
@@ -849,9 +1003,9 @@ STATEMENTS = [
             ("intro", "The 95 % intervals of parallel tempering hold the truth in 853 of 900 runs with 100,000 chain-steps, on nine models whose $\\ln Z$ is known exactly. Those of AIS hold it in 691 of 900"),
         )
     ),
-    Statement("what-we-learned", "on four models of 784 × 500 units AIS takes 0.6, 1.4, 2.5 and 11 times as long as parallel tempering until its error is a tenth of a nat",
-     lambda s: len(ratios := sorted(s.column("tempering-seconds", "ratio").values())) == 4
-     and all(near(*each) for each in zip(ratios, (0.6, 1.4, 2.5, 11), (0.05, 0.05, 0.05, 0.5), strict=True))),
+    Statement("what-we-learned", "on one of four models of 784 × 500 units parallel tempering is clearly faster than AIS, and on the other three ten runs of each cannot tell",
+     lambda s: sum(low > 1 for low, _ in s.column("tempering-seconds", "ratio_interval").values()) == 1
+     and sum(low < 1 < high for low, high in s.column("tempering-seconds", "ratio_interval").values()) == 3),
     *(
         Statement(page, "Of 540 evaluations with a known answer, 264 of them of models drawn at random, `paperlib evaluate` trusted 385, "
          "and none of these was wrong by a nat", trusted_and_right)

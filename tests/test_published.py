@@ -93,7 +93,8 @@ def test_no_two_entries_share_a_cell_of_a_record():
 def test_every_number_has_one_criterion_and_few_have_none():
     kinds = Counter(entry.criterion.kind for entry in ENTRIES)
     assert set(kinds) == set(CRITERIA)
-    assert kinds["not-judged"] <= 10
+    # seven intervals of one model each, and times on other machines
+    assert kinds["not-judged"] <= 17
     for entry in find(ENTRIES, kind="protocol"):
         assert entry.criterion.kind == "setting", entry.id
     for entry in ENTRIES:
@@ -418,7 +419,7 @@ def test_good_entries_load(tmp_path):
         ),
         (
             {"criterion": {"kind": "same-recipe", "why": "x"}},
-            "criterion.judged_by: expected a cell, with the kinds .*, got None",
+            "criterion.judged_by: expected a cell with the kinds .*, got None",
         ),
         (
             {"criterion": {"kind": "same-recipe", "why": "x", "judged_by": {"record": "r"}}},

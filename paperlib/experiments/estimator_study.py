@@ -396,7 +396,8 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
     -------
     list of dict
         `purpose`, `estimators` (all that share the first place), `value` as text. Median errors of several models are combined by their
-        geometric mean, so that no model counts more than another.
+        geometric mean, so that no model counts more than another. An estimator that warns in more than half of its runs is left out where
+        warnings are counted: it is seldom wrong without one because it is seldom without one.
 
     Raises
     ------
@@ -442,6 +443,10 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         if row["models"] == OTHERS and row["estimator"] != BOUND
     }
     best("95 % intervals nearest to 95 %, no hidden mode", misses, "per cent off")
+    trust = {
+        estimator: {word: sum(row[word] for row in both) for word in OUTCOMES}
+        for (estimator,), both in together(trust_rows(own), "estimator").items()
+    }
     # Shares, since an estimator may have run more often than another, or be seldom right.
     for word, purpose, among, unit in (
         ("wrong, trusted", "fewest wrong numbers trusted", OUTCOMES, "% of its runs"),
@@ -452,13 +457,17 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
             "% of its right numbers",
         ),
     ):
-        shares = {}
-        for (estimator,), both in together(trust_rows(own), "estimator").items():
-            total = sum(row[each] for row in both for each in among)
-            if total:
-                shares[estimator] = 100 * sum(row[word] for row in both) / total
+        shares = {
+            estimator: 100 * counts[word] / sum(counts[each] for each in among)
+            for estimator, counts in trust.items()
+            if any(counts[each] for each in among)
+            and 2 * sum(counts[each] for each in _SUSPECTED) <= sum(counts.values())
+        }
         best(purpose, shares, unit)
     return rows
+
+
+_SUSPECTED = ("right, suspected", "wrong, suspected")
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

@@ -46,7 +46,8 @@ class Criterion:
     claim : str or None
         Id, in `paperlib.publishing.claims`, of the claim for which the number is evidence; only with the kind `claim`, and always with it.
     judged_by : Cell or None
-        The cell that decides; only with the kinds `same-weights` and `same-recipe`, and always with them.
+        The cell that decides, where it is not that of our stored model: always with the kinds `same-weights` and `same-recipe`, and with
+        the kind `claim` if the claim is about another model.
     """
 
     kind: str
@@ -170,8 +171,10 @@ def _criterion(raw: Any, name: str) -> Criterion:
     judged_by = _cell(raw.get("judged_by"), name, "criterion.judged_by")
     named = isinstance(claim, str) if kind == "claim" else claim is None
     _require(named, name, "criterion.claim", "the id of a claim, with the kind claim only", claim)
-    decided = (judged_by is not None) == (kind in ("same-weights", "same-recipe"))
-    expected = "a cell, with the kinds same-weights and same-recipe only"
+    decided = kind == "claim" or (judged_by is None) == (
+        kind not in ("same-weights", "same-recipe")
+    )
+    expected = "a cell with the kinds same-weights and same-recipe, and otherwise with claim only"
     _require(decided, name, "criterion.judged_by", expected, judged_by)
     return Criterion(**raw | {"judged_by": judged_by})
 

@@ -294,7 +294,7 @@ def errors_in_turns(
     Returns
     -------
     dict
-        For `ladder` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs.
+        For `ladder` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs and the `log_z` from which errors are taken.
 
     Raises
     ------
@@ -318,11 +318,12 @@ def errors_in_turns(
     values = [run["log_z"] for run in runs["ladder"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {
-        name: error_row(own, middle) | {"chain_steps": chain_steps} for name, own in runs.items()
+        name: error_row(own, middle) | {"chain_steps": chain_steps, "log_z": middle}
+        for name, own in runs.items()
     }
     if truth is None:
         found["ladder"]["rmse"] = statistics.stdev(values)
     if longer is not None and found["AIS"]["rmse"] > longer[0]:
         own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
-        found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1]}
+        found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1], "log_z": middle}
     return found

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paperlib.experiments.published import Cell, Published
+from paperlib.experiments.published import Cell, Published, find
 from paperlib.experiments.recipes import RECIPES
-from paperlib.publishing.claims import OUTCOMES, PAPERS_CHAINS, PAPERS_K, Finding, Records
+from paperlib.publishing.claims import (
+    OUTCOMES,
+    PAPERS_CHAINS,
+    PAPERS_K,
+    Finding,
+    Records,
+    start_of,
+)
 from paperlib.publishing.tables import cell_of, difference, format_value, stored_std_error
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
@@ -47,8 +54,13 @@ class Judgement:
     standard_errors: float | None = None
 
 
-def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> Judgement:
-    """The verdict on a published number.
+def judge(
+    entry: Published,
+    stored: Records,
+    claims: Mapping[str, Finding],
+    entries: Iterable[Published] = (),
+) -> Judgement:
+    """The verdict on a published number, from the cell that `deciding` names and no other model.
 
     Parameters
     ----------
@@ -58,11 +70,15 @@ def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> J
         Returns the record with a given name, or None.
     claims : mapping of str to Finding
         From `paperlib.publishing.claims.findings`.
+    entries : iterable of Published
+        All published numbers. An interval of trainings that also holds what the paper prints for another model says nothing.
     """
     kind, criterion = entry.criterion.kind, entry.criterion
     if kind == "claim":
         assert criterion.claim is not None  # ensured when the file is read
-        found = claims[criterion.claim]
+        found, cell = claims[criterion.claim], deciding(entry)
+        if cell is not None:
+            found = found.of(cell.row, cell.column)
         return Judgement(found.outcome, found.why or found.ours)
     if kind == "setting":
         return _setting(entry, stored)
@@ -73,7 +89,7 @@ def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> J
     if value is None:
         return Judgement("not run", f"{criterion.judged_by.record} has no answer yet")
     if kind == "same-recipe":
-        return _same_recipe(entry, criterion.judged_by, value, record)
+        return _same_recipe(entry, criterion.judged_by, value, record, entries)
     found = _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
     shorter = _shorter_run(criterion.judged_by, record)
     if found.verdict == "differs" and shorter:
@@ -81,21 +97,36 @@ def judge(entry: Published, stored: Records, claims: Mapping[str, Finding]) -> J
     return found
 
 
+def deciding(entry: Published) -> Cell | None:
+    """The cell whose number is judged: that of the criterion, or else that of our stored model."""
+    return entry.criterion.judged_by or entry.reproduced_by
+
+
 def _same_recipe(
-    entry: Published, cell: Cell, interval: Any, record: Mapping[str, Any] | None
+    entry: Published,
+    cell: Cell,
+    interval: Any,
+    record: Mapping[str, Any] | None,
+    entries: Iterable[Published],
 ) -> Judgement:
     assert record is not None  # it has the interval
     assert entry.value is not None
     row = next(row for row in record["rows"] if row["model"] == cell.row)
     low, high = interval
-    typical = low <= entry.value <= high
+    column = find(entries, paper=entry.paper, where=entry.where, column=entry.column)
+    others = [e for e in column if e.row != entry.row and e.value is not None]
+    held = [f"{e.row} ({format_value(e.value)})" for e in others if low <= e.value <= high]
     evidence = (
         f"95 % of trainings by the released recipe end between {format_value(low)} and {format_value(high)} after {row['judged_at']} "
         f"epochs ({row['seeds']} seeds); all numbers of the row are typical after: {row['fits_at']}"
     )
+    verdict = "typical" if low <= entry.value <= high else "not typical"
+    if verdict == "typical" and held:
+        verdict = "says nothing"
+        evidence += f"; the interval also holds what is printed for {', '.join(held)}"
     middle, half_width = (low + high) / 2, (high - low) / 2
     return Judgement(
-        "typical" if typical else "not typical",
+        verdict,
         evidence,
         1.96 * (middle - entry.value) / half_width,
     )
@@ -128,8 +159,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
 def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
     """How much less work our AIS, RAISE or CSL did than the paper's; empty if it did as much or the amount is irrelevant."""
     row = next(row for row in _rows(record) if row["model"] == cell.row)
-    start = next((key for key in ("uniform", "base_rate") if cell.column.startswith(key)), "")
-    steps = row.get(f"{start}_steps", PAPERS_K)
+    steps = row.get(f"{start_of(cell.column)}_steps", PAPERS_K)
     if steps < PAPERS_K:
         return f"K = {steps:,}, the paper's {PAPERS_K:,}"
     states, theirs = row.get("csl_states", 0), PAPERS_CHAINS * PAPERS_K
@@ -219,12 +249,12 @@ def _rows(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
     return [] if record is None else record["rows"]
 
 
-def is_fitted(entry: Published, record: Mapping[str, Any] | None) -> bool:
-    """Whether our value for a published number comes from a model whose recipe was fitted to published values."""
-    if record is None or entry.reproduced_by is None:
+def is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
+    """Whether the value in a cell comes from a model whose recipe was fitted to published values."""
+    if record is None or cell is None:
         return False
     ids = record["provenance"]["models"]
     fitted = [RECIPES[key] for key in ids if key in RECIPES and RECIPES[key].fitted]
     names = {chosen.label for chosen in fitted}
     names |= {f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}" for chosen in fitted}
-    return entry.reproduced_by.row.removeprefix("Test ").removeprefix("Train ") in names
+    return cell.row.removeprefix("Test ").removeprefix("Train ") in names
