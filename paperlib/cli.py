@@ -472,6 +472,55 @@ def reproduce(
         )
 
 
+@app.command(name="long")
+def compute_long_runs(
+    only_list: Annotated[
+        bool, typer.Option("--list", help="Say what is done and how much is left, and stop.")
+    ] = False,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack", help="Pack the new shards as one more archive in data/shards, and stop."
+        ),
+    ] = False,
+    device: Annotated[
+        str, typer.Option(envvar=DEVICE, help="Where the chains walk: cpu or cuda.")
+    ] = "cpu",
+) -> None:
+    """Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with the paper's number of states.
+
+    It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C stops it at any moment, and loses only
+    the shards in progress; the same command goes on. Finished shards are in data/cache/shards.
+    """
+    import os
+
+    from paperlib import cluster
+    from paperlib.estimators.shards import computed_once
+    from paperlib.experiments.long_runs import long_runs, pack_shards, progress_table
+    from paperlib.experiments.profiles import get_profile
+    from paperlib.validation import require_device
+
+    os.environ[DEVICE] = str(require_device("device", device))
+    size = get_profile("paper")
+    runs = list(long_runs(size))
+    if pack:
+        archive = pack_shards(runs, size.folder, storage.repository_root() / "data" / "shards")
+        typer.echo(f"packed as {archive}" if archive else "no new shards")
+        return
+    typer.echo(progress_table(runs, size.folder))
+    if only_list:
+        return
+    # Whatever else this machine does comes first.
+    os.nice(19)
+    address = os.environ.get(cluster.VARIABLE)
+    with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
+        for one in runs:
+            done, count, _ = one.progress(size.folder)
+            if done < count:
+                computed_once(one.run, size.folder, None, client)
+                typer.echo(f"{one.name}: done")
+
+
 @app.command()
 def refresh(only: OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""

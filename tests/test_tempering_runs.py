@@ -150,7 +150,7 @@ def test_the_average_is_that_of_the_tables():
     from paperlib.estimators import exact_log_z
 
     found = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
-    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"])
+    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"].models)
     for name in ("digitsCD1-16", "digitsPCD-16"):
         exact = found[name].mean_log_p - exact_log_z(found[name].model, progress=False)
         assert exact == pytest.approx(found[name].row["exact"], abs=1e-9)
