@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
-from paperlib.estimators.csl import csl_run
+from paperlib.estimators.csl import csl_in_shards, csl_run
 from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
 from paperlib.experiments.profiles import Profile
 from paperlib.experiments.recipes import Model
@@ -21,6 +23,8 @@ from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 
 STARTS = ("uniform", "base rates")
+# What CSL adds to the chapter's seed, with the model's place in the table.
+CSL_STREAM = 200
 # CSL at the paper's effort: 5 x 10^8 hidden states.
 _CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
 
@@ -123,10 +127,62 @@ def bracket_runs(
     return below, ais_run(path, betas, table.ais_chains, seed, *where)
 
 
+def steps_for(
+    size: Profile,
+    table: BracketTable,
+    largest: int,
+    path: BaseRatePath,
+    v: Tensor,
+    start: str,
+    number: int,
+    seed: int,
+) -> tuple[list[int], str]:
+    """Every K up to `largest`, and the table's largest where `paperlib long` has computed all of its shards.
+
+    Parameters
+    ----------
+    size, table, path, v : Profile, BracketTable, BaseRatePath, Tensor
+        As for `bracket_runs`.
+    largest : int
+        The K up to which the chapter computes what is missing; at least the smallest of the table is taken.
+    start, number, seed : str, int, int
+        As for `start_path`.
+
+    Returns
+    -------
+    steps : list of int
+        In increasing order.
+    short : str
+        How far the table's largest K has come if it is not among them; otherwise empty. Small sizes take no shards.
+    """
+    own, most = [k for k in table.steps if k <= largest] or [table.steps[0]], table.steps[-1]
+    if most in own or size.name == "digits":
+        return own, ""
+    runs = bracket_runs(size, table, path, v, most, seed + table.stream(number, start, most))
+    stored = [file.is_file() for run in runs for file in run.files(size.folder)]
+    if all(stored):
+        return [*own, most], ""
+    return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
+
+
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> ShardedRun:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
     where = size.device, size.walks_here
-    return csl_run(rbm, v, _CSL_CHAINS, _CSL_STEPS, seed + 200 + number, *where)
+    return csl_run(rbm, v, _CSL_CHAINS, _CSL_STEPS, seed + CSL_STREAM + number, *where)
+
+
+def stored_csl(
+    size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
+) -> tuple[Tensor | None, int]:
+    """CSL by the shards of `long_csl_run` that are stored, float64 [N], and their hidden states; None and 0 if there are none."""
+    run = long_csl_run(size, rbm, v, number, seed)
+    stored = [*takewhile(Path.is_file, run.files(size.folder))] if size.name == "paper" else []
+    if not stored:
+        return None, 0
+    chains = sum(map(run.chains, range(len(stored))))
+    first = seed + CSL_STREAM + number
+    found = csl_in_shards(rbm, v, chains, _CSL_STEPS, first, size.folder, device=size.device)
+    return found, chains * _CSL_STEPS
 
 
 #: For each profile, the tables by the names of their records.
