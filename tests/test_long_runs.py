@@ -19,7 +19,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import csl_in_shards, shards
 from paperlib.estimators.csl import csl_run
 from paperlib.estimators.shards import computed_once
-from paperlib.experiments import DEVICE, bracket_tables, long_runs
+from paperlib.experiments import DEVICE, bracket_tables, long_runs, profiles
 from paperlib.experiments.bracket_tables import (
     STARTS,
     TABLES,
@@ -30,6 +30,7 @@ from paperlib.experiments.bracket_tables import (
 )
 from paperlib.experiments.profiles import get_profile
 from paperlib.experiments.recipes import recipe
+from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
 ROOT = Path(__file__).parents[1]
@@ -80,12 +81,24 @@ def test_names_are_those_of_the_stored_shards(stored, record, name, most, start)
 # ---- small runs of the same kind
 
 
+WIDE = random_rbm(64, 16, 2)
+UNTRAINED = {
+    "digits-cd1-16": random_rbm(64, 16, 3),
+    "digits-pcd-16": WIDE,
+    "digits-dbm": DBM(
+        WIDE.weights, RBM.weights.new_zeros(16, 3), *(torch.zeros(n).double() for n in (64, 16, 3))
+    ),
+    "digits-dbn-cd25": DBN([WIDE, random_rbm(16, 3, 4)]),
+}
+
+
 @pytest.fixture
 def small(monkeypatch, tmp_path):
     """The papers' profile with an empty cache and tables of small models, whose runs take a second."""
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(DEVICE, raising=False)
     monkeypatch.delenv("PAPERLIB_CLUSTER", raising=False)
+    monkeypatch.setattr(profiles, "load_model", lambda model_id, dtype: UNTRAINED[model_id])
     monkeypatch.setattr(bracket_tables, "_CSL_CHAINS", 200)
     monkeypatch.setattr(bracket_tables, "_CSL_STEPS", 5)
     effort = {"steps": (3, 5), "ais_chains": 150, "raise_chains": 40, "images": 5}
