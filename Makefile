@@ -11,7 +11,7 @@ PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help install book pdf test try paper shards refresh lint serve bench clean
+.PHONY: help install book pdf test try paper shards long pack refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,12 @@ paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST
 shards: ## unpack the longest runs of the papers' size, computed already, into data/cache
 	mkdir -p data/cache
 	for archive in data/shards/*.tar.xz; do tar -xJf $$archive -C data/cache || exit 1; done
+
+long: $(STAMP) ## run what is missing of the longest runs of the papers' size, in idle time; stop with Ctrl-C, go on with make long
+	$(BIN)/paperlib long
+
+pack: $(STAMP) ## pack what make long has computed as a new archive in data/shards
+	$(BIN)/paperlib long --pack
 
 refresh: $(STAMP) ## execute on digits and record the outputs in the committed chapters
 	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)

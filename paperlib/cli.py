@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="AIS, exact partition functions and the papers' tables: the companion's command.",
 )
+
+# What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
+_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 ProfileOption = Annotated[
     str, typer.Option(help="digits: small, offline, minutes. paper: MNIST at full size.")
@@ -287,13 +291,14 @@ def training(
         raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
     require_device("device", device)
     chosen = None if updates is None else _whole_numbers("updates", updates)
-    found = read_checkpoints(models, chosen, at_most)
+    left_out: list[str] = []
+    found = read_checkpoints(models, chosen, at_most, left_out.append)
     rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
     first = next(iter(found.values()))
     width, spins = first.rbm.num_visible, first.spin_visible
     test_images = read_images("data", data, width, binarize, spins)
     train_images = None if train is None else read_images("train", train, width, binarize, spins)
-    for line in first.notes:
+    for line in (*first.notes, *left_out):
         typer.echo(line)
     result = evaluate_training(
         list(rbms.values()),
@@ -311,10 +316,13 @@ def training(
         if checkpoint.stored_log_z is not None
     }
     typer.echo(describe_training(result, claims))
-    _write_json(json_file, training_as_dict(result, claims) | {"seed": seed})
+    record = training_as_dict(result, claims) | {"left_out": left_out, "seed": seed}
+    _write_json(json_file, record)
     if csv_file is not None:
         with _output("csv", csv_file) as temporary:
-            temporary.write_text(training_as_csv(result, claims))
+            # the names of files as they are, also where ASCII is forced
+            text = training_as_csv(result, claims)
+            temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
     if plot is not None:
         with _output("plot", plot) as temporary:
             plot_training(result).savefig(temporary, format=plot.suffix[1:])
@@ -466,6 +474,55 @@ def reproduce(
         )
 
 
+@app.command(name="long")
+def compute_long_runs(
+    only_list: Annotated[
+        bool, typer.Option("--list", help="Say what is done and how much is left, and stop.")
+    ] = False,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack", help="Pack the new shards as one more archive in data/shards, and stop."
+        ),
+    ] = False,
+    device: Annotated[
+        str, typer.Option(envvar=DEVICE, help="Where the chains walk: cpu or cuda.")
+    ] = "cpu",
+) -> None:
+    """Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with the paper's number of states.
+
+    It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C stops it at any moment, and loses only
+    the shards in progress; the same command goes on. Finished shards are in data/cache/shards.
+    """
+    import os
+
+    from paperlib import cluster
+    from paperlib.estimators.shards import computed_once
+    from paperlib.experiments.long_runs import long_runs, pack_shards, progress_table
+    from paperlib.experiments.profiles import get_profile
+    from paperlib.validation import require_device
+
+    os.environ[DEVICE] = str(require_device("device", device))
+    size = get_profile("paper")
+    runs = list(long_runs(size))
+    if pack:
+        archive = pack_shards(runs, size.folder, storage.repository_root() / "data" / "shards")
+        typer.echo(f"packed as {archive}" if archive else "no new shards")
+        return
+    typer.echo(progress_table(runs, size.folder))
+    if only_list:
+        return
+    # Whatever else this machine does comes first.
+    os.nice(19)
+    address = os.environ.get(cluster.VARIABLE)
+    with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
+        for one in runs:
+            done, count, _ = one.progress(size.folder)
+            if done < count:
+                computed_once(one.run, size.folder, None, client)
+                typer.echo(f"{one.name}: done")
+
+
 @app.command()
 def refresh(only: OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
@@ -535,7 +592,7 @@ def main() -> None:
     """Run the command.
 
     An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
-    failed ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
+    failed, or a file that cannot be written, ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
     probably a bug.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -554,6 +611,9 @@ def main() -> None:
         typer.echo("paperlib: interrupted", err=True)
         sys.exit(130)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _REFUSED:
+            typer.echo(f"paperlib: {error}", err=True)
+            sys.exit(1)
         error.add_note(
             f"This is probably a bug in paperlib {__version__}. "
             "Please report it with the lines above."

@@ -33,6 +33,9 @@ def command_that(raises):
     [
         ("InputError('minutes: expected a positive number, got 0')", 2, "minutes: expected"),
         ("ReproductionError('chapter raise failed')", 1, "chapter raise failed"),
+        ("OSError(28, 'No space left on device', 'x')", 1, "[Errno 28] No space left"),
+        ("OSError(30, 'Read-only file system', 'x')", 1, "[Errno 30] Read-only file system: 'x'"),
+        ("PermissionError(13, 'Permission denied', 'x')", 1, "[Errno 13] Permission denied: 'x'"),
     ],
 )
 def test_what_a_user_can_mend_is_one_sentence(raises, code, said):
@@ -43,7 +46,7 @@ def test_what_a_user_can_mend_is_one_sentence(raises, code, said):
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("error", ["ValueError", "RuntimeError", "KeyError"])
+@pytest.mark.parametrize("error", ["ValueError", "RuntimeError", "KeyError", "OSError"])
 def test_anything_else_keeps_its_traceback_and_is_called_a_bug(error):
     result = command_that(f"{error}('operands could not be broadcast')")
     assert result.returncode == 1

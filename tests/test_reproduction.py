@@ -1,9 +1,13 @@
 """Records, tables, the runner and the command: what is written, when, and what is said when something fails."""
 
+import ast
+import errno
 import itertools
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -491,6 +495,153 @@ def test_chapter_whose_process_is_killed_counts_as_failed():
     script = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True)
     assert runner._finish(process) == "its process ended with status -9"
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "print('never')"],
+        ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"],
+        # after the last cell has answered
+        ["import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"],
+    ],
+)
+def test_kernel_that_is_killed_is_one_failure_and_earlier_output_kept(checkout, sources):
+    chapter = checkout / "book" / "01-one.ipynb"
+    target = runner.execute_chapter(chapter, "digits")
+    before = target.read_bytes()
+    nbformat.write(notebook(*sources), chapter)
+    with pytest.raises(
+        ReproductionError, match=r"01-one: cell \d+ was running when the kernel"
+    ) as e:
+        runner.execute_chapter(chapter, "digits")
+    assert "the cell begins: import os" in str(e.value)
+    assert target.read_bytes() == before
+
+
+def test_kernel_is_of_this_interpreter_whatever_is_called_python3(checkout, monkeypatch):
+    for variable in ("JUPYTER_PATH", "JUPYTER_DATA_DIR"):
+        spec = checkout / variable / "kernels" / "python3" / "kernel.json"
+        spec.parent.mkdir(parents=True)
+        other = {"argv": ["/bin/false", "{connection_file}"], "display_name": "x", "language": "x"}
+        spec.write_text(json.dumps(other))
+        monkeypatch.setenv(variable, str(checkout / variable))
+    chapter = checkout / "book" / "01-one.ipynb"
+    nbformat.write(notebook("import sys; print(sys.executable)"), chapter)
+    copy = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
+    assert copy.cells[-1].outputs[0].text == f"{sys.executable}\n"
+    assert copy.metadata.kernelspec.name == "python3"
+
+
+def test_sockets_of_a_kernel_do_not_lie_in_a_folder_with_a_long_path(checkout, monkeypatch):
+    folder = checkout / ("project-scratch-" * 5)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    copy = runner.execute_chapter(checkout / "book" / "01-one.ipynb", "digits")
+    assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2 digits\n"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("moment", ["tempfile.mkstemp", "tempfile.mkdtemp", "os.replace"])
+def test_what_cannot_be_written_is_one_sentence_and_earlier_output_kept(
+    checkout, monkeypatch, code, moment
+):
+    chapter = checkout / "book" / "01-one.ipynb"
+    target = runner.execute_chapter(chapter, "digits")
+    before = target.read_bytes()
+
+    def refuse(*given, **options):
+        raise OSError(code, os.strerror(code), str(target))
+
+    monkeypatch.setattr(moment, refuse)
+    with pytest.raises(ReproductionError, match="01-one: expected to be able to write") as caught:
+        runner.execute_chapter(chapter, "digits")
+    assert os.strerror(code) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("use", ["refresh", "book"])
+def test_a_copy_with_parameters_of_its_own_is_not_published(checkout, command, use):
+    (checkout / "figures").mkdir()
+    for name in ("_toc.yml", "_config.yml", "book/glossary.md"):
+        shutil.copy(ROOT / name, checkout / name)
+    chapter = checkout / "book" / "01-one.ipynb"
+    code, _, err = command(use)
+    assert code == 1
+    assert "01-one has not been executed; run `paperlib reproduce" in err
+    before = chapter.read_bytes()
+    runner.execute_chapter(chapter, "digits", {"seed": 7})
+    code, _, err = command(use)
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert "01-one was last executed with seed=7, which are not the book's parameters" in err
+    assert chapter.read_bytes() == before
+    assert not runner.is_executed(chapter, "digits")
+
+
+def test_book_fails_where_jupyter_book_is_of_another_generation(checkout, command, monkeypatch):
+    (checkout / "figures").mkdir()
+    for name in ("_toc.yml", "_config.yml", "book/glossary.md"):
+        shutil.copy(ROOT / name, checkout / name)
+    runner.execute_chapter(checkout / "book" / "01-one.ipynb", "digits")
+    # Jupyter Book 2 has a package of the same name without this module.
+    (checkout / "jupyter_book").mkdir()
+    (checkout / "jupyter_book" / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(checkout), prepend=os.pathsep)
+    code, _, err = command("book")
+    assert (code, err.startswith("paperlib: the book's build reported errors")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("profile='paper'", "set: expected --profile paper, got --set profile=..."),
+        ("seed='abc'", "set: expected a whole number for seed of 01-one, got 'abc'"),
+        ("seed=1.5", "set: expected a whole number for seed of 01-one, got 1.5"),
+        ("seed=None", "set: expected a whole number for seed of 01-one, got None"),
+        ("rate='x'", "set: expected a number for rate of 01-one, got 'x'"),
+        ("most='x'", "set: expected numbers or None for most of 01-one, got 'x'"),
+        ("rate=1", None),
+        ("most=3", None),
+    ],
+)
+def test_parameters_are_of_the_chapters_kind(checkout, setting, said):
+    chapter = checkout / "book" / "01-one.ipynb"
+    own = 'profile = "digits"\nseed = 1_000  # a comment\nrate = 0.5\nmost = None'
+    nbformat.write(notebook(parameters=own), chapter)
+    name, _, value = setting.partition("=")
+    parameters = {name: ast.literal_eval(value)}
+    if said is None:
+        runner.check_parameters(chapter, parameters)
+        return
+    with pytest.raises(InputError, match=re.escape(said)):
+        runner.execute_chapters([chapter], "digits", parameters, report=pytest.fail)
+
+
+@pytest.mark.parametrize("chapter", runner.chapters(), ids=lambda chapter: chapter.stem)
+def test_the_chapters_own_parameters_are_of_their_kind(chapter):
+    runner.check_parameters(chapter, {"seed": 1})
+
+
+def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
+    root = tmp_path / "dépôt"
+    (root / "book").mkdir(parents=True)
+    nbformat.write(notebook("print(seed + 1)"), root / "book" / "01-one.ipynb")
+    script = (
+        "import sys; from pathlib import Path; from paperlib.publishing import runner; "
+        "runner.storage.repository_root = lambda: Path(sys.argv[1]); "
+        "print(*runner.execute_chapters(runner.chapters(), 'digits'))"
+    )
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    result = subprocess.run(
+        [sys.executable, "-c", script, root],
+        env=os.environ | ascii_only | {"PYTHONIOENCODING": "utf-8:backslashreplace"},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    copy = root / "_build" / "executed" / "digits" / "01-one.ipynb"
+    assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2\n"
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ def test_the_average_is_that_of_the_tables():
     from paperlib.estimators import exact_log_z
 
     found = {one.name: one for one in open_brackets(DIGITS, ["raise-table-1"])}
-    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"])
+    assert list(found) == list(brackets.TABLES["digits"]["raise-table-1"].models)
     for name in ("digitsCD1-16", "digitsPCD-16"):
         exact = found[name].mean_log_p - exact_log_z(found[name].model, progress=False)
         assert exact == pytest.approx(found[name].row["exact"], abs=1e-9)
@@ -174,8 +174,8 @@ def test_average_of_a_dbn_is_chapter_tens():
 
 def test_papers_models_are_those_of_the_records():
     for profile, tables in brackets.TABLES.items():
-        for table, models in tables.items():
-            record = load_result(table, profile)
+        for record_name, table in tables.items():
+            record, models = load_result(record_name, profile), table.models
             assert [row["model"] for row in record["rows"]][: len(models)] == list(models)
             used = record["provenance"]["models"]
             assert set(models.values()) <= set(used)

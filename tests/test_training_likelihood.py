@@ -19,7 +19,7 @@ from paperlib.estimators import exact_hidden_samples
 from paperlib.evaluation import along_training, evaluate_training, read_checkpoints
 from paperlib.evaluation.along_training import evenly
 from paperlib.evaluation.training_report import describe_training, training_rows
-from paperlib.models import RBM, planted
+from paperlib.models import DBN, RBM, planted
 from paperlib.numerics import seeded_generator
 
 D, M = 7, 4
@@ -275,6 +275,72 @@ def test_models_that_do_not_belong_together(tmp_path):
 # ---- the command
 
 
+def in_a_folder(folder, spoil):
+    """Three checkpoints in a folder or an archive, the last of which is spoilt; what to pass to the command, and its name."""
+    if spoil == "archive":
+        path = write_archive(folder / "RBM.h5")
+        with h5py.File(path, "r+") as file:
+            file[f"{NAMES[-1]}/params/vbias"][0] = math.nan
+        return path, NAMES[-1]
+    for number, rbm in enumerate(MODELS[:2], start=1):
+        rbm.save(folder / f"epoch{number}.npz")
+    name = "._epoch1.npz" if spoil == "hidden" else "epoch3.npz"
+    tensors = {key: tensor.numpy() for key, tensor in FINAL.tensors().items()}
+    if spoil in ("hidden", "damaged"):
+        (folder / name).write_bytes(b"\0\x05\x16\x07")
+    elif spoil == "another kind":
+        DBN([FINAL, random_rbm(M, 3, 1)]).save(folder / (name := "epoch3.safetensors"))
+    else:
+        factor = {"nan": math.nan, "overflow": 1e300}[spoil]
+        np.savez(folder / name, **{key: factor * array for key, array in tensors.items()})
+    return folder, name
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("hidden", None),
+        ("damaged", "expected an undamaged .npz file"),
+        ("another kind", "expected models of binary units"),
+        ("nan", "training diverged there"),
+        ("overflow", "training diverged there"),
+        ("archive", "training diverged there"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used_is_left_out_and_named(tmp_path, spoil, said):
+    path, name = in_a_folder(tmp_path, spoil)
+    problems = []
+    found = read_checkpoints([path], left_out=problems.append)
+    assert name not in found
+    assert len(found) >= 2
+    assert len(problems) == (said is not None)
+    if said is not None:
+        assert problems[0].startswith(f"{name} is left out: ")
+        assert said in problems[0]
+        with pytest.raises(InputError):
+            read_checkpoints([path])
+
+
+def test_a_checkpoint_that_the_user_names_must_be_readable(tmp_path):
+    folder, _ = in_a_folder(tmp_path, "nan")
+    with pytest.raises(InputError, match="expected finite numbers"):
+        read_checkpoints(sorted(folder.iterdir()), left_out=pytest.fail)
+    path = write_archive(tmp_path / "RBM.h5")
+    with h5py.File(path, "r+") as file:
+        file["update_5/params/vbias"][0] = math.nan
+    with pytest.raises(InputError, match="expected finite numbers"):
+        read_checkpoints([path], updates=[1, 5], left_out=pytest.fail)
+
+
+def test_a_folder_without_any_checkpoint_that_can_be_used(tmp_path):
+    for number in (1, 2):
+        (tmp_path / f"epoch{number}.npz").write_bytes(b"no zip")
+    with pytest.raises(
+        InputError, match=r"models: expected at least one .*; epoch1\.npz is left out"
+    ):
+        read_checkpoints([tmp_path], left_out=pytest.fail)
+
+
 def run(*arguments):
     return CliRunner().invoke(cli.app, ["training", *map(str, arguments)])
 
@@ -298,6 +364,21 @@ def test_command(tmp_path):
     assert [row["checkpoint"] for row in rows] == NAMES
     assert float(rows[2]["average"]) == stored["checkpoints"][2]["average"]
     assert "best: update_10" in (tmp_path / "r.svg").read_text()
+
+
+def test_command_says_which_checkpoints_it_left_out(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    folder, name = in_a_folder(tmp_path / "checkpoints", "nan")
+    np.save(tmp_path / "t.npy", TEST.to(torch.uint8).numpy())
+    result = run(folder, "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
+    assert result.exit_code == 0, result.output
+    assert f"{name} is left out: " in result.output
+    stored = json.loads((tmp_path / "r.json").read_text())
+    assert [checkpoint["checkpoint"] for checkpoint in stored["checkpoints"]] == [
+        "epoch1.npz",
+        "epoch2.npz",
+    ]
+    assert [text.split()[0] for text in stored["left_out"]] == [name]
 
 
 def test_command_with_an_archive_that_rbms_wrote(tmp_path):

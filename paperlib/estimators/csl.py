@@ -9,15 +9,31 @@ models; Table 1 of the RAISE paper shows it beside better ones.
 from __future__ import annotations
 
 import math
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from paperlib.estimators.blocks import step_bar
-from paperlib.kernels import bernoulli
+from paperlib.estimators.shards import (
+    OnStep,
+    ShardedRun,
+    Walk,
+    computed_once,
+    device_of,
+    identity_of,
+)
+from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
-from paperlib.numerics import resolve_generator, softplus
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import log_mean_exp, resolve_generator, softplus
 from paperlib.validation import ArrayLike, as_binary, require_count
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def csl_log_prob(
@@ -86,3 +102,88 @@ def csl_log_prob(
             state = bernoulli(logits.sigmoid_(), generator)
             bar.update()
     return total - math.log(num_chains * num_steps)
+
+
+def csl_in_shards(
+    rbm: RBM,
+    v: ArrayLike,
+    num_chains: int,
+    num_steps: int,
+    seed: int,
+    folder: str | os.PathLike[str],
+    progress: bool | None = None,
+    client: Client | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """CSL as in `paperlib.estimators.csl_log_prob`, in shards of 100 chains (GPU: 5,000) kept in a folder.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    v : array or Tensor, shape [N, D]
+        Binary test vectors of any type.
+    num_chains : int
+        Gibbs chains; a number that does not fill its last shard is raised to the one that does.
+    num_steps, seed, folder, progress, client, device
+        As in `csl_log_prob` and `ais_in_shards`.
+
+    Returns
+    -------
+    Tensor
+        float64 [N], in nats. The same whether shards were found or computed, here or elsewhere, in one run or in many.
+
+    Raises
+    ------
+    InputError
+        As in `csl_log_prob` and `ais_in_shards`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     csl_in_shards(rbm, [[0, 1], [1, 1]], 200, 50, 1, folder).shape
+    torch.Size([2])
+    """
+    run = csl_run(rbm, v, num_chains, num_steps, seed, device, client is None)
+    shards = computed_once(run, Path(folder), progress, client)
+    # All shards have as many states.
+    return log_mean_exp(torch.stack([shard["log_prob"] for shard in shards], 1)).to(rbm.device)
+
+
+def csl_run(
+    rbm: RBM,
+    v: ArrayLike,
+    num_chains: int,
+    num_steps: int,
+    seed: int,
+    device: torch.device | str | None = None,
+    here: bool = True,
+) -> ShardedRun:
+    """The shards of `csl_in_shards` with these arguments; `here` means without a client."""
+    vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)
+    num_chains = require_count("num_chains", num_chains)
+    num_steps = require_count("num_steps", num_steps)
+    # Gibbs chains have no schedule.
+    walk = rbm, torch.empty(0, dtype=torch.float64), device_of(rbm.device, device, here)
+    size = chains_per_shard(walk[2])
+    identity = f"{identity_of('csl', walk)} {num_steps} {seed} {tensors_checksum([vectors])}"
+    return ShardedRun(
+        f"CSL, {num_chains} chains",
+        walk,
+        [f"{identity} {n}" for n in range(-(-num_chains // size))],
+        lambda number: partial(_gibbs, vectors, num_steps),
+        lambda number: size,
+        num_steps,
+    )
+
+
+def _gibbs(
+    vectors: Tensor, num_steps: int, walk: Walk, generator: torch.Generator, on_step: OnStep
+) -> dict[str, Tensor]:
+    rbm, _, device = walk
+    chains = chains_per_shard(device)
+    log_prob = csl_log_prob(rbm, vectors, chains, num_steps, generator, progress=False)
+    on_step(chains * num_steps)
+    return {"log_prob": log_prob}

@@ -1,4 +1,4 @@
-"""Long runs of AIS, RAISE and parallel tempering in shards: results are stored, and never computed twice.
+"""Long runs of AIS, RAISE, CSL and parallel tempering in shards: results are stored, and never computed twice.
 
 A shard is a block of chains, or a whole ladder. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
@@ -68,12 +68,12 @@ from paperlib.validation import ArrayLike, as_binary, as_tensor, require_count, 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# What all shards of a run share: a path, its schedule, and the device on which chains walk.
-_Walk = tuple[AnnealingPath[Any], Tensor, torch.device]
+# What all shards of a run share: a path (CSL: a model), its schedule, and the device on which chains walk.
+Walk = tuple[Any, Tensor, torch.device]
 # Called after each step of a shard.
-_OnStep = Callable[[int], object]
+OnStep = Callable[[int], object]
 # Given these, a generator, and a function to call after each step: computes what a shard holds.
-_Task = Callable[[_Walk, torch.Generator, _OnStep], dict[str, Tensor]]
+_Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 # Shards submitted to a cluster at a time: enough for thousands of cores, few enough for the memory
 # of its scheduler.
@@ -150,13 +150,31 @@ def ais_in_shards(
     >>> bool((again.log_weights[:100] == first.log_weights).all())
     True
     """
+    run = ais_run(path, betas, num_chains, seed, device, client is None)
+    shards = computed_once(run, Path(folder), progress, client)
+    log_weights, visible = (
+        torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
+        for name in ("log_weights", "final_visible")
+    )
+    return summarize(path, log_weights, visible.to(path.dtype))
+
+
+def ais_run(
+    path: AnnealingPath[Any],
+    betas: object,
+    num_chains: int,
+    seed: int,
+    device: torch.device | str | None = None,
+    here: bool = True,
+) -> ShardedRun:
+    """The shards of `ais_in_shards` with these arguments; `here` means without a client."""
     require_path(path)
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
-    walk = path, schedule, _device(path, device, client)
+    walk = path, schedule, device_of(path.device, device, here)
     size = chains_per_shard(walk[2])
-    identity = f"{_identity('ais', walk)} {seed}"
-    run = _Run(
+    identity = f"{identity_of('ais', walk)} {seed}"
+    return ShardedRun(
         f"AIS, {num_chains} chains",
         walk,
         [f"{identity} {n}" for n in range(-(-num_chains // size))],
@@ -164,12 +182,6 @@ def ais_in_shards(
         lambda number: size,
         len(schedule) - 1,
     )
-    shards = _computed_once(run, Path(folder), progress, client)
-    log_weights, visible = (
-        torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
-        for name in ("log_weights", "final_visible")
-    )
-    return summarize(path, log_weights, visible.to(path.dtype))
 
 
 def raise_in_shards(
@@ -226,14 +238,29 @@ def raise_in_shards(
     >>> estimate.log_weights.shape
     torch.Size([2, 20])
     """
+    run = raise_run(path, v, betas, num_chains, seed, device, client is None)
+    shards = computed_once(run, Path(folder), progress, client)
+    return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
+
+
+def raise_run(
+    path: AnnealingPath[Any],
+    v: ArrayLike,
+    betas: object,
+    num_chains: int,
+    seed: int,
+    device: torch.device | str | None = None,
+    here: bool = True,
+) -> ShardedRun:
+    """The shards of `raise_in_shards` with these arguments; `here` means without a client."""
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     require_reversible(path)
     vectors = as_binary("v", v, path.num_visible)
-    walk = path, schedule, _device(path, device, client)
+    walk = path, schedule, device_of(path.device, device, here)
     blocks = vectors.to(torch.uint8).split(max(1, chains_per_shard(walk[2]) // num_chains))
-    identity = f"{_identity('raise', walk)} {num_chains} {seed}"
-    run = _Run(
+    identity = f"{identity_of('raise', walk)} {num_chains} {seed}"
+    return ShardedRun(
         f"RAISE, {len(vectors)} vectors",
         walk,
         [f"{identity} {n} {tensors_checksum([block])}" for n, block in enumerate(blocks)],
@@ -242,8 +269,6 @@ def raise_in_shards(
         lambda number: len(blocks[number]) * num_chains,
         (len(schedule) - 1) * path.reverse_passes,
     )
-    shards = _computed_once(run, Path(folder), progress, client)
-    return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
 
 def tempering_in_shards(
@@ -300,11 +325,15 @@ def tempering_in_shards(
     require_path(path)
     chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
     num_ladders = require_count("num_ladders", num_ladders)
-    first = path, torch.empty(0, dtype=torch.float64), _device(path, device, client)
+    first = (
+        path,
+        torch.empty(0, dtype=torch.float64),
+        device_of(path.device, device, client is None),
+    )
 
-    def ladders(walk: _Walk, numbers: range) -> list[TemperingEstimate]:
-        identity = f"{_identity(_LADDER, walk)} {chain_steps} {seed}"
-        run = _Run(
+    def ladders(walk: Walk, numbers: range) -> list[TemperingEstimate]:
+        identity = f"{identity_of(_LADDER, walk)} {chain_steps} {seed}"
+        run = ShardedRun(
             f"Parallel tempering, {len(numbers)} of {num_ladders} ladders",
             walk,
             [f"{identity} {number}" for number in numbers],
@@ -312,7 +341,7 @@ def tempering_in_shards(
             lambda number: 1,
             chain_steps,
         )
-        shards = _computed_once(run, Path(folder), progress, client)
+        shards = computed_once(run, Path(folder), progress, client)
         return [_ladder_of(path, shard) for shard in shards]
 
     [leader] = ladders(first, range(1))
@@ -321,8 +350,8 @@ def tempering_in_shards(
 
 
 @dataclass(frozen=True)
-class _Run:
-    """Shards that belong together.
+class ShardedRun:
+    """Shards that belong together; `computed_once` computes those that are missing.
 
     Attributes
     ----------
@@ -341,11 +370,19 @@ class _Run:
     """
 
     description: str
-    walk: _Walk
+    walk: Walk
     identities: Sequence[str]
     task: Callable[[int], _Task]
     chains: Callable[[int], int]
     steps: int
+
+    def names(self) -> list[str]:
+        """Names of the shards' files, without the suffix."""
+        return [storage.sha256(identity.encode()) for identity in self.identities]
+
+    def files(self, folder: Path) -> list[Path]:
+        """Where the shards are kept, in order, whether they have been computed or not."""
+        return [folder / f"{name}.safetensors" for name in self.names()]
 
 
 class Shard(NamedTuple):
@@ -363,14 +400,13 @@ class Shard(NamedTuple):
     made_by: Mapping[str, Any] | None
 
 
-def _device(
-    path: AnnealingPath[Any], device: torch.device | str | None, client: Client | None
-) -> torch.device:
+def device_of(own: torch.device, device: torch.device | str | None, here: bool) -> torch.device:
     """Where chains walk. Whether workers have a GPU is not known here."""
-    return path.device if device is None else require_device("device", device, client is None)
+    return own if device is None else require_device("device", device, here)
 
 
-def _identity(estimator: str, walk: _Walk) -> str:
+def identity_of(estimator: str, walk: Walk) -> str:
+    """What the draws of all shards of a run depend on."""
     path, schedule, device = walk
     betas = storage.sha256(schedule.numpy().tobytes())
     on_device = "" if device.type == "cpu" else f" {device.type}"
@@ -378,7 +414,7 @@ def _identity(estimator: str, walk: _Walk) -> str:
     return f"{estimator} {DRAWS} {path.checksum()} {betas}{on_device}"
 
 
-def _walk_forward(walk: _Walk, generator: torch.Generator, on_step: _OnStep) -> dict[str, Tensor]:
+def _walk_forward(walk: Walk, generator: torch.Generator, on_step: OnStep) -> dict[str, Tensor]:
     path, schedule, device = walk
     chains = chains_per_shard(device)
     log_weights, visible = run_chains(path, schedule.tolist(), chains, generator, on_step)
@@ -388,9 +424,9 @@ def _walk_forward(walk: _Walk, generator: torch.Generator, on_step: _OnStep) -> 
 def _walk_back(
     num_chains: int,
     vectors: Tensor,
-    walk: _Walk,
+    walk: Walk,
     generator: torch.Generator,
-    on_step: _OnStep,
+    on_step: OnStep,
 ) -> dict[str, Tensor]:
     path, schedule, _ = walk
     starts = vectors.repeat_interleave(num_chains, 0)
@@ -399,7 +435,7 @@ def _walk_back(
 
 
 def _climb(
-    chain_steps: int, walk: _Walk, generator: torch.Generator, on_step: _OnStep
+    chain_steps: int, walk: Walk, generator: torch.Generator, on_step: OnStep
 ) -> dict[str, Tensor]:
     path, betas, _ = walk
     plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_LADDER)
@@ -435,12 +471,11 @@ def _ladder_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Temperi
     )
 
 
-def _computed_once(
-    run: _Run, folder: Path, progress: bool | None, client: Client | None
+def computed_once(
+    run: ShardedRun, folder: Path, progress: bool | None, client: Client | None
 ) -> list[dict[str, Tensor]]:
     """The tensors of a run's shards, in order; shards that are not found are computed."""
-    names = [storage.sha256(identity.encode()) for identity in run.identities]
-    files = [folder / f"{name}.safetensors" for name in names]
+    names, files = run.names(), run.files(folder)
     tensors: dict[int, dict[str, Tensor]] = {}
 
     def keep(number: int, shard: Shard, found: bool) -> None:
@@ -467,7 +502,7 @@ def _computed_once(
     return [tensors[number] for number in range(len(names))]
 
 
-def _compute(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
+def _compute(task: _Task, walk: Walk, name: str, on_step: OnStep) -> Shard:
     path, schedule, device = walk
     started = time.perf_counter()
     if path.device != device:
@@ -495,7 +530,7 @@ def write_shard(file: Path, shard: Shard) -> None:
     write_safetensors(file, shard.tensors, {_MADE_BY: json.dumps(shard.made_by)})
 
 
-def _compute_here(task: _Task, walk: _Walk, name: str, on_step: _OnStep) -> Shard:
+def _compute_here(task: _Task, walk: Walk, name: str, on_step: OnStep) -> Shard:
     with one_thread():
         return _compute(task, walk, name, on_step)
 
@@ -504,7 +539,7 @@ def _versions() -> str:
     return f"paperlib {__version__} with draws {DRAWS}"
 
 
-def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> Shard:
+def _compute_on_worker(task: _Task, walk: Walk, name: str, versions: str) -> Shard:
     if versions != _versions():
         raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
     torch.set_num_threads(1)
@@ -512,7 +547,7 @@ def _compute_on_worker(task: _Task, walk: _Walk, name: str, versions: str) -> Sh
 
 
 def _compute_on_cluster(
-    client: Client, run: _Run, names: Sequence[str], missing: Iterable[int]
+    client: Client, run: ShardedRun, names: Sequence[str], missing: Iterable[int]
 ) -> Iterator[tuple[int, Shard]]:
     """Numbers and contents of the missing shards, as they arrive."""
     from dask import config
@@ -549,8 +584,14 @@ def _compute_on_cluster(
             arriving.add(submit(number))
 
 
-def _itself(walk: _Walk) -> _Walk:
+def _itself(walk: Walk) -> Walk:
     return walk
+
+
+def shard_seconds(file: Path) -> float | None:
+    """How long a stored shard took, without reading its tensors; None in older files."""
+    made_by = json.loads(read_metadata(file).get(_MADE_BY) or "null")
+    return made_by and made_by["seconds"]
 
 
 def read_shard(file: Path) -> Shard:

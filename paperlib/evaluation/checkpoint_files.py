@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+
+import torch
 
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import evenly
@@ -20,6 +23,7 @@ def read_checkpoints(
     paths: Sequence[str | os.PathLike[str]],
     updates: Sequence[int] | None = None,
     most: int | None = None,
+    left_out: Callable[[str], object] | None = None,
 ) -> dict[str, ForeignRBM]:
     """Models of binary units by name, in the order of training.
 
@@ -32,6 +36,9 @@ def read_checkpoints(
         Which updates of an archive to read, whatever `most` is; by default all.
     most : int, optional
         Read at most this many, evenly spaced, including the first and the last.
+    left_out : callable, optional
+        Called with a sentence for each checkpoint of a folder or archive that cannot be used, because the file is damaged or training
+        diverged there; the others are returned. None: such a checkpoint is an error, as it is where each file is named.
 
     Returns
     -------
@@ -41,8 +48,8 @@ def read_checkpoints(
     Raises
     ------
     InputError
-        As for `read_model`; if there are fewer than two files, one model has categorical units, or the visible units are spins in some models
-        and not in others.
+        As for `read_model`; if there are fewer than two files, no checkpoint can be used, one model has categorical units, or the visible
+        units are spins in some models and not in others.
 
     Examples
     --------
@@ -56,42 +63,69 @@ def read_checkpoints(
     ['epoch9.npz', 'epoch10.npz']
     """
     files = [Path(path) for path in paths]
+    # What the user names one by one is all wanted.
+    named = updates is not None
     if len(files) == 1 and files[0].suffix in _ARCHIVES:
-        found = _of_archive(files[0], updates, most)
+        readers = _of_archive(files[0], updates)
     else:
         if updates is not None:
             raise InputError("updates: expected none, since they belong to a single archive")
-        if len(files) == 1 and files[0].is_dir():
+        named = not (len(files) == 1 and files[0].is_dir())
+        if not named:
             files = _of_folder(files[0])
         if len(files) < 2:
             raise InputError(
                 f"models: expected an archive of rbms, a folder, or at least two model files, got {', '.join(map(str, files)) or 'none'}"
             )
-        chosen = files if most is None else [files[number] for number in evenly(len(files), most)]
         # The whole path where file names alone are not unique.
-        names = [file.name for file in chosen]
-        same = len(set(names)) < len(names)
-        found = {str(file) if same else file.name: read_model(file) for file in chosen}
+        same = len({file.name for file in files}) < len(files)
+        readers = {str(file) if same else file.name: partial(read_model, file) for file in files}
+    if most is not None and updates is None:
+        names = list(readers)
+        readers = {names[n]: readers[names[n]] for n in evenly(len(names), most)}
+    found: dict[str, ForeignRBM] = {}
+    problems = []
+    for name, read in readers.items():
+        try:
+            found[name] = _binary(name, read())
+        except InputError as error:
+            if named or left_out is None:
+                raise
+            diverged = "; training diverged there" if "finite" in str(error) else ""
+            problems.append(f"{name} is left out: {error}{diverged}")
+    if not found:
+        raise InputError(
+            f"models: expected at least one checkpoint that can be used, got none; {problems[0]}"
+        )
+    if left_out is not None:
+        for problem in problems:
+            left_out(problem)
     _require_one_kind(found)
     return found
 
 
-def _of_archive(
-    file: Path, updates: Sequence[int] | None, most: int | None
-) -> dict[str, ForeignRBM]:
-    stored = archive_updates(file)
-    chosen = stored if updates is None else sorted(set(updates))
-    for update in chosen:
-        if update not in stored:
-            # raises an error whose message names the stored updates
-            read_archive(file, update)
-    if most is not None and updates is None:
-        chosen = [chosen[number] for number in evenly(len(chosen), most)]
-    return {f"update_{update}": read_archive(file, update) for update in chosen}
+def _of_archive(file: Path, updates: Sequence[int] | None) -> dict[str, Callable[[], ForeignRBM]]:
+    chosen = archive_updates(file) if updates is None else sorted(set(updates))
+    # An update that is not stored raises an error whose message names the stored ones.
+    return {f"update_{update}": partial(read_archive, file, update) for update in chosen}
+
+
+def _binary(name: str, model: ForeignRBM) -> ForeignRBM:
+    if not isinstance(model.rbm, RBM):
+        raise InputError(f"models: expected models of binary units, got {model.rbm} as {name}")
+    # No energy is larger than this sum.
+    largest = sum(tensor.double().abs().sum().item() for tensor in model.rbm.tensors().values())
+    if largest > torch.finfo(torch.float32).max:
+        raise InputError(
+            f"models: expected weights whose energies are finite in single precision, got {largest:.0e} as their sum in {name}"
+        )
+    return model
 
 
 def _of_folder(folder: Path) -> list[Path]:
-    files = [file for file in folder.iterdir() if file.suffix in MODEL_SUFFIXES and file.is_file()]
+    # not the hidden files that macOS leaves on other systems' disks, one for each real file
+    visible = (file for file in folder.iterdir() if not file.name.startswith("."))
+    files = [file for file in visible if file.suffix in MODEL_SUFFIXES and file.is_file()]
     if len(files) < 2:
         raise InputError(
             f"models: expected a folder with at least two model files, got {len(files)} in {folder}"
@@ -107,8 +141,6 @@ def _of_folder(folder: Path) -> list[Path]:
 def _require_one_kind(found: dict[str, ForeignRBM]) -> None:
     first = next(iter(found.values()))
     for name, model in found.items():
-        if not isinstance(model.rbm, RBM):
-            raise InputError(f"models: expected models of binary units, got {model.rbm} as {name}")
         if model.spin_visible != first.spin_visible:
             raise InputError(
                 f"models: expected the same kind of visible units in all, got another one in {name}"

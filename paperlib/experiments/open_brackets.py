@@ -17,48 +17,18 @@ from typing import Any
 
 import torch
 
-from paperlib.annealing import BaseRatePath, base_rate_path
+from paperlib.annealing import BaseRatePath
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
+from paperlib.experiments.bracket_tables import TABLES, start_path
 from paperlib.experiments.profiles import Profile
 from paperlib.experiments.recipes import Model, recipe
 from paperlib.experiments.records import load_result
 from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import seeded_generator
 from paperlib.validation import blocks
 
-#: For each profile, the tables with the names of their rows and the ids of the models, in the chapter's order.
-TABLES = {
-    "digits": {
-        "raise-table-1": {
-            "digitsCD1-16": "digits-cd1-16",
-            "digitsPCD-16": "digits-pcd-16",
-            "digitsCD1-50": "digits-cd1-50",
-            "digitsPCD-50": "digits-pcd-50",
-            "digitsCD25-50": "digits-cd25-50",
-        },
-        "raise-table-2": {"DBM": "digits-dbm", "DBN-CD25": "digits-dbn-cd25"},
-    },
-    "paper": {
-        "raise-table-1": {
-            "mnistCD1-20": "mnist-cd1-20",
-            "mnistPCD-20": "mnist-pcd-20",
-            "mnistCD1-500": "mnist-cd1-500",
-            "mnistPCD-500": "mnist-pcd-500",
-            "mnistCD25-500": "mnist-cd25-500",
-            "omniPCD-1000": "omniglot-pcd-1000",
-        },
-        "raise-table-2": {
-            "MNIST DBM": "mnist-dbm",
-            "Omniglot DBM": "omniglot-dbm",
-            "MNIST DBN": "mnist-dbn-cd25",
-            "Omniglot DBN": "omniglot-dbn",
-        },
-    },
-}
-
-# From chapter 10: draws for each ln p*(v), and the first seeds of the draws and of the starts.
-_DRAWS, _OF_DRAWS, _OF_STARTS = 500, 30, 90
+# From chapter 10: draws for each ln p*(v), and their first seed.
+_DRAWS, _OF_DRAWS = 500, 30
 
 
 @dataclass(frozen=True)
@@ -113,7 +83,7 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
         if table not in TABLES[size.name]:
             known = ", ".join(TABLES[size.name])
             raise InputError(f"tables: expected names among {known}, got {table!r}")
-        record, models = load_result(table, size.name), TABLES[size.name][table]
+        record, models = load_result(table, size.name), TABLES[size.name][table].models
         if record is None:
             continue
         rows = {row["model"]: row for row in record["rows"]}
@@ -123,8 +93,7 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
             model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
             seed = record["provenance"]["seed"]
             assert isinstance(model, RBM | DBM | DBN)
-            start = seeded_generator(seed + _OF_STARTS + number)
-            path = base_rate_path(model, images.train, start).to(size.device)
+            path = start_path(model, images.train, "base rates", number, seed).to(size.device)
             if isinstance(model, RBM):
                 parts = blocks(images.test)
                 log_p = torch.cat([model.log_unnormalized(part.to(model.dtype)) for part in parts])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -55,6 +56,16 @@ class Profile:
         """The device of the chains of AIS and RAISE, at the papers' size the one that `PAPERLIB_DEVICE` names, by default the CPU."""
         return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
+    @property
+    def walks_here(self) -> bool:
+        """Whether these chains walk on this machine, and not on the cluster that `PAPERLIB_CLUSTER` names."""
+        return not os.environ.get(cluster.VARIABLE)
+
+    @property
+    def folder(self) -> Path:
+        """Where shards are kept at the papers' size."""
+        return cache_folder() / "shards"
+
     def images(self) -> BinaryImages:
         """Its data set, binarised once and for all."""
         return binary_images(self.dataset)
@@ -101,12 +112,12 @@ class Profile:
         """ln p*(v) of a deep model, float64 [N]; at the papers' size kept in the same way."""
         if self.name == "digits":
             return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
-        return log_unnormalized_in_shards(model, v, num_samples, seed, cache_folder() / "shards")
+        return log_unnormalized_in_shards(model, v, num_samples, seed, self.folder)
 
     def _elsewhere(self) -> dict[str, Any]:
         """Where shards are kept, and where they are computed."""
         return {
-            "folder": cache_folder() / "shards",
+            "folder": self.folder,
             "client": cluster.from_environment(),
             "device": self.device,
         }

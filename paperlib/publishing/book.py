@@ -24,7 +24,7 @@ from paperlib import storage
 from paperlib.errors import ReproductionError
 from paperlib.experiments.records import load_result, source_line
 from paperlib.publishing.glossary import add_index_entries, defining_chapters
-from paperlib.publishing.runner import chapters, executed_path
+from paperlib.publishing.runner import chapters, copy_for_the_book
 
 # A cell that papermill adds although it only repeats the chapter's own parameters.
 _SAYS_NOTHING = '# Parameters\nprofile = "digits"'
@@ -64,7 +64,7 @@ def build_book(profile: str) -> Path:
     Raises
     ------
     ReproductionError
-        If a chapter has not been executed, the build warns or fails, or a page of the table of contents is missing.
+        If a chapter has not been executed with its own parameters, the build warns or fails, or a page of the table of contents is missing.
     """
     root = storage.repository_root()
     source = root / "_build" / "source"
@@ -79,12 +79,7 @@ def build_book(profile: str) -> Path:
     (source / "_config.yml").write_text(yaml.safe_dump(with_repository(config, os.environ)))
     downloads = {}
     for chapter in chapters():
-        executed = executed_path(chapter, profile)
-        if not executed.is_file():
-            raise ReproductionError(
-                f"{chapter.stem} has not been executed; run `paperlib reproduce --profile {profile}`"
-            )
-        notebook = nbformat.read(executed, as_version=4)
+        notebook = copy_for_the_book(chapter, profile)
         notebook.cells = [cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING]
         downloads[chapter.name] = notebook
         page = as_page(notebook, chapter.stem, profile)

@@ -7,6 +7,7 @@ executed after them.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
 _PAPERMILL_TAGS = {"injected-parameters"}
+# What may be said of a parameter's value, by the type of the chapter's own.
+_KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
+# The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
+_LONGEST_FOLDER = 60
 # The library's sources; these include the players' style and script, which are part of the outputs of chapters.
 _SOURCES = {".py", ".css", ".js"}
 
@@ -66,18 +71,27 @@ def executed_path(chapter: Path, profile: str) -> Path:
 
 
 def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless every parameter is one of the chapter's own.
+    """Raise a ValueError unless every parameter is one of the chapter's own, and of the same kind.
 
     papermill itself only warns, and then runs the chapter with its defaults.
     """
     import papermill
 
+    if "profile" in parameters:
+        raise InputError(f"set: expected --profile {parameters['profile']}, got --set profile=...")
     known = papermill.inspect_notebook(str(chapter))
-    unknown = [name for name in parameters if name not in known]
+    unknown = [name for name in ("profile", *parameters) if name not in known]
     if unknown:
         raise InputError(
             f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
         )
+    for name, value in parameters.items():
+        kind = type(ast.literal_eval(known[name]["default"]))
+        fits = not isinstance(value, str) if kind is type(None) else isinstance(value, kind)
+        if not fits and not (kind is float and isinstance(value, int)):
+            raise InputError(
+                f"set: expected {_KINDS[kind]} for {name} of {chapter.stem}, got {value!r}"
+            )
 
 
 def reads(chapter: Path) -> list[Path]:
@@ -168,55 +182,95 @@ def execute_chapter(
     Raises
     ------
     ReproductionError
-        If a cell fails. An earlier executed copy stays; the partial one is kept beside it as `<name>.failed.ipynb`.
+        If a cell fails, the kernel dies, or a file cannot be written. An earlier executed copy stays; the partial one is kept beside it
+        as `<name>.failed.ipynb`.
     InputError
         If a parameter is not one of the chapter's.
     """
+    parameters = dict(parameters or {})
+    check_parameters(chapter, parameters)
+    target = executed_path(chapter, profile)
+    try:
+        inputs = _inputs(chapter, profile, parameters)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with storage.atomic_path(target) as temporary:
+            _execute(chapter, temporary, {"profile": profile, **parameters}, target)
+            notebook = clean_notebook(nbformat.read(temporary, as_version=4))
+            notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
+            if parameters:
+                notebook.metadata["paperlib"]["parameters"] = parameters
+            nbformat.write(notebook, temporary)
+    except OSError as error:
+        raise ReproductionError(
+            f"{chapter.stem}: expected to be able to write to this checkout and to {tempfile.gettempdir()}: {error}"
+        ) from error
+    return target
+
+
+def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path) -> None:
+    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target."""
     import papermill
 
-    parameters = dict(parameters or {})
-    check_parameters(chapter, {"profile": profile, **parameters})
-    inputs = _inputs(chapter, profile, parameters)
-    target = executed_path(chapter, profile)
     failed = target.with_suffix(".failed.ipynb")
-    target.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
-    with storage.atomic_path(target) as temporary, tempfile.TemporaryDirectory() as sockets:
+    long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER
+    with tempfile.TemporaryDirectory(dir="/tmp" if long else None) as sockets:
         try:
             papermill.execute_notebook(
                 str(chapter),
                 str(temporary),
-                parameters={"profile": profile, **parameters},
+                parameters=parameters,
                 cwd=str(chapter.parent),
                 kernel_name="python3",
                 progress_bar=False,
                 start_timeout=_PATIENCE,
                 iopub_timeout=_PATIENCE,
-                config=_connection(Path(sockets)),
+                **_kernel(Path(sockets)),
             )
+            return
         except papermill.PapermillExecutionError as error:
-            failed.write_bytes(temporary.read_bytes())
-            source = error.source.strip().splitlines()
-            raise ReproductionError(
-                f"{chapter.stem}: cell {error.cell_index} failed with {error.ename}: {error.evalue}\n"
-                f"  the cell begins: {source[0] if source else ''}\n  partial run: {failed}"
-            ) from error
-        notebook = clean_notebook(nbformat.read(temporary, as_version=4))
-        notebook.metadata.setdefault("paperlib", {})["inputs"] = inputs
-        nbformat.write(notebook, temporary)
-    return target
+            told = f"failed with {error.ename}: {error.evalue}"
+            raise _failure(temporary, target, told) from error
+        except RuntimeError as error:
+            # nbclient says so of a kernel that was killed, and jupyter_client of one that did not start.
+            if "Kernel died" not in str(error):
+                raise
+            told = "was running when the kernel died, killed perhaps for want of memory"
+            raise _failure(temporary, target, told) from error
 
 
-def _connection(folder: Path) -> Any:
-    """Settings with which a kernel is reached through files in its own folder.
+def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
+    """What to raise after a run that ended within a cell: the last one that was started."""
+    partial = target.with_suffix(".failed.ipynb")
+    partial.write_bytes(temporary.read_bytes())
+    # without the cells that papermill puts in front to report an error
+    cells = [c for c in nbformat.read(partial, as_version=4).cells if "papermill" in c.metadata]
+    number = max(sum(bool(cell.metadata.papermill.start_time) for cell in cells), 1) - 1
+    source = cells[number].source.strip().splitlines()
+    return ReproductionError(
+        f"{target.stem}: cell {number} {told}\n  the cell begins: {source[0] if source else ''}\n  partial run: {partial}"
+    )
+
+
+def _kernel(folder: Path) -> dict[str, Any]:
+    """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
 
     With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
-    first and taken a second later.
+    first and taken a second later. And a kernel that is found by its name may belong to another Python.
     """
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
     from traitlets.config import Config
 
+    class OfThisInterpreter(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(**get_kernel_dict())
+
     file = str(folder / "kernel.json")
-    return Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
+    config = Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
+    return {"kernel_manager_class": OfThisInterpreter, "config": config}
 
 
 @dataclass(frozen=True)
@@ -273,7 +327,7 @@ def execute_chapters(
     if require_device("device", device, client is None).type != "cpu" and profile == "digits":
         raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
     for chapter in selected:
-        check_parameters(chapter, {"profile": profile, **(parameters or {})})
+        check_parameters(chapter, parameters or {})
     before = {chapter: set(reads(chapter)) & set(selected) for chapter in selected}
     order = TopologicalSorter(before)
     try:
@@ -362,7 +416,8 @@ def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subproce
     """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "paperlib.publishing.execute", *arguments],
-        env=os.environ | environment,
+        # Where ASCII is forced, papermill could not write down the path of a checkout with an accent.
+        env=os.environ | environment | {"PYTHONUTF8": "1"},
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -400,11 +455,39 @@ def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str])
     return _finish(_start(arguments, environment))
 
 
+def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
+    """The executed copy of a chapter, if it was made with the chapter's own parameters.
+
+    Raises
+    ------
+    ReproductionError
+        If there is none, or it was made with others, whose results would pass for the book's.
+    """
+    again = f"run `paperlib reproduce --profile {profile} --only {chapter.stem}`"
+    copy = executed_path(chapter, profile)
+    if not copy.is_file():
+        raise ReproductionError(f"{chapter.stem} has not been executed; {again}")
+    notebook = nbformat.read(copy, as_version=4)
+    others = notebook.metadata.get("paperlib", {}).get("parameters", {})
+    if others:
+        settings = ", ".join(f"{name}={value!r}" for name, value in others.items())
+        raise ReproductionError(
+            f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
+        )
+    return notebook
+
+
 def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
-    """Copy the outputs of the executed `digits` copies into the committed chapters, and return the chapters that changed."""
+    """Copy the outputs of the executed `digits` copies into the committed chapters, and return the chapters that changed.
+
+    Raises
+    ------
+    ReproductionError
+        As in `copy_for_the_book`; the chapters before that one are done.
+    """
     changed = []
     for chapter in selected:
-        executed = nbformat.read(executed_path(chapter, "digits"), as_version=4)
+        executed = copy_for_the_book(chapter, "digits")
         executed.cells = [
             cell
             for cell in executed.cells

@@ -1,0 +1,280 @@
+"""The longest runs: their shards have the names of those that are stored, and the chapters find what the command computes."""
+
+import math
+import os
+import tarfile
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from enumeration import log_z, random_rbm
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.annealing import uniform_betas
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.estimators import csl_in_shards, shards
+from paperlib.estimators.csl import csl_run
+from paperlib.estimators.shards import computed_once
+from paperlib.experiments import DEVICE, bracket_tables, long_runs, profiles
+from paperlib.experiments.bracket_tables import (
+    STARTS,
+    TABLES,
+    bracket_runs,
+    start_path,
+    steps_for,
+    stored_csl,
+)
+from paperlib.experiments.profiles import get_profile
+from paperlib.experiments.recipes import recipe
+from paperlib.models import DBM, DBN
+from paperlib.numerics import seeded_generator
+
+ROOT = Path(__file__).parents[1]
+SEED = 2008
+RBM = random_rbm(6, 4, 0)
+IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """Names of the shards of chapters 8 and 10 in `data/shards`."""
+    names = set()
+    for chapter in ("08", "10"):
+        with tarfile.open(ROOT / "data" / "shards" / f"chapter-{chapter}.tar.xz") as packed:
+            names |= {Path(name).stem for name in packed.getnames()}
+    return names
+
+
+# The start that needs no training images, and data sets that every machine has; the others are compared where MNIST is at hand.
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    ("record", "name", "most"),
+    [
+        ("raise-table-1", "mnistPCD-20", 100_000),
+        ("raise-table-1", "mnistCD1-500", 10_000),
+        ("raise-table-1", "omniPCD-1000", 10_000),
+        ("raise-table-2", "MNIST DBM", 10_000),
+        ("raise-table-2", "Omniglot DBN", 10_000),
+    ],
+)
+def test_names_are_those_of_the_stored_shards(stored, record, name, most, start):
+    size = get_profile("paper")
+    table = TABLES["paper"][record]
+    number, model_id = [*table.models].index(name), table.models[name]
+    try:
+        images = binary_images(recipe(model_id).dataset)
+    except InputError as error:
+        pytest.skip(str(error))
+    path = start_path(size.model(model_id), images.train, start, number, SEED)
+    v = images.test[table.chosen(number, len(images.test), SEED)]
+    steps = [k for k in table.steps if 10_000 <= k <= most]
+    for k in steps:
+        runs = bracket_runs(size, table, path, v, k, SEED + table.stream(number, start, k))
+        assert [len(run.names()) for run in runs] == [50, 50]
+        assert {name for run in runs for name in run.names()} <= stored
+
+
+# ---- small runs of the same kind
+
+
+WIDE = random_rbm(64, 16, 2)
+UNTRAINED = {
+    "digits-cd1-16": random_rbm(64, 16, 3),
+    "digits-pcd-16": WIDE,
+    "digits-dbm": DBM(
+        WIDE.weights, RBM.weights.new_zeros(16, 3), *(torch.zeros(n).double() for n in (64, 16, 3))
+    ),
+    "digits-dbn-cd25": DBN([WIDE, random_rbm(16, 3, 4)]),
+}
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """The papers' profile with an empty cache and tables of small models, whose runs take a second."""
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(DEVICE, raising=False)
+    monkeypatch.delenv("PAPERLIB_CLUSTER", raising=False)
+    monkeypatch.setattr(profiles, "load_model", lambda model_id, dtype: UNTRAINED[model_id])
+    monkeypatch.setattr(bracket_tables, "_CSL_CHAINS", 200)
+    monkeypatch.setattr(bracket_tables, "_CSL_STEPS", 5)
+    effort = {"steps": (3, 5), "ais_chains": 150, "raise_chains": 40, "images": 5}
+    rbms, deep = (
+        replace(table, **effort, models=dict([*table.models.items()][:2]))
+        for table in TABLES["digits"].values()
+    )
+    tables = {"raise-table-1": rbms, "raise-table-2": deep}
+    monkeypatch.setattr(long_runs, "TABLES", {"paper": tables})
+    monkeypatch.setattr(long_runs, "_RBMS", ("digitsPCD-16", "digitsCD1-16"))
+    monkeypatch.setattr(long_runs, "_DEEP", ("DBN-CD25", "DBM"))
+    return get_profile("paper"), tables
+
+
+def test_order_and_what_is_left(small):
+    size, _ = small
+    runs = [*long_runs.long_runs(size)]
+    assert [one.name for one in runs] == [
+        "digitsPCD-16, base rates: RAISE",
+        "digitsPCD-16, base rates: AIS",
+        "digitsCD1-16, base rates: RAISE",
+        "digitsCD1-16, base rates: AIS",
+        "digitsPCD-16: CSL",
+        "digitsCD1-16: CSL",
+        "DBN-CD25, base rates: RAISE",
+        "DBN-CD25, base rates: AIS",
+        "DBM, base rates: RAISE",
+        "DBM, base rates: AIS",
+        "digitsPCD-16, uniform: RAISE",
+        "digitsPCD-16, uniform: AIS",
+        "digitsCD1-16, uniform: RAISE",
+        "digitsCD1-16, uniform: AIS",
+        "DBN-CD25, uniform: RAISE",
+        "DBN-CD25, uniform: AIS",
+        "DBM, uniform: RAISE",
+        "DBM, uniform: AIS",
+    ]
+    first = runs[0]
+    # five images by 40 chains, two images a shard; 5 steps
+    done, count, hours = first.progress(size.folder)
+    assert (done, count) == (0, 3)
+    assert hours == pytest.approx(5 * 40 * 5 * 64 * 16 * long_runs._SECONDS / 3_600)
+    [_, one, two] = first.run.files(size.folder)
+    computed_once(first.run, size.folder, False, None)
+    seconds = [long_runs.shard_seconds(file) for file in first.run.files(size.folder)[:2]]
+    two.unlink()
+    done, _, hours = first.progress(size.folder)
+    assert done == 2
+    # the last shard has one image, the others have two
+    assert hours == pytest.approx(sum(seconds) / 4 / 3_600)
+    assert one.is_file()
+
+
+@pytest.mark.parametrize("record", ["raise-table-1", "raise-table-2"])
+@pytest.mark.parametrize("start", STARTS)
+def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatch, record, start):
+    size, tables = small
+    table = tables[record]
+    name = {"raise-table-1": "digitsPCD-16", "raise-table-2": "DBM"}[record]
+    number, images = [*table.models].index(name), binary_images("digits")
+    path = start_path(size.model(table.models[name]), images.train, start, number, SEED)
+    v = images.test[table.chosen(number, len(images.test), SEED)]
+    given = size, table, 3, path, v, start, number, SEED
+    assert steps_for(*given) == ([3], f"from {start} 0 of 5 shards with K = 5 are done")
+    own = [one for one in long_runs.long_runs(size) if one.name.startswith(f"{name}, {start}")]
+    for one, said in zip(own, (f"from {start} 3 of 5 shards with K = 5 are done", ""), strict=True):
+        computed_once(one.run, size.folder, False, None)
+        assert steps_for(*given)[1] == said
+    assert steps_for(*given)[0] == [3, 5]
+    monkeypatch.setattr(
+        "paperlib.estimators.shards._compute_here", lambda *_: pytest.fail("a shard is missing")
+    )
+    stream = SEED + table.stream(number, start, 5)
+    assert len(size.ais(path, uniform_betas(5), 150, stream).log_weights) == 150
+    assert len(size.raise_log_prob(path, v, uniform_betas(5), 40, stream + 1).log_prob) == 5
+    # small sizes take no shards, whatever there is
+    assert steps_for(get_profile("digits"), *given[1:]) == ([3], "")
+
+
+@pytest.fixture
+def command(small, monkeypatch):
+    """`paperlib long` in this process, which computes here and leaves the process its priority."""
+    monkeypatch.setattr(cli, "_client", lambda address: nullcontext())
+    monkeypatch.setattr(os, "nice", lambda by: by)
+
+    def run(*arguments):
+        result = CliRunner().invoke(cli.app, ["long", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_path):
+    size, _ = small
+    monkeypatch.setenv(DEVICE, "cpu")
+    total = sum(len(one.run.names()) for one in long_runs.long_runs(size))
+    assert command("--list").splitlines()[-1].split()[:5] == ["in", "all", "0", "/", f"{total}"]
+    assert not size.folder.exists()
+    computed = []
+    (tmp_path / "data" / "shards").mkdir(parents=True)
+    monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
+    assert command("--pack") == "no new shards\n"
+    write = shards.write_shard
+
+    def interrupted(file, shard):
+        write(file, shard)
+        computed.append(file)
+        if len(computed) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shards, "write_shard", interrupted)
+    with pytest.raises((KeyboardInterrupt, AssertionError)):
+        command()
+    assert len(list(size.folder.iterdir())) == 4
+    first = Path(command("--pack").split()[-1])
+    whole = first.read_bytes()
+    command()
+    assert len(computed) == total == len(set(computed))
+    second = Path(command("--pack").split()[-1])
+    assert [first.name, second.name] == ["long-01.tar.xz", "long-02.tar.xz"]
+    assert first.read_bytes() == whole
+    assert command("--pack") == "no new shards\n"
+    for archive in (first, second):
+        with tarfile.open(archive) as packed:
+            packed.extractall(tmp_path / "unpacked", filter="data")
+    for file in computed:
+        assert (tmp_path / "unpacked" / "shards" / file.name).read_bytes() == file.read_bytes()
+    command()
+    assert len(computed) == total
+
+
+# ---- CSL in shards
+
+
+def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
+    # long enough that hardly any state remembers the uniform start
+    run = csl_run(RBM, IMAGES, 2_000, 400, 1)
+    values = csl_in_shards(RBM, IMAGES, 2_000, 400, 1, tmp_path, progress=False)
+    exact = RBM.log_unnormalized(IMAGES.double()) - log_z(RBM)
+    parts = torch.stack([shard["log_prob"] for shard in computed_once(run, tmp_path, False, None)])
+    assert parts.shape == (20, 5)
+    ratios = (parts - exact).exp()
+    assert torch.allclose(ratios.mean(0), (values - exact).exp())
+    # 4 standard errors, from the scatter of the shards
+    assert bool(((ratios.mean(0) - 1).abs() < 4 * ratios.std(0) / math.sqrt(20)).all())
+
+
+def test_csl_shards_are_found_again_and_hang_on_every_ingredient(tmp_path, monkeypatch):
+    given = {"rbm": RBM, "v": IMAGES, "num_chains": 100, "num_steps": 5, "seed": 1}
+    first = csl_in_shards(**given, folder=tmp_path, progress=False)
+    more = csl_in_shards(**given | {"num_chains": 101}, folder=tmp_path, progress=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert not torch.equal(first, more)
+    other = [{"rbm": random_rbm(6, 4, 1)}, {"v": 1 - IMAGES}, {"num_steps": 6}, {"seed": 2}]
+    for change in other:
+        csl_in_shards(**given | change, folder=tmp_path, progress=False)
+    assert len(list(tmp_path.iterdir())) == 6
+    monkeypatch.setattr(
+        "paperlib.estimators.shards._compute_here", lambda *_: pytest.fail("a shard is missing")
+    )
+    assert torch.equal(csl_in_shards(**given, folder=tmp_path), first)
+
+
+def test_csl_so_far_counts_the_shards_that_are_stored(small):
+    size, tables = small
+    rbm = size.model("digits-pcd-16")
+    test = binary_images("digits").test
+    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+    assert stored_csl(size, rbm, chosen, 1, SEED) == (None, 0)
+    [one] = [one for one in long_runs.long_runs(size) if one.name == "digitsPCD-16: CSL"]
+    computed_once(one.run, size.folder, False, None)
+    whole, states = stored_csl(size, rbm, chosen, 1, SEED)
+    assert states == 200 * 5
+    one.run.files(size.folder)[1].unlink()
+    half, states = stored_csl(size, rbm, chosen, 1, SEED)
+    assert states == 100 * 5
+    assert not torch.equal(half, whole)
+    assert stored_csl(get_profile("digits"), rbm, chosen, 1, SEED) == (None, 0)
