@@ -22,8 +22,10 @@ from paperlib.cli_options import (
     LadderStepsOption,
     MinutesOption,
     ModelArgument,
+    NamesOption,
     SeedOption,
     StepsOption,
+    ThresholdOption,
     TrainOption,
     WeightsOption,
 )
@@ -75,6 +77,8 @@ def evaluate(
     train: TrainOption = None,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
     minutes: MinutesOption = 2.0,
     steps: StepsOption = None,
     ladder_steps: LadderStepsOption = None,
@@ -106,7 +110,7 @@ def evaluate(
         if plot.suffix not in (".svg", ".png", ".pdf"):
             raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
         require_matplotlib()
-    job = Job("evaluate", (model,), data, train, weights, binarize, seed, device)
+    job = Job("evaluate", (model,), data, train, weights, binarize, threshold, names, seed, device)
     found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
     result = evaluate_model(moved, test_images, **options)
     typer.echo(describe(result, job.binarization))
@@ -145,6 +149,8 @@ def audit(
     ] = 0.1,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
     minutes: MinutesOption = 2.0,
     steps: StepsOption = None,
     ladder_steps: LadderStepsOption = None,
@@ -168,7 +174,9 @@ def audit(
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    job = Job("audit", (model,), data, train, weights, binarize, seed, device, claims)
+    job = Job(
+        "audit", (model,), data, train, weights, binarize, threshold, names, seed, device, claims
+    )
     found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
@@ -198,6 +206,8 @@ def compare(
     train: TrainOption = None,
     weights: WeightsOption = None,
     binarize: BinarizeOption = None,
+    threshold: ThresholdOption = None,
+    names: NamesOption = None,
     minutes: MinutesOption = 2.0,
     steps: StepsOption = None,
     ladder_steps: LadderStepsOption = None,
@@ -214,7 +224,9 @@ def compare(
     from paperlib.evaluation.report import comparison_as_dict, describe_comparison
 
     _require_folder("json", json_file)
-    job = Job("compare", (first, second), data, train, weights, binarize, seed, device)
+    job = Job(
+        "compare", (first, second), data, train, weights, binarize, threshold, names, seed, device
+    )
     of_first, model_a, test_images, options = _inputs(job, minutes, steps, ladder_steps)
     of_second = job.read_model(1)
     job.read_rows(of_second)
@@ -276,6 +288,7 @@ def training(
     Says whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so far.
     """
     from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
+    from paperlib.evaluation.inputs import read_rows
     from paperlib.evaluation.training_report import (
         describe_training,
         plot_training,
@@ -292,7 +305,9 @@ def training(
     require_device("device", device)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
-    found = read_checkpoints(models, chosen, at_most, left_out.append)
+    found = read_checkpoints(
+        models, chosen, at_most, left_out.append, lambda: read_rows("data", data)[0].shape[1]
+    )
     rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
     first = next(iter(found.values()))
     width, spins = first.rbm.num_visible, first.spin_visible
@@ -342,9 +357,9 @@ def _inputs(
     from paperlib.numerics import seeded_generator
 
     found = job.read_model()
-    test_images, train_images, weights = job.read_rows(found)
-    for line in (f"Model: {found.origin}", *found.notes):
-        typer.echo(line)
+    test_images, train_images, weights, notes = job.read_rows(found)
+    said = [*found.notes, *notes]
+    typer.echo(" ".join([f"Model: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
     options = {
         "train": train_images,
         "minutes": minutes,

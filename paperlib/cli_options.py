@@ -10,16 +10,24 @@ import typer
 ModelArgument = Annotated[
     Path,
     typer.Argument(
-        help="An RBM: .safetensors or .npz (weights, visible_bias, hidden_bias; or scikit-learn's components_, "
-        "intercept_visible_, intercept_hidden_), .mat (vishid, visbiases, hidbiases), a BernoulliRBM as .skops, an archive "
-        ".h5 of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl, or .pt. Or a DBM, a DBN or "
-        "a Potts RBM as this library saves it."
+        help="A file with the weights and biases of an RBM, a DBM, a DBN or a Potts RBM: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
+        "whatever the arrays are called; an archive of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; "
+        "or three files, W.npy,b.npy,a.npy."
+    ),
+]
+NamesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="weights=W,visible=b,hidden=a",
+        help="Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such "
+        "biases. ignore=NAME: not part of the model.",
     ),
 ]
 DataOption = Annotated[
     Path,
     typer.Option(
-        help="Test images: .npy, .npz, .mat, .csv or IDX, also gzipped. For categorical units: numbers of states, a sequence in a row."
+        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical "
+        "units: numbers of states, a sequence in a row, or FASTA."
     ),
 ]
 TrainOption = Annotated[
@@ -33,6 +41,10 @@ BinarizeOption = Annotated[
     typer.Option(
         metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
     ),
+]
+ThresholdOption = Annotated[
+    float | None,
+    typer.Option(metavar="T", help="Or turn pixels on where their value in the file is above T."),
 ]
 MinutesOption = Annotated[
     float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")

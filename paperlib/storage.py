@@ -169,15 +169,21 @@ def require_modest_zip(path: Path) -> None:
     require_modest(path, size)
 
 
+def is_gzip(path: Path) -> bool:
+    """Whether a file is compressed by gzip, or has the name of such a file."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".gz"
+
+
 def read_bytes(path: Path) -> bytes:
-    """The contents of a file, decompressed if its name ends with `.gz`.
+    """The contents of a file, decompressed if it is a gzip file.
 
     Raises
     ------
     InputError
         If a compressed file is damaged, or holds more than `unpacked_limit` bytes.
     """
-    if path.suffix != ".gz":
+    if not is_gzip(path):
         return path.read_bytes()
     limit, size = unpacked_limit(path), 0
     try:

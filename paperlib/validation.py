@@ -53,6 +53,9 @@ def as_tensor(name: str, value: object) -> Tensor:
     else:
         try:
             array = np.asarray(value)
+            # torch knows neither other byte orders nor numbers of more than eight bytes.
+            if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+                array = array.astype(np.float64)
             if not array.dtype.isnative:
                 array = array.astype(array.dtype.newbyteorder("="))
             # torch takes neither read-only arrays nor arrays that run backwards.

@@ -19,7 +19,7 @@ from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, raise_in_shards
 from paperlib.experiments.recipes import store_model, train_recipe
 from paperlib.models import RBM
-from paperlib.models.files import read_arrays
+from paperlib.models.files import read_safetensors
 from paperlib.numerics import seeded_generator
 
 # Ten kills in all: three of training, three of AIS, two of RAISE, two of the pipeline.
@@ -41,7 +41,7 @@ def kill_in_the_middle(command, folder, largest, env=None, ends_by=signal.SIGPRO
     after = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
     assert after != before
     for file in folder.glob("[!.]*.safetensors"):
-        read_arrays(file)
+        read_safetensors(file)
 
 
 TRAIN = """

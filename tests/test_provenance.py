@@ -16,7 +16,7 @@ from paperlib.estimators.shard_log import shards_used, summarize_shards
 from paperlib.experiments import records
 from paperlib.experiments.profiles import get_profile
 from paperlib.experiments.records import Column, History, Run, history, read_record
-from paperlib.models.files import read_arrays, read_metadata, write_safetensors
+from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 
 PATH = BaseRatePath(random_rbm(4, 3, 0))
 BETAS = uniform_betas(10)
@@ -119,7 +119,7 @@ def run(folder, chains=300):
 def forget(folder):
     """Make the shards of a folder like those of earlier versions, which do not say what computed them."""
     for file in folder.iterdir():
-        write_safetensors(file, read_arrays(file))
+        write_safetensors(file, read_safetensors(file))
 
 
 def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):

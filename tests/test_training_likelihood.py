@@ -239,7 +239,7 @@ WRONG = {
     "half a step": (lambda: evaluate_training(MODELS, TEST, by="trajectory", chain_steps=1e6), "chain_steps: expected"),
     "evenly": (lambda: evenly(3, 0), "most: expected"),
     "no files": (lambda: read_checkpoints([]), "models: expected an archive"),
-    "missing": (lambda: read_checkpoints(["a.npz", "b.npz"]), "path: expected a model file, found none"),
+    "missing": (lambda: read_checkpoints(["a.npz", "b.npz"]), "path: expected a file, found none"),
     "one": (lambda: read_checkpoints(["a.npz"]), "models: expected an archive of rbms, a folder, or at least two"),
     "updates": (lambda: read_checkpoints(["a.npz", "b.npz"], updates=[1]), "updates: expected none"),
 }  # fmt: skip

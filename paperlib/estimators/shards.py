@@ -55,15 +55,15 @@ from paperlib.estimators.tempering import (
 )
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import (
-    read_arrays,
     read_metadata,
+    read_safetensors,
     tensors_checksum,
     write_safetensors,
 )
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import device_name, made_by
 from paperlib.threads import one_thread
-from paperlib.validation import ArrayLike, as_binary, as_tensor, require_count, require_device
+from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -604,7 +604,6 @@ def read_shard(file: Path) -> Shard:
     """
     try:
         made_by = read_metadata(file).get(_MADE_BY)
-        tensors = {name: as_tensor(name, array) for name, array in read_arrays(file).items()}
-        return Shard(tensors, json.loads(made_by) if made_by else None)
+        return Shard(read_safetensors(file), json.loads(made_by) if made_by else None)
     except ValueError as error:
         raise InputError(f"folder: expected whole shards; remove {file} and run again") from error

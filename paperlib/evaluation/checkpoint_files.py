@@ -24,6 +24,7 @@ def read_checkpoints(
     updates: Sequence[int] | None = None,
     most: int | None = None,
     left_out: Callable[[str], object] | None = None,
+    width: Callable[[], int] | None = None,
 ) -> dict[str, ForeignRBM]:
     """Models of binary units by name, in the order of training.
 
@@ -39,6 +40,8 @@ def read_checkpoints(
     left_out : callable, optional
         Called with a sentence for each checkpoint of a folder or archive that cannot be used, because the file is damaged or training
         diverged there; the others are returned. None: such a checkpoint is an error, as it is where each file is named.
+    width : callable, optional
+        As for `read_model`.
 
     Returns
     -------
@@ -79,7 +82,10 @@ def read_checkpoints(
             )
         # The whole path where file names alone are not unique.
         same = len({file.name for file in files}) < len(files)
-        readers = {str(file) if same else file.name: partial(read_model, file) for file in files}
+        readers = {
+            str(file) if same else file.name: partial(read_model, file, width=width)
+            for file in files
+        }
     if most is not None and updates is None:
         names = list(readers)
         readers = {names[n]: readers[names[n]] for n in evenly(len(names), most)}

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.evaluation.arrays import read_rows
 from paperlib.evaluation.targets import as_rows
 from paperlib.evaluation.weighting import as_weights
-from paperlib.models import DBM, DBN, RBM, PottsRBM
-from paperlib.models.files import READABLE, read_arrays
-from paperlib.models.foreign import ForeignRBM, read_archive, read_state_dict
+from paperlib.models import RBM, PottsRBM
+from paperlib.models.foreign import ForeignRBM, from_archive, is_archive, model_of, parse_names
+from paperlib.models.stored import Entry, listed, read_stored
 from paperlib.validation import (
-    as_float_tensor,
     as_tensor,
     blocks,
     require_binary,
@@ -28,31 +27,35 @@ from paperlib.validation import (
     require_shape,
 )
 
-# scikit-learn's names; the components have shape [hidden, visible].
-_SKLEARN_NAMES = ("components_", "intercept_visible_", "intercept_hidden_")
-
-
-# ARCHIVE.h5, or one model of it: ARCHIVE.h5:update_N
-_ARCHIVE = re.compile(r"(?P<path>.+\.(?:h5|hdf5))(?::update_(?P<update>\d+))?", re.DOTALL)
-_PICKLES = (".pkl", ".pickle", ".joblib", ".p", ".data")
-_MODEL_FILES = ".safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth"
-#: Suffixes of the files that `read_model` accepts.
+# ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
+_UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
+#: Suffixes of the files in a folder that may hold models; `read_model` itself looks at the contents.
 MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
+_LABELS = ("label", "labels", "class", "target", "y", "digit")
+# Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
+_DARKEST_WHITE = 127
+# Letters of the states in FASTA files, by their number, in the order of rbms and adabmDCA.
+_LETTERS = {21: ("-ACDEFGHIKLMNPQRSTVWY",), 5: ("-ACGU", "-ACGT")}
 
 
-def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
+def read_model(
+    path: str | os.PathLike[str],
+    names: str | None = None,
+    width: Callable[[], int] | None = None,
+) -> ForeignRBM:
     """A model from a file of any origin, and how it was read.
 
     Parameters
     ----------
     path : path
-        - `.safetensors`, `.npz`, `.mat`: arrays named as in `RBM.load`, or, in `.npz`, as scikit-learn's `BernoulliRBM` names them:
-          `components_` [M, D], `intercept_visible_`, `intercept_hidden_`.
-        - `.safetensors`, `.npz` with the arrays of a `DBM`, a `DBN` or a `PottsRBM`, as their `save` writes them.
-        - `.skops`: a `BernoulliRBM` itself (needs the package skops).
-        - `.h5`, `.hdf5`: an archive of `rbms` or of RestrictedBoltzmannMachines.jl (needs the package h5py). `ARCHIVE.h5:update_N` is one
-          model of an archive of `rbms`, `ARCHIVE.h5` its last.
-        - `.pt`, `.pth`: named tensors that `torch.save` wrote.
+        A file of one of these formats, which its first bytes tell, possibly gzipped: `.safetensors`, `.npz`, `.mat` (also version 7.3), HDF5,
+        what `torch.save` wrote, or a `BernoulliRBM` as `.skops`. `W.npy,b.npy,a.npy` are three files of one model, and `ARCHIVE.h5:update_N`
+        is one model of an archive of `rbms`, `ARCHIVE.h5` its last. HDF5 needs the package h5py, `.skops` the package skops.
+    names : str, optional
+        Which array is what, where the file does not tell: `weights=W,visible=b,hidden=a` or a part of it. `weights=W.T` stands for
+        [hidden, visible], `visible=0` for no biases, and `ignore=NAME` for an array that is not part of the model.
+    width : callable, optional
+        Gives the number of values of an image, where neither names nor shapes tell which layer is the visible one.
 
     Returns
     -------
@@ -62,47 +65,52 @@ def read_model(path: str | os.PathLike[str]) -> ForeignRBM:
     Raises
     ------
     InputError
-        If the file is missing, damaged or in another format, or does not hold such a model.
+        If the file is missing, damaged, a pickle or in an unknown format; if it does not hold a model of units that this library has, or
+        anything else besides; or if it cannot be told what is what.
+
+    Notes
+    -----
+    An RBM is one matrix and two vectors that fit its sides, whatever they are called. Stacked layers are a DBN. The arrays of a `DBM`, `DBN`
+    or `PottsRBM` are found under the names that `save` gives them, and those of a DBM or DBN also under the names of the papers' authors.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     torch.save({"W": torch.zeros(3, 2), "vbias": torch.zeros(3), "hbias": torch.zeros(2)}, f"{folder}/model.pt")
-    ...     read_model(f"{folder}/model.pt").origin
-    'named tensors in model.pt'
+    ...     torch.save({"W": torch.zeros(3, 2), "b": torch.zeros(3), "c": torch.zeros(2)}, f"{folder}/model.pt")
+    ...     read_model(f"{folder}/model.pt", width=lambda: 3)
+    ForeignRBM(rbm=RBM(3 visible, 2 hidden, torch.float32, cpu), origin='model.pt', spin_visible=False, log_z_offset=0.0, stored_log_z=None, notes=())
     """
-    archive = _ARCHIVE.fullmatch(os.fspath(path))
-    if archive is not None:
-        update = archive["update"]
-        return read_archive(archive["path"], None if update is None else int(update))
-    path = Path(path)
-    if path.suffix in (".pt", ".pth"):
-        return read_state_dict(path)
-    if path.suffix in _PICKLES:
+    location, update = os.fspath(path), None
+    if archive := _UPDATE.fullmatch(location):
+        location, update = archive["path"], int(archive["update"])
+    chosen = parse_names(names)
+    stored = _of_files(location)
+    if is_archive(stored) and not chosen:
+        return from_archive(stored, Path(location), update)
+    if update is not None:
+        raise InputError(f"update: expected none, since {location} is no archive of rbms")
+    try:
+        model, notes, log_z = model_of(stored, chosen, width)
+    except InputError as error:
         raise InputError(
-            f"path: expected a {_MODEL_FILES} file, got {path.name!r}: a pickle can run any code when it is read. Where you trust it, "
-            "write it anew: numpy.savez('model.npz', weights=W, visible_bias=b, hidden_bias=a) with W [visible, hidden]"
-        )
-    if path.suffix == ".skops":
-        return ForeignRBM(_from_sklearn(_skops_arrays(path), path), path.name)
-    if path.suffix not in READABLE:
-        raise InputError(f"path: expected a {_MODEL_FILES} file, got {path.name!r}")
-    arrays = read_arrays(path)
-    if "components_" in arrays and path.suffix == ".npz":
-        return ForeignRBM(_from_sklearn(arrays, path), path.name)
-    kind = _kind_of(arrays)
-    return ForeignRBM(kind.load(path), path.name if kind is RBM else f"{path.name}, {kind.called}")
+            f"path: expected a model in {location}: {str(error).removeprefix('path: ')}"
+        ) from error
+    kind = "" if isinstance(model, RBM) else f", {model.called}"
+    origin = ", ".join(Path(part).name for part in location.split(","))
+    return ForeignRBM(model, origin + kind, stored_log_z=log_z, notes=notes)
 
 
-def _kind_of(arrays: Mapping[str, object]) -> type[RBM | PottsRBM | DBM | DBN]:
-    """The class of model that these arrays belong to; RBM unless they fit another."""
-    if "weights_1" in arrays:
-        return DBM
-    if any(name.startswith("layers.0.") for name in arrays):
-        return DBN
-    weights = arrays.get("weights")
-    return PottsRBM if getattr(weights, "ndim", 2) == 3 else RBM
+def _of_files(location: str) -> Mapping[str, Entry]:
+    """The entries of a file, or of several with commas between them, each under the name of its file."""
+    if storage.is_file(location) or "," not in location:
+        return read_stored("path", location)
+    found: dict[str, Entry] = {}
+    for file in location.split(","):
+        stem = Path(file).stem
+        entries = read_stored("path", file)
+        found |= {f"{stem}.{name}".removesuffix("."): entry for name, entry in entries.items()}
+    return found
 
 
 def read_rbm(path: str | os.PathLike[str]) -> RBM:
@@ -129,54 +137,53 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
     return model
 
 
-def _from_sklearn(arrays: Mapping[str, object], path: Path) -> RBM:
-    missing = [name for name in _SKLEARN_NAMES if name not in arrays]
-    if missing:
-        raise InputError(
-            f"path: expected the arrays {', '.join(_SKLEARN_NAMES)} in {path}, missing {', '.join(missing)}"
-        )
-    try:
-        components, visible_bias, hidden_bias = (
-            as_float_tensor(name, arrays[name]) for name in _SKLEARN_NAMES
-        )
-        require_shape("components_", components, [None, None])
-        sizes = [hidden_bias.numel(), visible_bias.numel()]
-        if list(components.shape) == sizes[::-1] and sizes[0] != sizes[1]:
-            raise InputError(
-                f"components_: expected shape [hidden, visible] = {sizes}, got {sizes[::-1]}; are the weights transposed?"
-            )
-        return RBM(components.T.contiguous(), visible_bias, hidden_bias)
-    except ValueError as error:
-        raise InputError(f"path: expected a BernoulliRBM in {path}: {error}") from error
+def read_rows(
+    name: str, path: str | os.PathLike[str], fewest_axes: int = 2
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The one array in a file, with all dimensions but the first flattened into one, and notes on what was left out.
 
+    Parameters
+    ----------
+    name : str
+        What the numbers are, for error messages.
+    path : path
+        A file of one of the formats that `read_model` takes, or `.npy`, `.csv`, IDX or FASTA. `FILE.npz:x_test` is one of its arrays.
+    fewest_axes : int
+        Arrays with fewer are not looked at, where a file names its arrays.
 
-def _skops_arrays(path: Path) -> Mapping[str, object]:
-    if not storage.is_file(path):
-        raise InputError(f"path: expected a model file, found none at {path}")
-    try:
-        storage.require_modest_zip(path)
-    except InputError as error:
-        raise InputError(f"path: {error}") from error
-    try:
-        import skops.io
-    except ImportError as error:
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or in another format, or does not hold one array.
+    """
+    location, member = os.fspath(path), ""
+    if not storage.is_file(location) and ":" in location:
+        location, _, member = location.rpartition(":")
+    stored = read_stored(name, location)
+    arrays = {
+        key: stored[key]
+        for key in stored
+        if (key == member if member else key == "" or np.ndim(stored[key]) >= fewest_axes)
+    }
+    if len(arrays) != 1:
         raise InputError(
-            f"path: expected the package skops to be installed to read {path} (pip install skops); an .npz file with "
-            f"{', '.join(_SKLEARN_NAMES)} needs nothing more"
-        ) from error
-    try:
-        estimator = skops.io.load(path, trusted=[])
-    except Exception as error:  # skops raises whatever its parts raise
-        raise InputError(
-            f"path: expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: "
-            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        ) from error
-    found = {name: getattr(estimator, name) for name in _SKLEARN_NAMES if hasattr(estimator, name)}
-    if len(found) < len(_SKLEARN_NAMES):
-        raise InputError(
-            f"path: expected a fitted BernoulliRBM in {path}, got {type(estimator).__name__}"
+            f"{name}: expected one array in {location}, got {listed(arrays or dict(stored))}; choose with {location}:NAME"
         )
-    return found
+    [entry] = arrays.values()
+    array = as_tensor(name, entry).numpy() if isinstance(entry, Tensor) else np.asarray(entry)
+    notes: list[str] = []
+    columns = str(stored.get("header", "")).split("\n")
+    if len(columns) > 1:
+        notes.append(f"{name}: the first line is a header and was left out")
+        labels = [column for column in columns if column.lower() in _LABELS]
+        if len(labels) == 1 and array.shape[1:] == (len(columns),):
+            array = np.delete(array, columns.index(labels[0]), 1)
+            notes.append(f"{name}: the column {labels[0]!r} was left out")
+    if array.dtype.kind not in "biufU":
+        raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}")
+    if array.ndim > 1:
+        array = array.reshape(len(array), int(np.prod(array.shape[1:])))
+    return array, tuple(notes)
 
 
 def read_images(
@@ -185,21 +192,25 @@ def read_images(
     width: int,
     binarize_seed: int | None = None,
     spins: bool = False,
+    threshold: float | None = None,
 ) -> Tensor:
-    """Binary images from `.npy`, `.npz`, `.mat`, `.csv` or IDX (also gzipped).
+    """Binary images from `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 or what `torch.save` wrote (also gzipped).
 
     Parameters
     ----------
     name : str
         What the images are, for error messages: `data` or `train`.
     path : path
-        A file with one array of numbers, [N, D] or [N, height, width]. Whole numbers up to 255 are grey levels.
+        A file with one array of numbers, [N, D] or [N, height, width], or `FILE.npz:x_test`. Values up to 1 are intensities, and values
+        that reach beyond 127 and up to 255 are grey levels.
     width : int
         D, as the model expects it.
     binarize_seed : int, optional
-        Draw every pixel once, with its intensity as its probability, from this seed. None: the images must be binary.
+        Draw every pixel once, with its intensity as its probability, from this seed.
     spins : bool
         Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
+    threshold : float, optional
+        Pixels with a larger value are on, the others off. Without this and without a seed, the images must be binary.
 
     Returns
     -------
@@ -210,7 +221,7 @@ def read_images(
     ------
     InputError
         If the file is missing, damaged or in another format; holds several arrays, none, or one of the wrong width; or
-        holds values that are not binary (without a seed) or not intensities (with one).
+        holds values that are not binary (without a seed or threshold), or of which it is not clear what is white (with a seed).
 
     Notes
     -----
@@ -228,25 +239,50 @@ def read_images(
             [0, 1, 0],
             [0, 0, 1]], dtype=torch.uint8)
     """
-    array = read_rows(name, path)
+    return images_of(name, read_rows(name, path)[0], width, path, binarize_seed, spins, threshold)
+
+
+def images_of(
+    name: str,
+    array: np.ndarray,
+    width: int,
+    path: str | os.PathLike[str],
+    binarize_seed: int | None = None,
+    spins: bool = False,
+    threshold: float | None = None,
+) -> Tensor:
+    """`read_images`, of an array that has been read from this file."""
+    if binarize_seed is not None and threshold is not None:
+        raise InputError("threshold: expected it or a seed for binarization, got both")
+    if array.dtype.kind == "U":
+        raise InputError(f"{name}: expected numbers in {path}, got letters of sequences")
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
-    if len(images) == 0:
-        raise InputError(f"{name}: expected images in {path}, got none")
     if images.shape[1] != width:
-        turned = " (is the array transposed?)" if len(images) == width else ""
         raise InputError(
             f"{name}: expected images of {width} values, as many as the model has visible units, got {images.shape[1]} "
-            f"in {path}{turned}"
+            f"in {path}{_why_other_width(images, width)}"
         )
     if images.is_floating_point():
         require_finite(name, images)
-    if spins and images.min() == -1:
-        images = _binary_of_spins(name, images)
-    white = 255 if array.dtype.kind in "iu" and images.max() > 1 else 1
+    low, high = images.min().item(), images.max().item()
+    if spins and low == -1:
+        images, low = _binary_of_spins(name, images), 0
+    if threshold is not None:
+        if not low <= threshold < high:
+            raise InputError(
+                f"threshold: expected a number from {low:g} to below {high:g}, the values of the {name}, got {threshold:g}"
+            )
+        return (images > threshold).to(torch.uint8)
+    white = 255 if _DARKEST_WHITE < high <= 255 else 1
     if binarize_seed is not None:
+        if low < 0 or high > white:
+            raise InputError(
+                f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
+                f"{_what_to_do(low, high)}"
+            )
         return binarize(images, binarize_seed, white)
-    if white == 1 and images.dtype == torch.uint8:
+    if white == 1 and images.dtype == torch.uint8 and high <= 1:
         return images
     result = torch.empty(images.shape, dtype=torch.uint8)
     for block, binary in zip(blocks(images), blocks(result), strict=True):
@@ -254,11 +290,40 @@ def read_images(
         try:
             require_binary(name, intensities)
         except ValueError as error:
-            hint = "; on the command line: --binarize SEED"
-            grey = intensities.min() >= 0 and intensities.max() <= 1
-            raise InputError(f"{error}{hint if grey else ''}") from error
+            raise InputError(f"{error}. {_what_to_do(low, high)}") from error
         binary.copy_(intensities)
     return result
+
+
+def _why_other_width(images: Tensor, width: int) -> str:
+    """A guess at what is the matter with images of another width than the model's."""
+    if len(images) == width:
+        return " (is the array transposed?)"
+    if images.shape[1] == width + 1:
+        return " (is there a label in the first or last column?)"
+    if width - 20 <= images.shape[1] < width:
+        return (
+            f" (if the model has {width - images.shape[1]} visible units for labels, it gives a probability to images with their labels: append "
+            "these to the images, as zeros and a one)"
+        )
+    return ""
+
+
+def _what_to_do(low: float, high: float) -> str:
+    """How images with these values become binary."""
+    if low == -1:
+        return (
+            "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
+            "paperlib.models.foreign.binary_from_spins"
+        )
+    if low < 0 or high > 255:
+        return "On the command line, --threshold T turns on what is above T"
+    if 1 < high <= _DARKEST_WHITE:
+        return (
+            f"It is not clear which value is white: divide by it (by {high:g}, if that is white), and add --binarize SEED, or choose "
+            "--threshold T, above which a pixel is on"
+        )
+    return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
 
 
 def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> Tensor:
@@ -269,7 +334,8 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     name : str
         What the sequences are, for error messages: `data` or `train`.
     path : path
-        A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site.
+        A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site; or aligned
+        sequences in FASTA format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
     model : PottsRBM
         Determines L and q.
 
@@ -293,7 +359,16 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     ...     read_sequences("data", f"{folder}/test.npy", model)
     tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
     """
-    rows = as_tensor(name, read_rows(name, path))
+    return sequences_of(name, read_rows(name, path)[0], model, path)
+
+
+def sequences_of(
+    name: str, array: np.ndarray, model: PottsRBM, path: str | os.PathLike[str]
+) -> Tensor:
+    """`read_sequences`, of an array that has been read from this file."""
+    if array.dtype.kind == "U":
+        array = _states_of(name, array, model.num_states)
+    rows = as_tensor(name, array)
     require_shape(name, rows, [None, None])
     if rows.shape[1] not in (model.num_sites, model.num_visible):
         raise InputError(
@@ -303,8 +378,22 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     return as_rows(name, rows, model).to(torch.uint8)
 
 
+def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:
+    """Numbers of states from the letters of sequences."""
+    there = set(np.unique(letters).tolist())
+    for alphabet in _LETTERS.get(num_states, ()):
+        if there <= set(alphabet):
+            codes = np.full(128, -1)
+            codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)
+            return codes[letters.view(np.uint32).reshape(letters.shape)]
+    known = " or ".join(_LETTERS.get(num_states, ("none for this number of states",)))
+    raise InputError(
+        f"{name}: expected letters of the alphabet {known} of the model's {num_states} states, got {''.join(sorted(there))[:60]}"
+    )
+
+
 def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
-    """Weights of the test rows from a `.npy`, `.mat` or `.csv` file.
+    """Weights of the test rows from a file of one of the formats that `read_images` takes.
 
     Parameters
     ----------
@@ -332,9 +421,8 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     ...     read_weights(f"{folder}/weights.npy", 3)
     tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
     """
-    return as_weights(
-        "weights", as_tensor("weights", read_rows("weights", path).reshape(-1)), count
-    )
+    numbers, _ = read_rows("weights", path, fewest_axes=1)
+    return as_weights("weights", as_tensor("weights", numbers.reshape(-1)), count)
 
 
 def _binary_of_spins(name: str, spins: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +12,18 @@ from torch import Tensor
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
-from paperlib.evaluation.inputs import read_images, read_model, read_sequences, read_weights
+from paperlib.evaluation.inputs import (
+    images_of,
+    read_model,
+    read_rows,
+    read_weights,
+    sequences_of,
+)
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.models import PottsRBM
 from paperlib.models.foreign import ForeignRBM
 from paperlib.provenance import made_by
 from paperlib.validation import require_device
-
-_UPDATE = re.compile(r":update_\d+$")
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,11 @@ class Job:
     data, train, weights : Path or None
         Test images, training images, and weights of test images.
     binarize : int or None
-        Seed with which grey pixels are drawn; None if the images are already binary.
+        Seed with which grey pixels are drawn; None if they are not drawn.
+    threshold : float or None
+        Value above which a pixel is on; None if the images are already binary, or drawn.
+    names : str or None
+        Which array of a model's file is what, as `read_model` takes it.
     seed : int
         Seed of all chains.
     device : str
@@ -57,6 +64,8 @@ class Job:
     train: Path | None = None
     weights: Path | None = None
     binarize: int | None = None
+    threshold: float | None = None
+    names: str | None = None
     seed: int = 0
     device: str = "cpu"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -64,6 +73,8 @@ class Job:
     @property
     def binarization(self) -> str:
         """How the images became binary."""
+        if self.threshold is not None:
+            return f"pixels on where above {self.threshold:g}"
         if self.binarize is None:
             return "images binary as given"
         return f"images binarised once with seed {self.binarize}"
@@ -71,25 +82,37 @@ class Job:
     def read_model(self, number: int = 0) -> ForeignRBM:
         """A model, as read from its file."""
         require_device("device", self.device)
-        return read_model(self.models[number])
+        return read_model(
+            self.models[number],
+            self.names,
+            lambda: read_rows("data", self.data)[0].shape[1],
+        )
 
-    def read_rows(self, found: ForeignRBM) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Test images, training images and weights for a model."""
+    def read_rows(
+        self, found: ForeignRBM
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[str, ...]]:
+        """Test images, training images and weights for a model, and notes on how they were read."""
+        notes: list[str] = []
 
         def rows(name: str, path: Path) -> Tensor:
+            array, said = read_rows(name, path)
+            notes.extend(said)
             if isinstance(found.rbm, PottsRBM):
-                if self.binarize is not None:
-                    raise InputError(
-                        f"binarize: expected none for sequences of {found.rbm.num_states} states, got {self.binarize}"
-                    )
-                return read_sequences(name, path, found.rbm)
+                for option, value in (("binarize", self.binarize), ("threshold", self.threshold)):
+                    if value is not None:
+                        raise InputError(
+                            f"{option}: expected none for sequences of {found.rbm.num_states} states, got {value}"
+                        )
+                return sequences_of(name, array, found.rbm, path)
             width = found.rbm.num_visible
-            return read_images(name, path, width, self.binarize, found.spin_visible)
+            return images_of(
+                name, array, width, path, self.binarize, found.spin_visible, self.threshold
+            )
 
         test = rows("data", self.data)
         train = None if self.train is None else rows("train", self.train)
         weights = None if self.weights is None else read_weights(self.weights, len(test))
-        return test, train, weights
+        return test, train, weights, tuple(notes)
 
     def counted(self, test: Tensor, weights: Tensor | None) -> Tensor:
         """The test images with a weight above zero."""
@@ -103,6 +126,8 @@ class Job:
             "train": self.train,
             "weights": self.weights,
             "binarize": self.binarize,
+            "threshold": self.threshold,
+            "names": self.names,
             "seed": self.seed,
             "device": self.device,
             **self.options,
@@ -131,6 +156,8 @@ class Job:
             "device": self.device,
             "binarization": self.binarization,
             "binarize_seed": self.binarize,
+            "threshold": self.threshold,
+            "names": self.names,
             "options": dict(self.options),
             "files": {
                 name: {"path": str(path), "sha256": _checksum(path)}
@@ -143,5 +170,9 @@ class Job:
 
 
 def _checksum(path: Path) -> str:
-    """SHA-256 of a file; for one model of an archive, that of the whole archive."""
-    return storage.file_sha256(Path(_UPDATE.sub("", str(path))))
+    """SHA-256 of a file; for a part of a file, that of the whole file, and for several files, that of their checksums."""
+    if storage.is_file(path):
+        return storage.file_sha256(path)
+    if "," in str(path):
+        return storage.sha256(" ".join(map(_checksum, map(Path, str(path).split(",")))).encode())
+    return storage.file_sha256(str(path).rpartition(":")[0])

@@ -28,7 +28,7 @@ from paperlib.estimators.shard_log import note
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import likeliest_hidden_state, search_points
-from paperlib.models.files import read_arrays, read_metadata
+from paperlib.models.files import read_metadata, read_safetensors
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
 from paperlib.validation import as_tensor, blocks, require_count
@@ -136,7 +136,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     checkpoint = path.with_suffix(".safetensors")
     if checkpoint.is_file():
         # It is written before a model is examined; a run that ended between the two has not examined it.
-        stored = read_arrays(checkpoint)
+        stored = read_safetensors(checkpoint)
         parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
         look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
     train_rbm(images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress)

@@ -26,9 +26,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.files import read_arrays
 from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
+from paperlib.models.stored import read_stored
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import bernoulli_log_prob, resolve_generator
 from paperlib.validation import ArrayLike, as_binary, as_states, require_count
@@ -256,7 +256,7 @@ class DBN(TensorModel):
 
     @classmethod
     def _read(cls, path: Path) -> Mapping[str, object]:
-        return read_arrays(path)
+        return read_stored("path", path)
 
     def _visible(self, v: object) -> Tensor:
         return as_states("v", v, self.layers[0].weights, self.num_visible)

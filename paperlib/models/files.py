@@ -1,110 +1,58 @@
-"""Model files: named arrays in, named arrays out, and a checksum of their contents. Nothing is ever unpickled.
+"""Our own model files, `.safetensors`: tensors in, tensors out, and a checksum of their contents.
 
-A `.safetensors` file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
-noticed. Files without one (older files of ours, or files from elsewhere) are read without this check. `.npz` files have their own
-checksums (CRC-32).
+Such a file of ours carries a checksum of its contents, which is verified when the file is read: a single flipped bit is
+noticed. Files without one (older files of ours, or files from elsewhere) are read without this check.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.validation import as_tensor, require_finite
+from paperlib.validation import require_finite
 
 _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-READABLE = (".safetensors", ".npz", ".mat")
-# Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
-_MATLAB_PACKED, _MATLAB_PLAIN, _PIECE = 15, 14, 2**20
 # Metadata key under which a file keeps the checksum of everything else in it.
 _CHECKSUM = "contents_sha256"
 
 
-def read_arrays(path: Path) -> Mapping[str, object]:
-    """The named arrays of a model file, with all readers' failures turned into one kind of error.
+def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
+    """The tensors of a `.safetensors` file, or of its contents.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged (which includes a checksum that does not match), or of another format.
+        If it is missing or damaged, which includes a checksum that does not match.
     """
-    if path.suffix not in READABLE:
-        raise InputError(f"path: expected a .safetensors, .npz or .mat file, got {path.name!r}")
-    if not storage.is_file(path):
-        raise InputError(f"path: expected a model file, found none at {path}")
-    try:
-        if path.suffix == ".safetensors":
-            return _read_safetensors(path)
-        if path.suffix == ".npz":
-            storage.require_modest_zip(path)
-            with np.load(path, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
-        from scipy.io import loadmat
-
-        storage.require_modest(path, _matlab_size(path))
-        return {
-            name: value
-            for name, value in loadmat(path).items()
-            if isinstance(value, np.ndarray) and not name.startswith("__")
-        }
-    except InputError as error:
-        raise InputError(f"path: {error}") from error
-    except Exception as error:  # each format's reader has its own exceptions
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            f"path: expected an undamaged {path.suffix} file, could not read {path}: {reason}"
-        ) from error
-
-
-def _matlab_size(path: Path) -> int:
-    """Unpacked size in bytes of the packed elements of a level 5 MATLAB file, counted up to just above the limit."""
-    limit, total, at_end = storage.unpacked_limit(path), 0, path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(128)
-        order = {b"IM": "<", b"MI": ">"}.get(head[126:128])
-        # Other levels pack nothing.
-        while order is not None and total <= limit and file.tell() + 8 <= at_end:
-            kind, size = struct.unpack(f"{order}II", file.read(8))
-            after = file.tell() + size
-            if kind not in (_MATLAB_PACKED, _MATLAB_PLAIN):
-                raise InputError(
-                    f"expected matrices in the MATLAB file {path}, got an element of type {kind}"
-                )
-            if kind == _MATLAB_PACKED:
-                unpacker, left = zlib.decompressobj(), size
-                while left > 0 and total <= limit and not unpacker.eof:
-                    piece = file.read(min(left, _PIECE))
-                    if not piece:
-                        break
-                    left -= len(piece)
-                    while piece and total <= limit:
-                        total += len(unpacker.decompress(piece, _PIECE))
-                        piece = unpacker.unconsumed_tail
-            file.seek(after)
-    return min(total, limit + 1)
-
-
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors import safe_open
+    from safetensors.torch import load
 
-    with safe_open(path, "pt") as stored:
-        # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
-        tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
-        metadata = stored.metadata() or {}
+    if isinstance(source, bytes):
+        return load(source)
+    if not storage.is_file(source):
+        raise InputError(f"path: expected a model file, found none at {source}")
+    try:
+        with safe_open(source, "pt") as stored:
+            # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
+            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
+            metadata = stored.metadata() or {}
+    except Exception as error:  # safetensors raises its own type of exception
+        raise InputError(
+            f"path: expected an undamaged .safetensors file, could not read {source}: {error}"
+        ) from error
     expected = metadata.pop(_CHECKSUM, None)
     if expected is not None and expected != _contents_checksum(tensors, metadata):
-        raise InputError("its contents are not those that were written (checksum)")
+        raise InputError(
+            f"path: expected an undamaged .safetensors file, could not read {source}: its contents are not those that were written (checksum)"
+        )
     return tensors
 
 
@@ -112,22 +60,6 @@ def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str
     names = sorted(tensors)
     text = json.dumps([names, dict(metadata)], sort_keys=True)
     return storage.sha256(f"{text} {tensors_checksum(tensors[name] for name in names)}".encode())
-
-
-def read_tensors(path: Path, names: Iterable[str]) -> dict[str, object]:
-    """The arrays of a model file that have the given names.
-
-    Raises
-    ------
-    InputError
-        As in `read_arrays`, or if one of the names is missing.
-    """
-    arrays, names = read_arrays(path), list(names)
-    if any(name not in arrays for name in names):
-        raise InputError(
-            f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(arrays)) or 'none'}"
-        )
-    return {name: arrays[name] for name in names}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -178,7 +110,7 @@ def read_resumable(
     """
     try:
         metadata = read_metadata(path)
-        tensors = {name: as_tensor(name, array) for name, array in read_arrays(path).items()}
+        tensors = read_safetensors(path)
         done = {name: json.loads(metadata.pop(name)) for name in progress}
     except (ValueError, KeyError) as error:
         raise InputError(

@@ -25,7 +25,8 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.files import as_stored, read_tensors
+from paperlib.models.files import as_stored
+from paperlib.models.stored import read_named
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
@@ -211,9 +212,9 @@ class RBM(TensorModel):
 
     @classmethod
     def _read(cls, path: Path) -> Mapping[str, object]:
-        if path.suffix != ".mat":
+        if path.suffix.lower() != ".mat":
             return super()._read(path)
-        arrays = read_tensors(path, _MATLAB_NAMES)
+        arrays = read_named(path, _MATLAB_NAMES)
         try:
             weights, *biases = (as_float_tensor(name, array) for name, array in arrays.items())
         except InputError as error:

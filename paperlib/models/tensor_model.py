@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.models.files import read_tensors, tensors_checksum, write_safetensors
+from paperlib.models.files import tensors_checksum, write_safetensors
+from paperlib.models.stored import read_named
 
 
 class TensorModel:
@@ -119,8 +120,8 @@ class TensorModel:
         Raises
         ------
         InputError
-            If the file is missing, damaged or of another format, its arrays do not make such a model,
-            or `dtype` is another type.
+            If the file is missing, damaged or of another format, its arrays are not exactly those of such
+            a model, or `dtype` is another type.
         """
         path = Path(path)
         arrays = cls._read(path)
@@ -133,4 +134,4 @@ class TensorModel:
     @classmethod
     def _read(cls, path: Path) -> Mapping[str, object]:
         """The arrays in a file, as `from_tensors` takes them."""
-        return read_tensors(path, cls.tensor_names)
+        return read_named(path, cls.tensor_names)

@@ -1,35 +1,26 @@
 """RBMs from HDF5 archives, as written by the Python package `rbms` or the Julia package RestrictedBoltzmannMachines.
 
-Archives from elsewhere are not trusted. Only plain data within the file itself are read: no links to other files, no virtual or
-external data, and nothing that would need many times the file's size in memory.
-
 `rbms` stores one model for each of several updates during training. The Julia package writes arrays with their axes in the
 opposite order.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.spins import binary_from_spins
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
+from paperlib.models.stored import Entry, listed, read_stored
 
-# How many times larger than the file an array may be. Trained weights do not compress by as much.
-_LARGEST_RATIO = 16
-_SMALLEST_LIMIT = 2**20
 # A message names all updates if there are at most this many.
 _FEW = 20
 _UPDATE = re.compile(r"update_(\d+)")
@@ -44,6 +35,7 @@ _RBMS_UNITS = {
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
 # Units of each layer, under the names that the Julia package uses.
 _JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
+_ARRAYS = ("weight_matrix", "vbias", "hbias")
 
 
 def read_archive(path: str | os.PathLike[str], update: int | None = None) -> ForeignRBM:
@@ -80,13 +72,24 @@ def read_archive(path: str | os.PathLike[str], update: int | None = None) -> For
     ...     read_archive(f"{folder}/RBM.h5").origin
     'update_10 of RBM.h5, BBRBM'
     """
-    path = Path(path)
-    with _opened(path) as archive:
-        if archive.has(_JULIA_HEADER):
-            if update is not None:
-                raise InputError(f"update: expected none, since {path} holds a single model")
-            return _read_julia(archive)
-        return _read_rbms(archive, update)
+    stored = read_stored("path", path)
+    if not is_archive(stored):
+        raise InputError(f"path: expected models as update_N in {path}, got {listed(stored)}")
+    return from_archive(stored, Path(path), update)
+
+
+def is_archive(stored: Mapping[str, Entry]) -> bool:
+    """Whether a file's names are those of an archive of one of the two packages."""
+    return _JULIA_HEADER in stored or bool(_updates(stored))
+
+
+def from_archive(stored: Mapping[str, Entry], path: Path, update: int | None = None) -> ForeignRBM:
+    """`read_archive`, of a file that has been opened."""
+    if _JULIA_HEADER in stored:
+        if update is not None:
+            raise InputError(f"update: expected none, since {path} holds a single model")
+        return _of_julia(stored, path)
+    return _of_rbms(stored, path, update)
 
 
 def archive_updates(path: str | os.PathLike[str]) -> list[int]:
@@ -108,140 +111,100 @@ def archive_updates(path: str | os.PathLike[str]) -> list[int]:
     (<HDF5 group "/update_10" (0 members)>, <HDF5 group "/update_2" (0 members)>)
     [2, 10]
     """
-    with _opened(Path(path)) as archive:
-        return archive.updates()
+    found = _updates(read_stored("path", path))
+    if not found:
+        raise InputError(f"path: expected models as update_N in {path}, got none")
+    return found
 
 
-class _Archive:
-    """Reads named data from an open file, and refuses anything that is not plain data of that file."""
+def _updates(stored: Mapping[str, Entry]) -> list[int]:
+    matches = {_UPDATE.fullmatch(name.partition(".")[0]) for name in stored}
+    return sorted({int(match[1]) for match in matches if match})
 
-    def __init__(self, file: Any, path: Path) -> None:
-        self._file, self.path = file, path
-        self._most_bytes = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
 
-    def _refused(self, name: str, expected: str, got: object) -> InputError:
-        return InputError(f"path: expected {expected} as {name} in {self.path}, got {got}")
+def _entry(stored: Mapping[str, Entry], name: str, path: Path) -> Entry:
+    if name not in stored:
+        raise InputError(f"path: expected data as {name} in {path}, got nothing")
+    try:
+        return stored[name]
+    except InputError as error:
+        raise InputError(f"path: {error}") from error
 
-    def _item(self, name: str) -> Any:
-        """The object with this name, reached by links within the file; None if there is none."""
-        import h5py
 
-        item = self._file
-        for part in name.split("/"):
-            if not isinstance(item, h5py.Group) or part not in item.keys():  # noqa: SIM118
-                return None
-            link = item.get(part, getlink=True)
-            if not isinstance(link, h5py.HardLink):
-                raise self._refused(name, "data of the file itself", type(link).__name__)
-            item = item[part]
-        return item
-
-    def has(self, name: str) -> bool:
-        """Whether something in the file has this name."""
-        return self._item(name) is not None
-
-    def _dataset(self, name: str) -> Any:
-        import h5py
-
-        found = self._item(name)
-        if not isinstance(found, h5py.Dataset):
-            raise self._refused(name, "data", "nothing" if found is None else "a group")
-        if found.is_virtual or found.external:
-            raise self._refused(name, "data of the file itself", "data of other files")
-        if found.shape is None or found.nbytes > self._most_bytes:
-            raise self._refused(
-                name,
-                f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
-                "no data" if found.shape is None else f"{found.nbytes}",
-            )
-        # A chunk may be larger than its array, and is always unpacked as a whole.
-        if found.chunks and math.prod(found.chunks) * found.dtype.itemsize > self._most_bytes:
-            raise self._refused(name, f"chunks of at most {self._most_bytes} bytes", "larger ones")
-        return found
-
-    def text(self, name: str) -> str:
-        """A single string."""
-        import h5py
-
-        found = self._dataset(name)
-        if found.shape != () or h5py.check_string_dtype(found.dtype) is None:
-            raise self._refused(name, "a string", f"{found.dtype} {list(found.shape)}")
-        return found.asstr()[()]
-
-    def array(self, name: str) -> np.ndarray:
-        """An array of real numbers with at least one dimension."""
-        found = self._dataset(name)
-        if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
-            raise self._refused(
-                name, "an array of real numbers", f"{found.dtype} {list(found.shape)}"
-            )
-        # torch supports neither other byte orders nor numbers of more than eight bytes
-        return np.asarray(
-            found[()], np.float64 if found.dtype.itemsize > 8 else found.dtype.newbyteorder("=")
+def _text(stored: Mapping[str, Entry], name: str, path: Path) -> str:
+    found = _entry(stored, name, path)
+    if not isinstance(found, str):
+        raise InputError(
+            f"path: expected a string as {name} in {path}, got {listed({name: found})}"
         )
-
-    def number(self, name: str) -> float | None:
-        """A single real number; None if nothing has this name."""
-        if not self.has(name):
-            return None
-        found = self._dataset(name)
-        if found.dtype.kind not in "fiu" or found.size != 1:
-            raise self._refused(name, "a number", f"{found.dtype} {list(found.shape)}")
-        return float(np.asarray(found[()]).item())
-
-    def updates(self) -> list[int]:
-        """The updates for which there is a model."""
-        matches = [_UPDATE.fullmatch(name) for name in self._file.keys()]  # noqa: SIM118
-        found = sorted(int(match[1]) for match in matches if match)
-        if not found:
-            raise self._refused("update_N", "models", "none")
-        return found
+    return found
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[_Archive]:
-    if not storage.is_file(path):
-        raise InputError(f"path: expected a model file, found none at {path}")
-    try:
-        import h5py
-    except ImportError as error:
+def _array(stored: Mapping[str, Entry], name: str, path: Path) -> np.ndarray:
+    found = np.asarray(_entry(stored, name, path))
+    if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
         raise InputError(
-            f"path: expected the package h5py to be installed to read {path} (pip install h5py)"
-        ) from error
-    try:
-        with h5py.File(path, "r") as file:
-            yield _Archive(file, path)
-    except InputError:
-        raise
-    except Exception as error:  # h5py raises many kinds of exceptions for damaged files
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise InputError(
-            f"path: expected an undamaged HDF5 file, could not read {path}: {reason}"
-        ) from error
+            f"path: expected an array of real numbers as {name} in {path}, got {found.dtype} {list(found.shape)}"
+        )
+    # torch supports neither other byte orders nor numbers of more than eight bytes
+    return found.astype(
+        np.float64 if found.dtype.itemsize > 8 else found.dtype.newbyteorder("="), copy=False
+    )
 
 
-def _read_rbms(archive: _Archive, update: int | None) -> ForeignRBM:
-    updates, path = archive.updates(), archive.path
+def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> ForeignRBM:
+    updates = _updates(stored)
     chosen = updates[-1] if update is None else update
     if chosen not in updates:
         raise InputError(f"update: expected one of {_some(updates)} in {path}, got {update}")
-    kind = archive.text("model_type")
+    # Older versions kept the arrays one level higher, and the oldest did not say which kind of model it is.
+    group = f"update_{chosen}"
+    inside = f"{group}.params."
+    place = inside if any(name.startswith(inside) for name in stored) else f"{group}."
+    arrays = [_array(stored, f"{place}{name}", path) for name in _ARRAYS]
+    extra = {name.removeprefix(inside) for name in stored if name.startswith(inside)} - {*_ARRAYS}
+    if extra:
+        raise InputError(
+            f"path: expected only {', '.join(_ARRAYS)} as the parameters of {group} in {path}, got {', '.join(sorted(extra))} as well"
+        )
+    notes: tuple[str, ...] = ()
+    kind = _text(stored, "model_type", path) if "model_type" in stored else ""
+    if not kind:
+        kind, arrays, notes = _oldest(arrays, path)
     if kind not in _RBMS_UNITS:
         raise InputError(
             f"path: expected a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM) in {path}, "
             f"got {kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}"
         )
-    group = f"update_{chosen}"
-    inside = f"{group}/params"
-    # Older versions kept the arrays one level higher.
-    place = inside if archive.has(inside) else group
-    arrays = [archive.array(f"{place}/{name}") for name in ("weight_matrix", "vbias", "hbias")]
-    return _foreign(
-        arrays,
-        _RBMS_UNITS[kind],
-        archive,
-        f"{group} of {path.name}, {kind}",
-        stored_log_z=archive.number(f"{group}/log_z"),
+    log_z = None
+    if f"{group}.log_z" in stored:
+        number = np.asarray(stored[f"{group}.log_z"])
+        if number.dtype.kind not in "fiu" or number.size != 1:
+            raise InputError(
+                f"path: expected a number as {group}.log_z in {path}, got {number.dtype} {list(number.shape)}"
+            )
+        log_z = float(number.item())
+    origin = f"{group} of {path.name}, {kind}"
+    return _foreign(arrays, _RBMS_UNITS[kind], path, origin, log_z, notes)
+
+
+def _oldest(arrays: list[np.ndarray], path: Path) -> tuple[str, list[np.ndarray], tuple[str, ...]]:
+    """The kind of a model that does not say it, and its arrays as they are stored today.
+
+    Categorical weights had the states first, [q, L, M], and add up to zero over them.
+    """
+    weights, visible_bias, hidden_bias = arrays
+    if weights.ndim == 2:
+        return "BBRBM", arrays, ("no model_type in the file: taken as binary units",)
+    if weights.ndim == 3 and np.allclose(weights.sum(0), 0, atol=1e-4 * np.abs(weights).max()):
+        turned = [np.moveaxis(weights, 0, 1), visible_bias.T, hidden_bias]
+        return (
+            "PBRBM",
+            turned,
+            ("no model_type in the file: taken as categorical units [states, sites, hidden]",),
+        )
+    raise InputError(
+        f"path: expected data as model_type in {path}, got nothing, and weights {list(weights.shape)} that do not tell"
     )
 
 
@@ -252,21 +215,20 @@ def _some(updates: list[int]) -> str:
     return ", ".join(map(str, updates))
 
 
-def _read_julia(archive: _Archive) -> ForeignRBM:
-    path = archive.path
+def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
     for name, expected in ((_JULIA_HEADER, _JULIA_VERSION), ("rbm_type", "RBM")):
-        found = archive.text(name)
+        found = _text(stored, name, path)
         if found != expected:
             raise InputError(f"path: expected {name} {expected} in {path}, got {found}")
-    units = archive.text("visible_type"), archive.text("hidden_type")
+    units = _text(stored, "visible_type", path), _text(stored, "hidden_type", path)
     for layer, kind in zip(("visible", "hidden"), units, strict=True):
         if kind not in _JULIA_UNITS[layer]:
             raise InputError(
                 f"path: expected {' or '.join(_JULIA_UNITS[layer])} {layer} units in {path}, got {kind}, which this library does not have"
             )
     # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
-    biases = [archive.array(f"{layer}_par") for layer in ("visible", "hidden")]
-    weights = archive.array("weights")
+    biases = [_array(stored, f"{layer}_par", path) for layer in ("visible", "hidden")]
+    weights = _array(stored, "weights", path)
     if any(bias.shape[-1] != 1 for bias in biases) or (
         weights.shape != biases[1].shape[:-1] + biases[0].shape[:-1]
     ):
@@ -284,13 +246,13 @@ def _read_julia(archive: _Archive) -> ForeignRBM:
         named = " x ".join(map(str, sides))
         notes = (f"visible units: {named} in Julia, taken in Julia's order, first index fastest",)
     origin = f"{path.name}, {units[0]} visible and {units[1]} hidden units"
-    return _foreign([matrix, visible_bias, hidden_bias], units, archive, origin, notes=notes)
+    return _foreign([matrix, visible_bias, hidden_bias], units, path, origin, notes=notes)
 
 
 def _foreign(
     arrays: list[np.ndarray],
     units: tuple[str, str],
-    archive: _Archive,
+    path: Path,
     origin: str,
     stored_log_z: float | None = None,
     notes: tuple[str, ...] = (),
@@ -312,7 +274,7 @@ def _foreign(
             parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
             model = kind(*parts, flat.hidden_bias)
     except InputError as error:
-        raise InputError(f"path: expected an RBM in {archive.path}: {error}") from error
+        raise InputError(f"path: expected an RBM in {path}: {error}") from error
     if any(spins):
         notes += (
             f"units -1 and 1: changed to 0 and 1; ln Z of the model in the file is that of the new one {offset:+.2f} nats",

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.models.files import read_tensors
 from paperlib.models.planted.planted_model import Planted
 from paperlib.models.rbm import RBM
+from paperlib.models.stored import read_named
 from paperlib.validation import as_binary, as_tensor, require_count, require_finite, require_shape
 
 
@@ -125,7 +125,7 @@ def read_planted(path: str | os.PathLike[str]) -> PlantedFile:
     torch.Size([2, 9])
     """
     path = Path(path)
-    arrays = read_tensors(path, [*RBM.tensor_names, "log_z", "draws", "provenance"])
+    arrays = read_named(path, [*RBM.tensor_names, "log_z", "draws", "provenance"])
     rbm = RBM(*(arrays[name] for name in RBM.tensor_names))
     log_z = as_tensor("log_z", arrays["log_z"])
     require_shape("log_z", log_z, [])

@@ -1,0 +1,501 @@
+"""Named arrays from a file of any format, told by its first bytes and not by its name. Nothing is ever unpickled.
+
+A file may be gzipped. Groups, structs and nested dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a
+MATLAB cell counts from 0. A format without names, such as `.npy`, gives one array under the empty name.
+
+Files from elsewhere are not trusted. Nothing is read that would need many times the file's size in memory, and of HDF5 only plain data of
+the file itself: no links to other files, no virtual or external data.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import math
+import os
+import pickle
+import re
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib import storage
+from paperlib.errors import InputError
+from paperlib.models.files import read_safetensors
+
+#: What a name in a file may stand for: an array, a number or text.
+Entry: TypeAlias = np.ndarray | Tensor | float | str
+_Source: TypeAlias = Path | io.BytesIO
+
+_HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
+# What torch.save wrote before it wrote zip files.
+_OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_BY_SUFFIX = {
+    ".safetensors": ".safetensors",
+    ".npz": ".npz",
+    ".npy": ".npy",
+    ".mat": ".mat",
+    ".skops": ".skops",
+    ".h5": "HDF5",
+    ".hdf5": "HDF5",
+    ".pt": "torch",
+    ".pth": "torch",
+    ".csv": ".csv",
+}
+_NO_FILES_OF_OURS = {
+    b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
+    b"<!doctype": "a web page",
+    b"<html": "a web page",
+    b"hdf5-based julia data format": "a JLD2 file: write the arrays to an HDF5 or .npz file in Julia",
+}
+_A_PICKLE = (
+    "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: torch.save(model.state_dict(), "
+    "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
+)
+# Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
+_PACKED, _PLAIN, _PIECE = 15, 14, 2**20
+# How many times larger than its file an HDF5 array may be. Trained weights do not compress by as much.
+_LARGEST_RATIO, _SMALLEST_LIMIT = 16, 2**20
+_DEEPEST = 8
+# A name with one of these words is of the training, not of the model.
+_HARMLESS_WORDS = {
+    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "epoch", "epochs", "iteration", "iterations", "loss", "losses",
+    "err", "error", "errors", "seed", "time", "learningtime", "species", "provenance", "draws", "chain", "chains", "lr", "batchsize", "nlayers",
+    "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "grad", "history",
+}  # fmt: skip
+_HARMLESS = {
+    "numbatchestracked", "learningrate", "nvisible", "nhidden", "numvisible", "numhidden", "nv", "nh", "nvis", "nhid", "numdims", "numhid",
+    "numpen", "vishidinc", "hidbiasinc", "visbiasinc", "hidpeninc", "penbiasinc", "nfeaturesin", "hsamples", "randomstate", "logz",
+}  # fmt: skip
+
+
+def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
+    """Everything in a file, by name.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged, a pickle or of an unknown format; `name` is the argument that the message names.
+    """
+    path = Path(path)
+    if not storage.is_file(path):
+        raise InputError(f"{name}: expected a file, found none at {path}")
+    kind = "file"
+    try:
+        source = io.BytesIO(storage.read_bytes(path)) if storage.is_gzip(path) else path
+        kind = _format(source, path)
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+        return _READERS[kind](source, path)
+    except InputError as error:
+        raise InputError(f"{name}: {str(error).removeprefix('path: ')}") from error
+    except ImportError as error:
+        raise InputError(
+            f"{name}: expected the package {error.name} to be installed to read {path} (pip install {error.name})"
+        ) from error
+    except PermissionError as error:
+        raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
+    except Exception as error:  # each format's reader has its own exceptions
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        if "pickle" in reason.lower() or "Python objects" in reason:
+            reason = "it holds pickled objects, which can run any code"
+        raise InputError(
+            f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
+        ) from error
+
+
+def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
+    """The entries of a model file that have these names.
+
+    Raises
+    ------
+    InputError
+        As in `read_stored`; if one is missing, or anything is left over that is not harmless.
+    """
+    stored = read_stored("path", path)
+    extra = [name for name in stored if name not in names and not is_harmless(name)]
+    if extra or any(name not in stored for name in names):
+        raise InputError(
+            f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(stored)) or 'none'}"
+        )
+    return {name: stored[name] for name in names}
+
+
+def plain_name(name: str) -> str:
+    """The last part of a name in lower case, without signs between words and without a leading `rbm`.
+
+    Examples
+    --------
+    >>> plain_name("model.rbm_Visible_bias")
+    'visiblebias'
+    """
+    return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
+
+
+def is_harmless(name: str) -> bool:
+    """Whether a name in a file is known to be of the training and not of the model.
+
+    Examples
+    --------
+    >>> is_harmless("W_momentum"), is_harmless("optimizer.state.0.exp_avg"), is_harmless("sigma")
+    (True, True, False)
+    """
+    words = set(re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()))
+    return bool(words & _HARMLESS_WORDS) or plain_name(name) in _HARMLESS
+
+
+def listed(arrays: Mapping[str, Entry]) -> str:
+    """Names and shapes for a message. A name in a file may hold any characters."""
+    parts = [
+        f"{name or 'an array'} {list(value.shape)}"
+        if isinstance(value, np.ndarray | Tensor)
+        else name
+        for name, value in sorted(arrays.items())
+    ]
+    text = ", ".join(parts) or "no arrays"
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _format(source: _Source, path: Path) -> str:
+    """The format of a file, by its first bytes, or by its suffix where these say nothing."""
+    head = source.getvalue()[:520] if isinstance(source, io.BytesIO) else _head(source)
+    start = head[:64].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
+    for first, what in _NO_FILES_OF_OURS.items():
+        if start.startswith(first):
+            raise InputError(f"expected arrays, got {what} ({path})")
+    if head.startswith(b"PK") and zipfile.is_zipfile(source):
+        return _format_of_zip(source, path)
+    if head.startswith(_HDF5) or head[512:] == _HDF5:
+        return "MATLAB 7.3" if head.startswith(_MATLAB_73) else "HDF5"
+    if head.startswith(_OLD_TORCH):
+        return "torch"
+    if head[8:9] == b"{":
+        return ".safetensors"
+    if head[:1] == b"\x80":
+        raise InputError(f"expected arrays, got {_A_PICKLE} ({path})")
+    if head.startswith(_NPY):
+        return ".npy"
+    if head[126:128] in (b"IM", b"MI"):
+        return ".mat"
+    if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
+        return "IDX"
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in _BY_SUFFIX:
+        return _BY_SUFFIX[suffixes[-1]]
+    if head and _is_text(head):
+        return ".csv"
+    known = ", ".join(_BY_SUFFIX)
+    raise InputError(
+        f"expected a {known} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
+    )
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        # The last character may be cut.
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(520)
+
+
+def _format_of_zip(source: _Source, path: Path) -> str:
+    with zipfile.ZipFile(source) as file:
+        names, size = file.namelist(), sum(member.file_size for member in file.infolist())
+    storage.require_modest(path, size)
+    if any(name.endswith("data.pkl") for name in names):
+        return "torch"
+    if "schema.json" in names:
+        return ".skops"
+    return ".npz"
+
+
+# ---- one reader for each format
+
+
+def _read_npy(source: _Source, path: Path) -> Mapping[str, Entry]:
+    # Private pages, since torch wants arrays that it may write to.
+    mode = "c" if isinstance(source, Path) else None
+    with np.errstate(over="ignore"):
+        return {"": np.load(source, mmap_mode=mode, allow_pickle=False)}
+
+
+def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
+    with np.load(source, allow_pickle=False) as stored:
+        return _flat({name: stored[name] for name in stored.files})
+
+
+def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
+    from scipy.io import loadmat
+
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            storage.require_modest(path, _matlab_size(file, path))
+    else:
+        storage.require_modest(path, _matlab_size(source, path))
+    found = loadmat(source)
+    return _flat({name: value for name, value in found.items() if not name.startswith("__")})
+
+
+def _matlab_size(file: BinaryIO, path: Path) -> int:
+    """Unpacked size in bytes of the packed elements of a level 5 MATLAB file, counted up to just above the limit."""
+    limit, total, at_end = storage.unpacked_limit(path), 0, file.seek(0, os.SEEK_END)
+    file.seek(0)
+    order = {b"IM": "<", b"MI": ">"}.get(file.read(128)[126:])
+    # Other levels pack nothing.
+    while order is not None and total <= limit and file.tell() + 8 <= at_end:
+        kind, size = struct.unpack(f"{order}II", file.read(8))
+        after = file.tell() + size
+        if kind not in (_PACKED, _PLAIN):
+            raise InputError(
+                f"expected matrices in the MATLAB file {path}, got an element of type {kind}"
+            )
+        if kind == _PACKED:
+            unpacker, left = zlib.decompressobj(), size
+            while left > 0 and total <= limit and not unpacker.eof:
+                piece = file.read(min(left, _PIECE))
+                if not piece:
+                    break
+                left -= len(piece)
+                while piece and total <= limit:
+                    total += len(unpacker.decompress(piece, _PIECE))
+                    piece = unpacker.unconsumed_tail
+        file.seek(after)
+    file.seek(0)
+    return min(total, limit + 1)
+
+
+def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
+    return read_safetensors(source if isinstance(source, Path) else source.getvalue())
+
+
+def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
+    try:
+        stored = torch.load(source, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise InputError(
+            f"expected named tensors in {path}, got pickled objects, which can run any code when they are read; of a module, save the tensors: "
+            "torch.save(model.state_dict(), 'model.pt')"
+        ) from error
+    return _flat({"": stored} if isinstance(stored, Tensor) else stored)
+
+
+def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
+    import skops.io
+
+    try:
+        data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+        estimator = skops.io.loads(data, trusted=[])
+    except Exception as error:  # skops raises whatever its parts raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {reason}"
+        ) from error
+    fitted = {
+        name: value
+        for name, value in getattr(estimator, "__dict__", {}).items()
+        if name.endswith("_")
+    }
+    if "components_" not in fitted:
+        raise InputError(
+            f"expected a fitted BernoulliRBM in {path}, got {type(estimator).__name__}"
+        )
+    return _flat(fitted)
+
+
+def _read_idx(source: _Source, path: Path) -> Mapping[str, Entry]:
+    """An array in the format of MNIST's files; its numbers are big-endian."""
+    data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    start = 4 + 4 * data[3]
+    shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
+    kind = np.dtype(_IDX_TYPES[data[2]])
+    if shape is None or len(data) - start != math.prod(shape.tolist()) * kind.itemsize:
+        raise InputError(f"expected a whole IDX file at {path}, its length does not fit its header")
+    numbers = np.frombuffer(data, kind, offset=start).reshape(shape)
+    return {"": numbers.astype(kind.newbyteorder("="))}
+
+
+def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
+    """Rows of numbers, with a header or without one; or the letters of aligned sequences in FASTA format."""
+    data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    text = data.decode("utf-8-sig")
+    if text.startswith(">"):
+        return {"": _letters_of_fasta(text, path)}
+    first = text.partition("\n")[0]
+    separator = next((mark for mark in ",;\t" if mark in first), None)
+    header = [word.strip().strip("\"'") for word in first.split(separator)]
+    try:
+        [float(word) for word in header]
+        skipped = 0
+    except ValueError:
+        skipped = 1
+    with warnings.catch_warnings():
+        # An empty file is rejected later because of its shape.
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            rows = np.loadtxt(io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped)
+        except ValueError as error:
+            raise InputError(
+                f"expected rows of numbers with commas between them in {path}: {error}"
+            ) from error
+    return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
+
+
+def _letters_of_fasta(text: str, path: Path) -> np.ndarray:
+    sequences = ["".join(part.split("\n")[1:]) for part in text.replace("\r", "")[1:].split("\n>")]
+    lengths = sorted({len(sequence) for sequence in sequences})
+    if len(lengths) > 1:
+        raise InputError(
+            f"expected aligned sequences of one length in {path}, got lengths from {lengths[0]} to {lengths[-1]}"
+        )
+    return np.array([list(sequence) for sequence in sequences])
+
+
+def _read_hdf5(source: _Source, path: Path) -> Mapping[str, Entry]:
+    return Hdf5(source, path)
+
+
+def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
+    """MATLAB's HDF5 files have their axes in the opposite order."""
+    file = Hdf5(source, path)
+    if any(name.startswith("#") for name in file):
+        raise InputError(
+            f"expected plain matrices in the MATLAB 7.3 file {path}, got cells or structs; save it with -v7"
+        )
+    return {
+        name: value.T if isinstance(value := file[name], np.ndarray) else value for name in file
+    }
+
+
+class Hdf5(Mapping[str, Entry]):
+    """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
+
+    def __init__(self, source: _Source, path: Path) -> None:
+        self._source, self.path = source, path
+        self._most_bytes = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
+        with self._opened() as file:
+            self._names = list(_names_below(file, "", set()))
+
+    def _opened(self) -> Any:
+        import h5py
+
+        return h5py.File(self._source, "r")
+
+    def _refused(self, name: str, expected: str, got: object) -> InputError:
+        return InputError(f"expected {expected} as {name} in {self.path}, got {got}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._names:
+            raise KeyError(name)
+        try:
+            with self._opened() as file:
+                return self._read(file, name)
+        except InputError:
+            raise
+        except Exception as error:  # h5py raises many kinds of exceptions for damaged files
+            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+            raise InputError(
+                f"expected an undamaged HDF5 file, could not read {self.path}: {reason}"
+            ) from error
+
+    def _read(self, file: Any, name: str) -> Entry:
+        import h5py
+
+        *groups, last = name.split(".")
+        for part in groups:
+            file = file[part]
+        link = file.get(last, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise self._refused(name, "data of the file itself", type(link).__name__)
+        found = file[last]
+        if not isinstance(found, h5py.Dataset):
+            raise self._refused(name, "data", "a group")
+        if found.is_virtual or found.external:
+            raise self._refused(name, "data of the file itself", "data of other files")
+        # A chunk may be larger than its array, and is always unpacked as a whole.
+        chunk = math.prod(found.chunks) * found.dtype.itemsize if found.chunks else 0
+        if found.shape is None or max(found.nbytes, chunk) > self._most_bytes:
+            raise self._refused(
+                name,
+                f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
+                "no data" if found.shape is None else f"{max(found.nbytes, chunk)}",
+            )
+        if h5py.check_string_dtype(found.dtype) is not None:
+            return found.asstr()[()] if found.shape == () else np.asarray(found.asstr()[()], "U")
+        if found.dtype.kind not in "biuf":
+            raise self._refused(name, "real numbers", f"{found.dtype} {list(found.shape)}")
+        return np.asarray(found[()])
+
+
+def _names_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
+    """Names of all data below a group. A link, and a group that was met before, stand for themselves and are not followed."""
+    from h5py import Group, HardLink, h5o  # pyright: ignore[reportAttributeAccessIssue]
+
+    seen.add(h5o.get_info(group.id).addr)
+    for name in group.keys():  # noqa: SIM118
+        item = group[name] if isinstance(group.get(name, getlink=True), HardLink) else None
+        if isinstance(item, Group) and len(item) and h5o.get_info(item.id).addr not in seen:
+            yield from _names_below(item, f"{prefix}{name}.", seen)
+        else:
+            yield f"{prefix}{name}"
+
+
+_READERS: Mapping[str, Callable[[_Source, Path], Mapping[str, Entry]]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".mat": _read_matlab,
+    "MATLAB 7.3": _read_matlab_73,
+    ".safetensors": _read_safetensors,
+    "torch": _read_torch,
+    ".skops": _read_skops,
+    "HDF5": _read_hdf5,
+    "IDX": _read_idx,
+    ".csv": _read_text,
+}
+
+
+def _flat(value: object, prefix: str = "", depth: int = 0) -> dict[str, Entry]:
+    """The leaves of nested dictionaries, lists, structs and cells, by their names with dots between them."""
+    inside: Mapping[Any, object] | None = None
+    if isinstance(value, Mapping):
+        inside = value
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        inside = dict(enumerate(value))
+    elif isinstance(value, np.ndarray) and value.dtype.names:
+        inside = {name: value[name] for name in value.dtype.names}
+        if value.size == 1:
+            inside = {name: item.item() for name, item in inside.items()}
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        inside = dict(enumerate(value.flat))
+    if inside is None:
+        return {} if value is None else {prefix.removesuffix("."): value}  # pyright: ignore
+    # The depth is limited, since a dictionary may contain itself.
+    if depth > _DEEPEST:
+        raise InputError(f"expected at most {_DEEPEST} levels of names, got more below {prefix}")
+    found: dict[str, Entry] = {}
+    for key, item in inside.items():
+        found |= _flat(item, f"{prefix}{key}.", depth + 1)
+    return found

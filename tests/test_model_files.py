@@ -1,0 +1,425 @@
+"""A model is read as what its file holds, in whatever format and under whatever names, or it is refused by the name of what is wrong.
+
+ln Z of every model is enumerated here from the arrays themselves.
+"""
+
+import gzip
+import io
+import struct
+from itertools import product
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save as safetensors_bytes
+from scipy.io import savemat
+from typer.testing import CliRunner
+
+from paperlib import cli
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation import read_images, read_model, read_sequences
+from paperlib.evaluation.targets import enumerated
+from paperlib.models import PottsRBM
+
+RNG = np.random.default_rng(1)
+D, M, K = 6, 4, 3
+W, B, A = RNG.normal(0, 1, (D, M)), RNG.normal(0, 0.5, D), RNG.normal(0, 0.5, M)
+W2, A2 = RNG.normal(0, 1, (M, K)), RNG.normal(0, 0.5, K)
+SQUARE = RNG.normal(0, 1, (D, D))
+C = RNG.normal(0, 0.5, D)
+IMAGES = RNG.integers(0, 2, (40, D)).astype(np.uint8)
+
+
+def states(width):
+    return ((np.arange(2**width)[:, None] >> np.arange(width)) & 1).astype(float)
+
+
+def log_z_of(weights, visible, hidden):
+    """By a sum over all states of the hidden layer, without the library."""
+    h = states(len(hidden))
+    terms = h @ hidden + np.logaddexp(0, h @ weights.T + visible).sum(1)
+    return np.logaddexp.reduce(terms)
+
+
+def log_z_of_dbm():
+    v, h, g = states(D), states(M), states(K)
+    below = (v @ B)[:, None] + v @ W @ h.T
+    above = (h @ A)[:, None] + h @ W2 @ g.T + g @ A2
+    return np.logaddexp.reduce((below[:, :, None] + above[None]).ravel())
+
+
+# ---- every format writes the same arrays
+
+
+def as_npz(arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def as_mat(arrays):
+    file = io.BytesIO()
+    savemat(file, arrays)
+    return file.getvalue()
+
+
+def as_torch(arrays):
+    file = io.BytesIO()
+    torch.save({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, file)
+    return file.getvalue()
+
+
+def as_hdf5(arrays):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as stored:
+        for name, array in arrays.items():
+            stored[name] = array
+    return file.getvalue()
+
+
+def as_matlab_73(arrays):
+    """HDF5 with axes in the opposite order, behind a block of 512 bytes that says so."""
+    file = io.BytesIO()
+    with h5py.File(file, "w", userblock_size=512) as stored:
+        for name, array in arrays.items():
+            stored[name] = np.atleast_2d(array).T
+    head = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + struct.pack("<H", 0x0200) + b"IM"
+    return head.ljust(512, b"\0") + file.getvalue()[512:]
+
+
+def as_safetensors(arrays):
+    return safetensors_bytes({name: np.array(array, order="C") for name, array in arrays.items()})
+
+
+FORMATS = {
+    "npz": as_npz,
+    "mat": as_mat,
+    "torch": as_torch,
+    "HDF5": as_hdf5,
+    "MATLAB 7.3": as_matlab_73,
+    "safetensors": as_safetensors,
+}
+NAMES = {
+    "ours": ("weights", "visible_bias", "hidden_bias"),
+    "authors": ("vishid", "visbiases", "hidbiases"),
+    "rbms": ("weight_matrix", "vbias", "hbias"),
+    "short": ("W", "bv", "bh"),
+    "a visible": ("W", "a", "b"),
+    "a hidden": ("W", "b", "a"),
+    "strangers": ("interactions", "one", "two"),
+    "prefixed": ("rbm_weights", "rbm_visible_bias", "rbm_hidden_bias"),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
+def test_one_rule_for_every_format(tmp_path, write, names, turned):
+    """Names tell nothing that shapes and the width of the images do not; the suffix tells nothing at all."""
+    arrays = dict(zip(names, (W.T if turned else W, B[None], A), strict=True))
+    path = tmp_path / "model.BIN"
+    path.write_bytes(write(arrays))
+    found = read_model(path, width=lambda: D)
+    np.testing.assert_array_equal(found.rbm.weights, W)
+    assert exact_log_z(found.rbm) == pytest.approx(log_z_of(W, B, A), abs=1e-10)
+    assert bool(found.notes) == turned
+    path.write_bytes(gzip.compress(write(arrays)))
+    assert read_model(path, width=lambda: D).rbm.checksum() == found.rbm.checksum()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_files(tmp_path, seed):
+    """Whatever is accepted has the ln Z of what the file holds, and no array is left unused."""
+    rng = np.random.default_rng(seed)
+    visible, hidden = rng.integers(1, 6, 2)
+    kinds = rng.choice(["<f2", "<f4", "<f8", "<i2"], 3)
+    shapes = (visible, hidden), (visible,), (hidden,)
+    values = [
+        np.asarray(3 * rng.normal(size=s), kind) for s, kind in zip(shapes, kinds, strict=True)
+    ]
+    if rng.random() < 0.4:
+        values[0] = values[0].T.copy()
+    for number in (1, 2):
+        values[number] = [values[number], values[number][None], values[number][:, None]][
+            rng.integers(3)
+        ]
+    known = list(NAMES.values())
+    names = known[rng.integers(len(known))]
+    arrays = dict(zip(names, values, strict=True))
+    harmless = ["W_momentum", "num_batches_tracked", "epoch", "vishidinc"]
+    harmful = ["sigma", "log_std_features", "lateral", "A", "temperature", "more.weights"]
+    spoilt = rng.random() < 0.4
+    extra = rng.choice(harmful if spoilt else harmless)
+    shape = [(), (visible,), (visible, hidden)][rng.integers(3)]
+    if spoilt or rng.random() < 0.5:
+        arrays[extra] = rng.normal(size=shape)
+    elif rng.random() < 0.3:
+        arrays.pop(names[rng.integers(3)])
+        spoilt = True
+    order = map(str, rng.permutation(list(arrays)))
+    write = list(FORMATS.values())[rng.integers(len(FORMATS))]
+    path = tmp_path / "model"
+    path.write_bytes(write({name: arrays[name] for name in order}))
+    # A file that does not tell how a square matrix lies, or which array is the matrix, may be refused.
+    told = visible != hidden and (min(visible, hidden) > 1 or names[0] != "interactions")
+    try:
+        model = read_model(path, width=lambda: int(visible)).rbm
+    except InputError as error:
+        model, refusal = None, str(error)
+    if model is None:
+        assert (spoilt or not told, refusal.count("\n")) == (True, 0), refusal
+        return
+    assert not spoilt, arrays
+    matrix, *biases = (np.asarray(value, float) for value in values)
+    flat = [bias.ravel() for bias in biases]
+    matrix = matrix.reshape(visible, hidden) if matrix.shape == (visible, hidden) else matrix.T
+    assert exact_log_z(model.to(dtype=torch.float64)) == pytest.approx(
+        log_z_of(matrix, *flat), abs=1e-4
+    )
+
+
+# ---- kinds of models
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+AUTHORS_DBM = {"vishid": W, "hidpen": W2, "visbiases": B[None], "hidbiases": A[None]} | {
+    "penbiases": A2[None]
+}
+LAYERS = [{"vishid": W, "visbiases": B, "hidbiases": A}, {"vishid": W2, "visbiases": A, "hidbiases": A2}]  # fmt: skip
+
+
+def cell(items):
+    found = np.empty((1, len(items)), object)
+    found[0, :] = items
+    return found
+
+
+def nested(**names):
+    file = io.BytesIO()
+    torch.save(names, file)
+    return file.getvalue()
+
+
+TENSORS = {"W": torch.tensor(W.T.copy()), "v_bias": torch.tensor(B), "h_bias": torch.tensor(A)}
+LINEAR = {"up.weight": TENSORS["W"], "up.bias": torch.tensor(A), "vbias": torch.tensor(B)}
+# Files with the ln Z of their models; np.nan for what the test computes itself.
+KINDS = {
+    "the authors' DBM": (as_mat(AUTHORS_DBM | {"epoch": 300.0}), "DBM(6-4-3", log_z_of_dbm()),
+    "the authors' DBN": (
+        as_mat(
+            {"vishid": W, "visbiases": B, "hidrecbiases": A}
+            | {"hidpen": W2, "hidgenbiases": A, "penrecbiases": A2}
+        ),
+        "DBN(6-4-3",
+        log_z_of(W2, A, A2),
+    ),
+    "a struct of layers": (
+        as_mat({"DN": {"L": cell(LAYERS), "nlayers": 2, "layersize": [4, 3], "err": [1.0]}}),
+        "DBN(6-4-3",
+        log_z_of(W2, A, A2),
+    ),
+    "a nested state dict": (nested(rbm_am=TENSORS, time=3), "RBM(6 visible, 4", log_z_of(W, B, A)),
+    "a checkpoint": (
+        nested(model_state_dict=TENSORS, optimizer={"state": {0: TENSORS}}, epoch=3, loss=0.5),
+        "RBM(6 visible, 4",
+        log_z_of(W, B, A),
+    ),
+    "nn.Linear inside": (nested(**LINEAR), "RBM(6 visible, 4", log_z_of(W, B, A)),
+    "a list": (nested(parameters=list(TENSORS.values())), "RBM(6 visible, 4", log_z_of(W, B, A)),
+    "long doubles": (
+        as_npz({"W": W.astype(np.longdouble), "vb": B, "hb": A}),
+        "RBM(6 visible, 4",
+        log_z_of(W, B, A),
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "kind", "log_z"), KINDS.values(), ids=KINDS)
+def test_kinds(tmp_path, content, kind, log_z):
+    model = read_model(write(tmp_path, "model.h5", content), width=lambda: D).rbm
+    assert repr(model).startswith(kind)
+    assert enumerated(model, torch.from_numpy(IMAGES))[0] == pytest.approx(log_z, abs=1e-9)
+
+
+def test_three_files_of_numpy(tmp_path):
+    for name, array in (("rbm_weights", W), ("rbm_visible_bias", B[None]), ("rbm_hidden_bias", A)):
+        np.save(tmp_path / f"{name}.npy", array)
+    files = ",".join(str(tmp_path / f"rbm_{name}.npy") for name in ("weights", "visible_bias", "hidden_bias"))  # fmt: skip
+    assert exact_log_z(read_model(files).rbm) == pytest.approx(log_z_of(W, B, A), abs=1e-10)
+
+
+@pytest.mark.parametrize("states_first", [True, False])
+def test_the_oldest_archives_of_rbms(tmp_path, states_first):
+    """They do not say which kind of model it is; categorical weights add up to zero over the states, which come first."""
+    weights, fields = RNG.normal(0, 1, (3, 2, M)), RNG.normal(0, 1, (3, 2))
+    weights -= weights.mean(0)
+    stored = weights if states_first else weights + 1
+    with h5py.File(tmp_path / "old.h5", "w") as file:
+        for name, array in (("weight_matrix", stored), ("vbias", fields), ("hbias", A)):
+            file[f"update_7/{name}"] = array
+    if not states_first:
+        with pytest.raises(InputError, match="expected data as model_type"):
+            read_model(tmp_path / "old.h5")
+        return
+    found = read_model(tmp_path / "old.h5")
+    assert isinstance(found.rbm, PottsRBM)
+    terms = [
+        sum(fields[s, i] for i, s in enumerate(v))
+        + np.logaddexp(0, sum(weights[s, i] for i, s in enumerate(v)) + A).sum()
+        for v in product(range(3), repeat=2)
+    ]
+    assert exact_log_z(found.rbm) == pytest.approx(np.logaddexp.reduce(terms), abs=1e-10)
+    assert "no model_type" in found.notes[0]
+
+
+REFUSED = {
+    "Gaussian units": (as_torch({"W": W.T, "v_bias": B, "h_bias": A, "log_std_features": B}), "log_std_features .* Gaussian units"),
+    "a scale for a missing bias": (as_npz({"W": W, "bh": A, "sigma": B}), "sigma .* Gaussian units"),
+    "lateral weights": (as_npz({"W": W, "bv": B, "bh": A, "lateral": SQUARE}), r"got lateral \[6, 6\] as well"),
+    "another model's arrays": (as_mat(AUTHORS_DBM | {"labpen": W2}), "hidpen .*labpen"),
+    "no biases": (as_npz({"W": W}), r"--names visible=0,hidden=0"),
+    "square": (as_torch({"W": SQUARE, "v_bias": B, "h_bias": C}), r"\[visible, hidden\] or \[hidden, visible\].*--names weights=W.T"),
+    "square and nameless biases": (as_npz({"weights": SQUARE, "a": B, "b": C}), "--names visible=a,hidden=b or the other way round"),
+    "one site": (as_npz({"weights": W[None], "visible_bias": B[None], "hidden_bias": A}), r"got \[1, 6, 4\]"),
+    "two RBMs that are no DBN": (nested(rbm_am=TENSORS, rbm_ph=TENSORS), "expected"),
+    "a pickle": (b"\x80\x04\x95\x00", "a pickle, which can run any code"),
+    "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
+    "a web page": (b"<!DOCTYPE html><title>Not found</title>", "a web page"),
+    "JLD2": (b"HDF5-based Julia Data Format, version 0.1.1".ljust(512, b"\0") + as_hdf5({"x": W}), "a JLD2 file: write"),
+    "NaN": (as_npz({"W": W * np.nan, "bv": B, "bh": A}), "expected finite numbers"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".h5", ""])
+@pytest.mark.parametrize(("content", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused_by_name(tmp_path, content, message, suffix):
+    with pytest.raises(InputError, match=message) as refusal:
+        read_model(write(tmp_path, f"m{suffix}", content), width=lambda: D)
+    assert "\n" not in str(refusal.value)
+    assert "allow_pickle" not in str(refusal.value)
+
+
+def test_names_that_the_user_gives(tmp_path):
+    square = write(tmp_path, "square.pt", as_torch({"W": SQUARE, "a": B, "b": C, "beta": B}))
+    for text, expected in (
+        ("weights=W,visible=a,hidden=b,ignore=beta", (SQUARE, B, C)),
+        ("weights=W.T,visible=b,hidden=a,ignore=beta", (SQUARE.T, C, B)),
+        ("weights=W,visible=0,hidden=b,ignore=a,ignore=beta", (SQUARE, 0 * B, C)),
+    ):
+        found = read_model(square, text).rbm
+        assert exact_log_z(found) == pytest.approx(log_z_of(*expected), abs=1e-10)
+    for text, message in (
+        ("weights=X", "names: expected an array of the file as weights, got 'X'"),
+        ("W", "names: expected weights=NAME"),
+        ("weights=W,weights=a", "each once"),
+        ("weights=W,visible=a,hidden=b", r"got beta \[6\] as well"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_model(square, text)
+
+
+# ---- images
+
+
+def test_one_of_several_arrays(tmp_path):
+    np.savez(tmp_path / "all.npz", x_train=1 - IMAGES, x_test=IMAGES)
+    found = read_images("data", f"{tmp_path}/all.npz:x_test", D)
+    np.testing.assert_array_equal(found, IMAGES)
+    with pytest.raises(InputError, match=r"got x_test \[40, 6\], x_train \[40, 6\]; choose with"):
+        read_images("data", tmp_path / "all.npz", D)
+    torch.save((torch.from_numpy(IMAGES), torch.arange(40)), tmp_path / "test.pt")
+    np.testing.assert_array_equal(read_images("data", tmp_path / "test.pt", D), IMAGES)
+
+
+def csv(separator=",", header="", label=False, mark=b""):
+    rows = np.column_stack([np.arange(40) % 10, IMAGES]) if label else IMAGES
+    text = "\r\n".join(separator.join(map(str, row)) for row in rows)
+    return mark + f"{header}{text}\n".encode()
+
+
+TABLES = {
+    "Excel": csv(mark=b"\xef\xbb\xbf"),
+    "semicolons": csv(";"),
+    "tabs": csv("\t"),
+    "a header": csv(header="p0,p1,p2,p3,p4,p5\r\n"),
+    "a header and labels": csv(header="label,p0,p1,p2,p3,p4,p5\n", label=True),
+}
+
+
+@pytest.mark.parametrize("content", TABLES.values(), ids=TABLES)
+def test_tables(tmp_path, content):
+    np.testing.assert_array_equal(read_images("data", write(tmp_path, "T.CSV", content), D), IMAGES)
+
+
+def test_a_label_column_without_a_header_is_guessed(tmp_path):
+    with pytest.raises(InputError, match="is there a label in the first or last column"):
+        read_images("data", write(tmp_path, "t.csv", csv(label=True)), D)
+    with pytest.raises(InputError, match="2 visible units for labels"):
+        read_images("data", write(tmp_path, "t.csv", csv()), D + 2)
+
+
+def test_scales(tmp_path):
+    """Two values are binary on any usual scale; where it is not clear what is white, the user is asked."""
+    grey = RNG.integers(0, 256, (40, D))
+    grey[0, 0] = 255
+    expected = read_images("data", save(tmp_path, grey.astype(np.uint8)), D, binarize_seed=3)
+    for scaled in (grey, grey.astype(float), grey / 255):
+        found = read_images("data", save(tmp_path, scaled), D, binarize_seed=3)
+        np.testing.assert_array_equal(found, expected)
+    for black_and_white in (IMAGES * 255, IMAGES * 255.0, IMAGES.astype(bool)):
+        np.testing.assert_array_equal(read_images("data", save(tmp_path, black_and_white), D), IMAGES)  # fmt: skip
+    sixteen = np.minimum(grey // 15, 16)
+    with pytest.raises(InputError, match=r"not clear which value is white: divide by it \(by 16"):
+        read_images("data", save(tmp_path, sixteen), D, binarize_seed=3)
+    found = read_images("data", save(tmp_path, sixteen), D, threshold=8)
+    np.testing.assert_array_equal(found, sixteen > 8)
+    with pytest.raises(InputError, match="threshold: expected a number from 0 to below 16"):
+        read_images("data", save(tmp_path, sixteen), D, threshold=16)
+    with pytest.raises(InputError, match="threshold: expected it or a seed"):
+        read_images("data", save(tmp_path, sixteen), D, threshold=3, binarize_seed=3)
+    with pytest.raises(
+        InputError, match=r"store \(x \+ 1\) / 2; a model of spins .*binary_from_spins"
+    ):
+        read_images("data", save(tmp_path, 2 * IMAGES.astype(int) - 1), D)
+
+
+def save(folder, array):
+    np.save(folder / "t.npy", array)
+    return folder / "t.npy"
+
+
+def test_aligned_sequences(tmp_path):
+    model = PottsRBM(np.zeros((3, 21, 2)), np.zeros((3, 21)), np.zeros(2))
+    path = write(tmp_path, "a.fasta", b">one\nA-\nY\n>two words\nCDE\n")
+    expected = model.one_hot([[1, 0, 20], [2, 3, 4]])
+    np.testing.assert_array_equal(read_sequences("data", path, model), expected)
+    for text, message in (
+        (b">one\nAXY\n", "expected letters of the alphabet -ACDEFGHIKLMNPQRSTVWY .*, got AXY"),
+        (b">one\nAY\n>two\nA\n", "aligned sequences of one length .*, got lengths from 1 to 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_sequences("data", write(tmp_path, "a.fasta", text), model)
+    with pytest.raises(InputError, match=r"expected numbers in .*, got letters"):
+        read_images("data", write(tmp_path, "b.fasta", b">one\nACD\n"), 3)
+
+
+# ---- the command
+
+
+def test_the_command_asks_and_takes_the_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("t.npy", IMAGES)
+    write(tmp_path, "m.pt", as_torch({"W": SQUARE, "v_bias": B, "h_bias": C}))
+    run = CliRunner().invoke
+    asked = run(cli.app, ["evaluate", "m.pt", "--data", "t.npy"])
+    assert isinstance(asked.exception, InputError)
+    answered = run(cli.app, ["evaluate", "m.pt", "--data", "t.npy", "--names", "weights=W.T", "--json", "r.json"])  # fmt: skip
+    assert f"ln Z = {log_z_of(SQUARE.T, B, C):.3f}, exact." in answered.output
+    assert "--names weights=W.T" in (tmp_path / "r.json").read_text()
