@@ -143,7 +143,7 @@ def test_what_is_not_supported_gives_the_estimate_and_says_why_the_interval_is_w
 @pytest.mark.parametrize("bias", [1e308, 1.7e308])
 def test_a_model_that_overflows_is_an_error_and_never_consistent(bias):
     rbm = RBM(SMALL.weights, torch.full((8,), bias, dtype=torch.float64), SMALL.hidden_bias)
-    with pytest.raises(InputError, match=r"^model: expected .* finite|overflow"):
+    with pytest.raises(InputError, match=r"^model: expected weights and biases of which"):
         audited(rbm, STATES[-20:], claimed_log_z=5.0)
 
 

@@ -435,7 +435,7 @@ def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
     assert stored["source"] == "AIS"
     assert "ladder" not in stored
     assert stored["average"]["test"] == pytest.approx(result.runs[0].bracket.upper, abs=1e-9)
-    assert "Reported, by AIS" in describe(result)
+    assert "Average test log-probability, by AIS" in describe(result)
     assert len(plot(result).axes) == 2
 
 
@@ -466,7 +466,9 @@ def test_formats(tmp_path):
         assert read.dtype == torch.uint8, kind
         np.testing.assert_array_equal(read.numpy(), images)
 
-    np.save(tmp_path / "grey.npy", np.full((4_000, 8), 51, dtype=np.uint8))
+    grey = np.full((4_000, 8), 51, dtype=np.uint8)
+    grey[0, 0] = 255
+    np.save(tmp_path / "grey.npy", grey)
     drawn = read_images("data", tmp_path / "grey.npy", 8, binarize_seed=0)
     # 32,000 draws with probability 0.2
     assert abs(drawn.double().mean().item() - 0.2) < 4 * (0.16 / 32_000) ** 0.5
@@ -482,7 +484,7 @@ def test_command_writes_what_it_says(tmp_path):
     result = run(tmp_path / "m.npz", "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
     assert result.exit_code == 0, result.output
     stored = json.loads((tmp_path / "r.json").read_text())
-    assert f"{stored['exact']['log_z']:.4f}" in result.output
+    assert f"{stored['exact']['log_z']:.3f}" in result.output
     assert set(stored) >= OLD_KEYS | {"exact", "verdict_word", "source", "settled", "average"}
     assert stored["average"]["interval_95"] == pytest.approx(
         [stored["exact"]["test"]] * 2, abs=1e-9
@@ -524,7 +526,6 @@ def folder(tmp_path):
         arrays = {**good, **changes}
         np.savez(tmp_path / f"{name}.npz", **{k: v for k, v in arrays.items() if v is not None})
 
-    model("turned", weights=w.T)
     model("no_bias", hidden_bias=None)
     model("nan", weights=np.where(w > 1, np.nan, w))
     model("infinite", visible_bias=np.full_like(b, np.inf))
@@ -541,9 +542,6 @@ def folder(tmp_path):
         (tmp_path / f"nothing.{suffix}").write_bytes(b"")
     savemat(tmp_path / "keys.mat", {"W": w})
     np.savez(tmp_path / "half_sklearn.npz", components_=w.T)
-    np.savez(
-        tmp_path / "turned_sklearn.npz", components_=w, intercept_visible_=b, intercept_hidden_=a
-    )
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(good))
     (tmp_path / "m.pt").write_bytes(b"PK\x03\x04")
     (tmp_path / "bad.skops").write_bytes(b"PK")
@@ -580,12 +578,12 @@ def folder(tmp_path):
 
 
 MODELS = {
-    "missing.npz": "path: expected a model file, found none",
-    "missing.skops": "path: expected a model file, found none",
-    "folder.npz": "path: expected a model file, found none",
-    "m.pkl": "a pickle can run any code when it is read",
-    "m.pt": "path: expected an undamaged file of named tensors",
-    "file": "path: expected a .safetensors, .npz, .mat, .skops, .h5, .hdf5, .pt or .pth file",
+    "missing.npz": "path: expected a file, found none",
+    "missing.skops": "path: expected a file, found none",
+    "folder.npz": "path: expected a file, found none",
+    "m.pkl": "a pickle, which can run any code when it is read",
+    "m.pt": "path: expected an undamaged torch file",
+    "file": "which is none of these",
     "bad.skops": "path: expected a BernoulliRBM that skops can load",
     "type.skops": "Untrusted types found in the file",
     "unfitted.skops": "path: expected a fitted BernoulliRBM",
@@ -596,17 +594,15 @@ MODELS = {
     "nothing.npz": "path: expected an undamaged .npz file",
     "nothing.safetensors": "path: expected an undamaged .safetensors file",
     "nothing.mat": "path: expected an undamaged .mat file",
-    "keys.mat": "path: expected the arrays vishid, visbiases, hidbiases",
-    "half_sklearn.npz": "path: expected the arrays components_",
-    "turned_sklearn.npz": "are the weights transposed?",
-    "turned.npz": "are the weights transposed?",
-    "no_bias.npz": "path: expected the arrays weights, visible_bias, hidden_bias",
+    "keys.mat": "expected visible and hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names visible=0,hidden=0",
+    "half_sklearn.npz": "expected visible and hidden biases, got no arrays",
+    "no_bias.npz": "expected hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names hidden=0",
     "nan.npz": "expected finite numbers",
     "infinite.npz": "expected finite numbers",
-    "swapped.npz": "are the weights transposed? They are [visible, hidden]",
+    "swapped.npz": "data: expected images of 5 values, as many as the model has visible units, got 8",
     "text.npz": "weights: expected an array of numbers",
     "complex.npz": "weights: expected real numbers",
-    "flat.npz": "weights: expected shape [any, any]",
+    "flat.npz": "expected one matrix of weights, and a vector of biases for each of its sides, got",
     "empty.npz": "weights: expected shape [any, any]",
     "object.npz": "path: expected an undamaged .npz file",
 }
@@ -624,17 +620,17 @@ IMAGES = {
     "vector.npy": "data: expected shape",
     "number.npy": "data: expected shape",
     "nan.npy": "data: expected finite numbers",
-    "objects.npy": "without pickled objects",
+    "objects.npy": "it holds pickled objects, which can run any code",
     "words.npy": "data: expected numbers",
-    "two.npz": "data: expected one array of images in",
-    "vectors.npz": "data: expected one array of images in",
+    "two.npz": "data: expected one array in",
+    "vectors.npz": "data: expected one array in",
     "cut.npy": "data: expected an undamaged .npy file",
     "words.csv": "data: expected rows of numbers",
     "ragged.csv": "data: expected rows of numbers",
     "cut-ubyte": "data: expected a whole IDX file",
     "cut-ubyte.gz": "data: expected a whole gzip file",
-    "short-ubyte": "data: expected a .npy, .npz, .mat, .csv or IDX file",
-    "image.png": "data: expected a .npy, .npz, .mat, .csv or IDX file",
+    "short-ubyte": "which is none of these",
+    "image.png": "which is none of these",
 }
 OPTIONS = {
     ("--minutes", "0"): "minutes: expected a positive number",
@@ -684,16 +680,17 @@ def test_bad_options(folder, monkeypatch, capsys, option):
 def test_model_that_overflows(folder, monkeypatch, capsys):
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
     refused(folder, monkeypatch, ["huge.npz", "--data", "good.npy", "--minutes", "0.01"])
-    assert "expected finite" in capsys.readouterr().err
+    said = "model: expected weights and biases of which ln p*(v) has digits behind the point"
+    assert said in capsys.readouterr().err
 
 
 def test_no_permission(folder, monkeypatch, capsys):
     def refuse(path, *arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("paperlib.evaluation.arrays._read_array", refuse)
+    monkeypatch.setattr("paperlib.models.stored._format", refuse)
     refused(folder, monkeypatch, ["good.npz", "--data", "good.npy"])
-    assert "data: expected a readable file" in capsys.readouterr().err
+    assert "path: expected a readable file" in capsys.readouterr().err
 
 
 def full_disk(monkeypatch, at):

@@ -203,7 +203,10 @@ def test_the_installed_library_is_the_wheel(clean_python, tmp_path):
 def test_evaluate_gives_a_verdict_from_an_empty_folder(clean_python, tmp_path):
     rbm = random_rbm(6, 3, seed=31, scale=0.5)
     rbm.save(tmp_path / "model.npz")
-    np.save(tmp_path / "test.npy", all_states(6).numpy().astype(np.uint8))
+    states = all_states(6)
+    probs = rbm.log_unnormalized(states).softmax(0)
+    draws = torch.multinomial(probs, 64, True, generator=torch.Generator().manual_seed(0))
+    np.save(tmp_path / "test.npy", states[draws].numpy().astype(np.uint8))
     command = [clean_python.parent / "paperlib", "evaluate", "model.npz", "--data", "test.npy"]
     said = run(*command, "--json", "result.json", folder=tmp_path)
     assert "Verdict: trusted" in said

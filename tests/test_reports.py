@@ -191,7 +191,11 @@ def test_quote_of_an_estimate(found):
     ):
         assert part in line
     assert "\n" not in line
-    assert describe(found).endswith(line)
+    said = describe(found).splitlines()
+    [first] = [number for number, text in enumerate(said) if text.startswith("To quote: ")]
+    assert " ".join(text.strip() for text in said[first:]) == line
+    assert all(len(text) <= 80 for text in said[first:])
+    assert said[first].endswith(f"{low:.2f} to {high:.2f}")
     assert as_dict(found)["quote"] == line
     used = quote(replace(found, seed=None), "images binarised once with seed 4")
     assert "seed unknown" in used
@@ -235,7 +239,7 @@ def test_seed_of_a_generator_that_was_used_before(monkeypatch):
 def test_standard_error_over_images_in_both_branches(found):
     error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
     assert found.average.image_std_error == pytest.approx(error, abs=1e-5)
-    assert f"Standard error over images: {error:9.2f}" in describe(found)
+    assert f"(standard error over images {error:.2f})" in describe(found)
     assert "Monte Carlo standard error" in describe(found)
     assert f"(standard error over images {error:.3f})" in describe(evaluate(SMALL, TEST))
     assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
@@ -258,14 +262,34 @@ def test_agreement_in_two_decimals(found):
         judgement=replace(found.judgement, source="AIS"),
     )
     assert verdict(by_ais).endswith("agree within 0.15 nats")
-    said = describe(by_ais)
-    assert "(AIS lies 0.15 below RAISE." in said
-    assert "less than a nat is no contradiction" in said
-    above = replace(bracket, upper=bracket.lower.mean + 0.15)
-    apart = replace(bracket, upper=bracket.lower.mean - 1.15)
-    for other in (above, apart):
-        runs = (*found.runs[:-1], replace(best, bracket=other))
-        assert "below RAISE." not in describe(replace(found, runs=runs))
+
+
+@pytest.mark.parametrize(("errors", "said"), [(-3, True), (-1, False), (3, False)])
+def test_a_crossing_is_mentioned_where_it_exceeds_its_error(found, errors, said):
+    best = found.runs[-1]
+    lower, error = best.bracket.lower.mean, best.bracket.gap_std_error
+    crossed = replace(best.bracket, upper=lower + errors * error)
+    runs = (*found.runs[:-1], replace(best, bracket=crossed))
+    text = describe(replace(found, runs=runs))
+    assert (f"AIS lies {rounded_up(errors * error)} below RAISE" in text) == said
+
+
+def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
+    assert len(describe(found).splitlines()) <= 15
+    doubts = tuple(f"Doubt {number}." for number in range(9))
+    judgement = replace(found.judgement, word="open", findings=doubts)
+    doubted = replace(found, findings=doubts, judgement=judgement)
+    said = describe(doubted)
+    assert len(said.splitlines()) <= 20
+    assert "Doubt 2." in said
+    assert "Doubt 3." not in said
+    assert "and 6 more" in said
+    assert as_dict(doubted)["findings"] == list(doubts)
+
+
+def test_one_round_trip_is_no_round_trips(found):
+    once = replace(found, ladder=replace(found.ladder, round_trips=1))
+    assert "(1 round trip on" in describe(once)
 
 
 # ---- baselines
@@ -293,8 +317,11 @@ def test_inverted_images_do_not_pass_without_remark():
     [remark] = inverted.remarks
     assert "worse than the uniform model by" in remark
     assert "than independent pixels with the base rates of the training images by" in remark
-    assert f"Remark: {remark}" in describe(inverted)
-    assert inverted.trustworthy  # the number is right
+    assert "transposed" in remark
+    # The number is right, but not of the model that somebody meant.
+    assert (inverted.word, inverted.trustworthy, inverted.findings) == ("open", False, ())
+    assert f"Verdict: open: {remark}" in describe(inverted)
+    assert quote(inverted).endswith("since the verdict is 'open'.")
     digits = binary_images("digits")
     trained = load_model("digits-pcd-16", torch.float64)
     assert evaluate(trained, digits.test, digits.train).remarks == ()
@@ -328,10 +355,26 @@ def test_json_of_audit_and_compare(folder):
 
 
 def test_binarised_images_are_said(folder):
-    np.save(folder / "grey.npy", np.full((40, 8), 0.5))
+    np.save(folder / "grey.npy", np.load(folder / "t.npy") * 0.99)
     result = run("evaluate m.npz --data grey.npy --binarize 11 --json r.json")
-    assert "images binarised once with seed 11" in result.output
+    assert "images binarised once with seed 11" in " ".join(result.output.split())
     assert json.loads((folder / "r.json").read_text())["run"]["binarize_seed"] == 11
+    result = run("evaluate m.npz --data grey.npy --threshold 0.5 --json r.json")
+    assert "pixels on where above 0.5" in " ".join(result.output.split())
+    assert json.loads((folder / "r.json").read_text())["run"]["threshold"] == 0.5
+
+
+def test_test_images_from_the_training_set_are_said():
+    digits = binary_images("digits")
+    trained = load_model("digits-pcd-16", torch.float64)
+    part = torch.cat([digits.test[:10], digits.train[:30]])
+    assert evaluate(trained, part, digits.train).known_images == 30
+    assert ", 30 of them training images;" in describe(evaluate(trained, part, digits.train))
+    all_known = evaluate(trained, digits.train[:30], digits.train)
+    assert "(this is a training average)" in describe(all_known)
+    assert "over 30 training images" in quote(all_known)
+    # Small images agree by chance.
+    assert evaluate(SMALL, TEST, TEST).known_images == 0
 
 
 # ---- pictures

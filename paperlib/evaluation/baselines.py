@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,8 @@ from paperlib.evaluation.targets import Model, pixel_means
 from paperlib.evaluation.verdict import ImageAverage
 from paperlib.evaluation.weighting import total_weight
 from paperlib.models import PottsRBM
+
+_BY_CHANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def baselines_of(
 
 
 def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """A sentence if the model falls behind a baseline by more than the error of ln Z explains.
+    """A sentence if the model falls behind a baseline by more than its errors explain.
 
     Examples
     --------
@@ -91,7 +94,8 @@ def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
     >>> remarks_on(average, Baselines(-10.0, -10.0, "training images"))
     ()
     """
-    high = average.interval[1]
+    # The errors of ln Z and of the sample of images together.
+    high = average.sample_interval[1]
     reached = high if math.isfinite(high) else average.mean
     behind = [
         f"{name} by {value - average.mean:.2f} nats"
@@ -104,9 +108,32 @@ def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
     if not behind:
         return ()
     return (
-        f"The model is worse than {' and than '.join(behind)}. Are these images of the kind that it was trained on, with 0 and 1 "
-        "not exchanged and pixels in the same order?",
+        f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
+        "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
+        "trained on.",
     )
+
+
+def images_in_training(test: Tensor, train: Tensor, baselines: Baselines) -> int:
+    """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance.
+
+    Examples
+    --------
+    >>> images = torch.eye(30, dtype=torch.uint8)
+    >>> images_in_training(images, images[:10], Baselines(-20.8, -4.4, "training images"))
+    0
+    >>> images_in_training(images, images[:10], Baselines(-20.8, -10.0, "training images"))
+    10
+    """
+    # The expected number of training images that agree with a test image, if pixels were independent.
+    if baselines.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
+        return 0
+    known = set(_packed(train))
+    return sum(image in known for image in _packed(test))
+
+
+def _packed(images: Tensor) -> list[bytes]:
+    return [row.tobytes() for row in np.packbits(images.cpu().to(torch.bool).numpy(), axis=1)]
 
 
 def divergence(own: Tensor, given: Tensor, states: int | None = None) -> float:

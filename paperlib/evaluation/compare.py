@@ -58,8 +58,8 @@ class Comparison:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether both evaluations are trustworthy."""
-        return self.first.trustworthy and self.second.trustworthy
+        """Whether neither evaluation found a reason to doubt its ln Z."""
+        return not (self.first.findings or self.second.findings)
 
     @property
     def verdict(self) -> str:

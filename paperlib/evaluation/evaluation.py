@@ -31,7 +31,7 @@ from paperlib.evaluation.annealing_runs import (
     AnnealingRuns,
     FinishedRuns,
 )
-from paperlib.evaluation.baselines import baselines_of, remarks_on
+from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
 from paperlib.evaluation.reasons import far_off, find_reasons
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.targets import (
@@ -47,6 +47,7 @@ from paperlib.evaluation.targets import (
     log_unnormalized_of,
     smaller_layer,
     start_bias,
+    with_enough_digits,
 )
 from paperlib.evaluation.verdict import (
     ImageAverage,
@@ -151,8 +152,8 @@ def evaluate(
     >>> result = evaluate(rbm, binary_images("digits").test)  # 10 hidden units: exact
     >>> print(f"{result.exact.log_z:.2f} {result.exact.test:.2f}")
     51.29 -44.36
-    >>> result.trustworthy
-    True
+    >>> result.word  # every image is as probable as any other, which is worse than independent pixels
+    'open'
     """
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
@@ -226,10 +227,11 @@ class Preparation:
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
-        self._model, self._test = model, rows
+        self._model, self._said = with_enough_digits(model)
+        self._test = rows
         self._generator = resolve_generator(generator, model.device)
-        self._estimated = is_estimated(model, len(rows))
-        self.exact = smaller_layer(model) <= EXACT_UNITS and not self._estimated
+        self._estimated = is_estimated(self._model, len(rows))
+        self.exact = smaller_layer(self._model) <= EXACT_UNITS and not self._estimated
         self._series: AnnealingRuns | None = None
         self._log_p: Tensor | None = None
         self._seed: int | None = None
@@ -335,7 +337,11 @@ class Preparation:
             model=describe_model(self._model),
             items="sequences" if isinstance(self._model, PottsRBM) else "images",
             baselines=baselines,
-            remarks=remarks_on(average, baselines),
+            remarks=(*remarks_on(average, baselines), *self._said),
+            worse_than_baseline=bool(remarks_on(average, baselines)),
+            known_images=0
+            if self._train is None
+            else images_in_training(self._test, self._train, baselines),
             seed=self._seed,
             weights=self._weights,
         )

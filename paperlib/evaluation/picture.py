@@ -47,7 +47,7 @@ def plot(evaluation: Evaluation) -> Figure:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
         _draw_estimates(left, evaluation)
         _draw_log_weights(right, evaluation.runs[-1].ais)
-        word = "" if evaluation.judgement is None else evaluation.judgement.word
+        word = evaluation.word
     title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
     figure.suptitle(f"{title}: {word}" if word else title)
     return figure

@@ -5,7 +5,6 @@ from __future__ import annotations
 from paperlib import __version__
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.verdict import NOT_TRUSTED
 
 
 def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
@@ -28,16 +27,16 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
     >>> import torch
     >>> from paperlib.evaluation import evaluate
     >>> from paperlib.models import RBM
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
     >>> line = quote(evaluate(rbm, [[0, 1, 0], [1, 1, 0]]))
     >>> line.partition("; images")[0]
-    'To quote: -2.08 nats (exact, by enumeration; standard error over 2 images 0.00'
+    'To quote: -0.95 nats (exact, by enumeration; standard error over 2 images 0.00'
     """
     average = evaluation.average
     if not evaluation.trustworthy or average is None:
-        word = NOT_TRUSTED if evaluation.judgement is None else evaluation.judgement.word
-        return f"To quote: no number yet, since the verdict is {word!r}."
-    images = f"{evaluation.num_images:,} images"
+        return f"To quote: no number yet, since the verdict is {evaluation.word!r}."
+    kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
+    images = f"{evaluation.num_images:,} {kind}"
     if evaluation.weights is not None:
         images += f" of total weight {evaluation.weights.sum().item():,.1f}"
     over_images = f"standard error over {images} {average.image_std_error:.2f}"

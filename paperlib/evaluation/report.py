@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from typing import Any
 
 from paperlib import __version__
+from paperlib.estimators import Bracket, TemperingEstimate
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.quote import quote
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.verdict import LEVEL, TRUSTED
+from paperlib.evaluation.verdict import LEVEL
+
+# Most reasons that the text names; --json has all.
+_MOST_REASONS = 3
+_COLUMNS = 80
 
 
 def verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
+    if evaluation.worse_than_baseline and not evaluation.findings:
+        return f"open: {evaluation.remarks[0].removesuffix('.')}"
     if evaluation.exact is not None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
     judgement = evaluation.judgement
@@ -26,15 +34,19 @@ def verdict(evaluation: Evaluation) -> str:
         return f"do not rely on this number yet{word}"
     if evaluation.ladder is not None and judgement is not None and judgement.source == "ladder":
         return (
-            f"trusted: the ladder made {evaluation.ladder.round_trips:,} round trips without a warning, and neither AIS nor "
+            f"trusted: the ladder made {_round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
             "RAISE contradicts it"
         )
     gap = rounded_up(evaluation.runs[-1].bracket.gap)
     return f"trusted: AIS from above and RAISE from below agree within {gap} nats"
 
 
+def _round_trips(ladder: TemperingEstimate) -> str:
+    return "1 round trip" if ladder.round_trips == 1 else f"{ladder.round_trips:,} round trips"
+
+
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
-    """The result in words, for a terminal.
+    """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest.
 
     Parameters
     ----------
@@ -49,25 +61,42 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
     counted = ""
     if evaluation.weights is not None:
         counted = f" of total weight {evaluation.weights.sum().item():,.1f}"
+    if evaluation.known_images:
+        counted += f", {evaluation.known_images:,} of them training images"
+    if evaluation.known_images == evaluation.num_images:
+        counted += " (this is a training average)"
     lines = [f"{model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."]
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
-            f"ln Z = {exact.log_z:.4f}, exact.",
+            f"ln Z = {exact.log_z:.3f}, exact.",
             f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
         ]
     else:
-        lines += [f"Annealing starts at the {evaluation.start}.", "", *_table(evaluation), ""]
-        lines += [*_log_z(evaluation), *_average(evaluation)]
+        lines += [_log_z(evaluation), *_average(evaluation)]
     lines += _baselines(evaluation)
-    lines += ["", f"Verdict: {verdict(evaluation)}."]
-    lines += [f"  - {finding}" for finding in evaluation.findings]
-    lines += [f"Remark: {remark}" for remark in evaluation.remarks]
-    if evaluation.judgement is not None and evaluation.judgement.settled:
-        settled = evaluation.judgement.settled
-        other = "the ladder" if evaluation.judgement.source == "ladder" else "AIS and RAISE"
-        lines += [f"Doubts that {other} settled:", *(f"  - {text}" for text in settled)]
-    return _of_items("\n".join([*lines, quote(evaluation, binarization)]), evaluation)
+    lines.append(f"Verdict: {verdict(evaluation)}.")
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or the reason to look at first.
+    behind = evaluation.remarks[: evaluation.worse_than_baseline]
+    reasons = [*(behind if evaluation.findings else ()), *evaluation.findings]
+    lines += [f"  - {reason}" for reason in reasons[:_MOST_REASONS]]
+    if len(reasons) > _MOST_REASONS:
+        lines.append(
+            f"  - and {len(reasons) - _MOST_REASONS} more: --json FILE writes all of them."
+        )
+    lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
+    lines.append(_wrapped(quote(evaluation, binarization)))
+    return _of_items("\n".join(lines), evaluation)
+
+
+def _wrapped(line: str) -> str:
+    """A line to quote in lines of at most 80 columns, the value in the first."""
+    value, parenthesis, rest = line.partition(" (")
+    if not parenthesis:
+        return line
+    return "\n".join(
+        [value, *textwrap.wrap(f"({rest}", _COLUMNS, initial_indent="  ", subsequent_indent="  ")]
+    )
 
 
 def _of_items(text: str, evaluation: Evaluation) -> str:
@@ -87,75 +116,53 @@ def _baselines(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _log_z(evaluation: Evaluation) -> list[str]:
-    best, ladder = evaluation.runs[-1], evaluation.ladder
-    by_ais = f"ln Z = {best.ais.log_z:.2f} by AIS."
+def _log_z(evaluation: Evaluation) -> str:
+    ladder = evaluation.ladder
     if ladder is None:
-        return [by_ais]
+        return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
     low, high = ladder.interval(LEVEL)
-    return [
-        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({ladder.round_trips:,} round trips on "
-        f"{len(ladder.betas)} rungs).",
-        by_ais,
-    ]
+    return (
+        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({_round_trips(ladder)} on "
+        f"{len(ladder.betas)} rungs)."
+    )
 
 
 def _average(evaluation: Evaluation) -> list[str]:
     best, average = evaluation.runs[-1], evaluation.average
     low, high = best.bracket.upper_interval
     lower = best.bracket.lower
-    lines = ["Average test log-probability:", *_estimated_posterior(evaluation)]
+    lines = []
     if average is not None and evaluation.judgement is not None:
         by = "the ladder" if evaluation.judgement.source == "ladder" else "AIS"
-        ends = " to ".join(f"{end:.2f}" for end in average.interval)
-        of_kind = " to ".join(f"{end:.2f}" for end in average.sample_interval)
         lines += [
-            f"  Reported, by {by}".ljust(30)
-            + f"{average.mean:9.2f}   95 % interval {ends}; for other images of the kind {of_kind}",
-            "  Standard error over images:".ljust(30)
-            + f"{average.image_std_error:9.2f}   of the images as a sample; the other errors are those of Monte Carlo",
+            f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {_between(average.interval)}",
+            f"  for other images of the kind: 95 % interval {_between(average.sample_interval)} (standard error over images "
+            f"{average.image_std_error:.2f})",
         ]
-    return [
-        *lines,
-        f"  AIS, on average too high:   {best.bracket.upper:9.2f}   three standard deviations: {low:.2f} to {high:.2f}",
-        f"  RAISE, on average too low:  {lower.mean:9.2f}   Monte Carlo standard error {lower.test_set_std_error:.2f}, with control variate",
-        *_crossing(best.bracket.gap),
-    ]
-
-
-def _crossing(gap: float) -> list[str]:
-    """A line that tells a newcomer why the estimate that is on average too high can lie below the one that is too low."""
-    if not -1 <= gap <= -0.005:
-        return []
-    return [
-        f"  (AIS lies {rounded_up(gap)} below RAISE. They err to these sides on average only, and a crossing of less than a nat is "
-        "no contradiction.)"
-    ]
-
-
-def _estimated_posterior(evaluation: Evaluation) -> list[str]:
-    """Lines that say what the numbers of a deep model mean."""
-    if not evaluation.posterior_draws:
-        return []
-    lines = [
-        f"  ln p*(v) of each image is itself an estimate, from {evaluation.posterior_draws} draws of its hidden units, and errs low:",
-        "  the number reported and that of AIS are lower bounds on average, as far as ln Z is right. RAISE needs no ln p*(v).",
-    ]
-    if evaluation.variational_bound is not None:
+    lines.append(
+        f"  between RAISE, on average too low, {lower.mean:.2f} (Monte Carlo standard error {lower.test_set_std_error:.2f}), and AIS, on "
+        f"average too high, {best.bracket.upper:.2f} (three standard deviations: {low:.2f} to {high:.2f}){_crossing(best.bracket)}"
+    )
+    if evaluation.posterior_draws:
+        bound = evaluation.variational_bound
         lines.append(
-            f"  Variational lower bound:    {evaluation.variational_bound:9.2f}   with the reported ln Z"
+            f"  ln p*(v) is an estimate from {evaluation.posterior_draws} draws for each image and errs low"
+            + ("" if bound is None else f"; variational lower bound {bound:.2f}")
         )
     return lines
 
 
-def _table(evaluation: Evaluation) -> list[str]:
-    heading = f"{'K':>9} {'AIS':>9} {'RAISE':>9} {'gap':>6} {'effective chains':>17} {'seconds':>8}"
-    return [heading] + [
-        f"{run.num_steps:>9,} {run.bracket.upper:>9.2f} {run.bracket.lower.mean:>9.2f} "
-        f"{run.bracket.gap:>6.2f} "
-        f"{f'{run.ais.effective_sample_size:.0f} of {len(run.ais.log_weights)}':>17} {run.seconds:>8.1f}"
-        for run in evaluation.runs
-    ]
+def _between(interval: tuple[float, float]) -> str:
+    return " to ".join(f"{end:.2f}" for end in interval)
+
+
+def _crossing(bracket: Bracket) -> str:
+    """Tells a newcomer why the estimate that is on average too high can lie below the other, where chance alone would not explain it."""
+    if bracket.gap >= -2 * bracket.gap_std_error:
+        return ""
+    return (
+        f"; AIS lies {rounded_up(bracket.gap)} below RAISE: they err to these sides on average only"
+    )
 
 
 def as_dict(evaluation: Evaluation, binarization: str = "images binary as given") -> dict[str, Any]:
@@ -172,6 +179,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "interrupted": evaluation.interrupted,
         "model": evaluation.model,
         "remarks": [_of_items(text, evaluation) for text in evaluation.remarks],
+        "test_images_in_training": evaluation.known_images,
         "version": __version__,
         "seed": evaluation.seed,
         "settings": _settings(evaluation),
@@ -211,7 +219,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         for run in evaluation.runs
     ]
     ladder, average, judgement = evaluation.ladder, evaluation.average, evaluation.judgement
-    result["verdict_word"] = TRUSTED if judgement is None else judgement.word
+    result["verdict_word"] = evaluation.word
     result["source"] = "exact" if judgement is None else judgement.source
     result["settled"] = [] if judgement is None else list(judgement.settled)
     if average is not None:
@@ -276,6 +284,7 @@ def describe_audit(found: Audit) -> str:
     low, high = found.interval
     lines += [
         f"Estimated: {low:.2f} to {high:.2f}.",
+        *_baselines(found.evaluation),
         "",
         f"Verdict: {found.verdict}. {found.reason}",
     ]

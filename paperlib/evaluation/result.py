@@ -11,7 +11,14 @@ from paperlib.estimators import TemperingEstimate
 from paperlib.estimators.bennett import interval_of
 from paperlib.evaluation.annealing_runs import AnnealingRun
 from paperlib.evaluation.baselines import Baselines
-from paperlib.evaluation.verdict import ImageAverage, Judgement, known_log_z
+from paperlib.evaluation.verdict import (
+    NOT_TRUSTED,
+    OPEN,
+    TRUSTED,
+    ImageAverage,
+    Judgement,
+    known_log_z,
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,11 @@ class Evaluation:
     baselines : Baselines or None
         Log-probabilities of the same images under independent units.
     remarks : tuple of str
-        Things to know about the model even if the number can be trusted, such as that it falls behind a baseline.
+        Things to know about the model, such as that it falls behind a baseline.
+    worse_than_baseline : bool
+        Whether the model falls behind independent pixels or the uniform model. It may then have been misread, and the verdict is at best *open*.
+    known_images : int
+        How many of the test images are training images as well.
     effort : Effort or None
         How much was run; None where the exact value is known.
     seed : int or None
@@ -140,6 +151,8 @@ class Evaluation:
     items: str = "images"
     baselines: Baselines | None = None
     remarks: tuple[str, ...] = ()
+    worse_than_baseline: bool = False
+    known_images: int = 0
     effort: Effort | None = None
     seed: int | None = None
     posterior_draws: int = 0
@@ -148,9 +161,17 @@ class Evaluation:
     log_unnormalized: Tensor | None = field(default=None, repr=False, compare=False)
 
     @property
+    def word(self) -> str:
+        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`."""
+        word = TRUSTED if self.judgement is None else self.judgement.word
+        if self.judgement is None and self.findings:
+            word = NOT_TRUSTED
+        return OPEN if word == TRUSTED and self.worse_than_baseline else word
+
+    @property
     def trustworthy(self) -> bool:
         """Whether no reason was found to doubt the result."""
-        return not self.findings
+        return self.word == TRUSTED
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:

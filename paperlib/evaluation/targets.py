@@ -29,6 +29,8 @@ Model: TypeAlias = RBM | PottsRBM | DBM | DBN
 POSTERIOR_DRAWS = 100
 _MEAN_FIELD_IMAGES = 5_000
 _HIGHEST_RATE = 1 - 1e-4
+# The worst rounding of ln p*(v) that is put up with, in nats. It is reached only if all terms have one sign.
+_LEAST_DIGIT = 0.05
 
 
 def describe_model(model: Model) -> str:
@@ -125,6 +127,29 @@ def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
         total += rows.sum(0) if weights is None else weights[part] @ rows
         start += len(rows)
     return total / total_weight(len(images), weights)
+
+
+def with_enough_digits(model: Model) -> tuple[Model, tuple[str, ...]]:
+    """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
+
+    The sum of all weights and biases bounds ln p*(v) up to M ln 2.
+
+    Raises
+    ------
+    InputError
+        If float64 leaves none, or the sum overflows.
+    """
+    largest = sum(tensor.double().abs().sum().item() for tensor in model.tensors().values())
+    if not largest * 2.0**-53 < _LEAST_DIGIT:
+        raise InputError(
+            f"model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to {largest:.1g}; did the training "
+            "diverge, or do biases come from the logarithm of zero?"
+        )
+    if model.dtype == torch.float64 or largest * 2.0**-24 < _LEAST_DIGIT:
+        return model, ()
+    return model.to(dtype=torch.float64), (
+        f"Weights and biases add up to {largest:.1g}, of which float32 keeps no digit behind the point: everything was computed in float64.",
+    )
 
 
 def start_bias(

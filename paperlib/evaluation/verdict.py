@@ -25,6 +25,10 @@ moves, or a bracket that is open because annealing is short. They are listed as 
 
 Otherwise the verdict is the worst of the following that applies. `not trusted`: something contradicts the number, or the ladder has a
 warning. `open`: condition 3 could not be checked closely enough, or condition 4 fails. `too noisy to tell`: only the interval is too wide.
+
+All of this is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
+independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well
+(`paperlib.evaluation.result.Evaluation.word`): the usual cause is a file that was read the wrong way round.
 """
 
 from __future__ import annotations
