@@ -20,7 +20,7 @@ NamesOption = Annotated[
     typer.Option(
         metavar="weights=W,visible=b,hidden=a",
         help="Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such "
-        "biases. ignore=NAME: not part of the model.",
+        "biases. ignore=NAME: this array, or group of entries, is not part of the model.",
     ),
 ]
 DataOption = Annotated[

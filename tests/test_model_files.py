@@ -315,6 +315,11 @@ def test_names_that_the_user_gives(tmp_path):
     ):
         found = read_model(square, text).rbm
         assert exact_log_z(found) == pytest.approx(log_z_of(*expected), abs=1e-10)
+    checkpoint = nested(model=TENSORS, args={"k": 1, "kind": "binary"})
+    path = write(tmp_path, "checkpoint.pt", checkpoint)
+    with pytest.raises(InputError, match=r"got args.k, args.kind as well"):
+        read_model(path)
+    assert exact_log_z(read_model(path, "ignore=args").rbm) == pytest.approx(log_z_of(W, B, A))
     for text, message in (
         ("weights=X", "names: expected an array of the file as weights, got 'X'"),
         ("W", "names: expected weights=NAME"),

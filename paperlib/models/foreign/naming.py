@@ -67,7 +67,7 @@ def parse_names(text: str | None) -> dict[str, list[str]]:
     """Which array is what, from `weights=W,visible=a,hidden=b`.
 
     `weights=W.T` stands for a matrix [hidden, visible], `visible=0` or `hidden=0` for a model without these biases, and `ignore=NAME` for
-    an array that is not part of the model.
+    an array, or a group of entries, that is not part of the model.
 
     Raises
     ------
@@ -125,7 +125,8 @@ def model_of(
     used = {
         name: stored[name]
         for name in stored
-        if not is_harmless(name) and name not in names.get(IGNORE, ())
+        if not is_harmless(name)
+        and not any(f"{name}.".startswith(f"{ignored}.") for ignored in names.get(IGNORE, ()))
     }
     for ours in (_AUTHORS_DBM, _AUTHORS_DBN):
         layers = {name for name in used if name in ours}
