@@ -162,7 +162,7 @@ class Evaluation:
 
     @property
     def word(self) -> str:
-        """The verdict: `trusted`, `not trusted`, `open` or `too noisy to tell`."""
+        """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
         word = TRUSTED if self.judgement is None else self.judgement.word
         if self.judgement is None and self.findings:
             word = NOT_TRUSTED

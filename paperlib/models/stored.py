@@ -31,7 +31,7 @@ from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.files import read_safetensors
 
-#: What a name in a file may stand for: an array, a number or text.
+#: An array, a number or text, for which a name in a file stands.
 Entry: TypeAlias = np.ndarray | Tensor | float | str
 _Source: TypeAlias = Path | io.BytesIO
 
