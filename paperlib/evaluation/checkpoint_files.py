@@ -13,6 +13,7 @@ import torch
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import evenly
 from paperlib.evaluation.inputs import MODEL_SUFFIXES, read_model
+from paperlib.evaluation.targets import sum_of_parameters
 from paperlib.models import RBM
 from paperlib.models.foreign import ForeignRBM, archive_updates, read_archive
 
@@ -119,8 +120,7 @@ def _of_archive(file: Path, updates: Sequence[int] | None) -> dict[str, Callable
 def _binary(name: str, model: ForeignRBM) -> ForeignRBM:
     if not isinstance(model.rbm, RBM):
         raise InputError(f"models: expected models of binary units, got {model.rbm} as {name}")
-    # No energy is larger than this sum.
-    largest = sum(tensor.double().abs().sum().item() for tensor in model.rbm.tensors().values())
+    largest = sum_of_parameters(model.rbm)
     if largest > torch.finfo(torch.float32).max:
         raise InputError(
             f"models: expected weights whose energies are finite in single precision, got {largest:.0e} as their sum in {name}"

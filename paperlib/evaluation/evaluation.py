@@ -324,6 +324,7 @@ class Preparation:
     def _unfinished(self, start: str, average: ImageAverage) -> Evaluation:
         """An evaluation with only those fields that are known in every case."""
         baselines = baselines_of(self._model, self._test, self._train, self._weights)
+        behind = remarks_on(average, baselines)
         return Evaluation(
             self._model.num_visible,
             sum(hidden_layers(self._model)),
@@ -337,8 +338,8 @@ class Preparation:
             model=describe_model(self._model),
             items="sequences" if isinstance(self._model, PottsRBM) else "images",
             baselines=baselines,
-            remarks=(*remarks_on(average, baselines), *self._said),
-            worse_than_baseline=bool(remarks_on(average, baselines)),
+            remarks=(*behind, *self._said),
+            worse_than_baseline=bool(behind),
             known_images=0
             if self._train is None
             else images_in_training(self._test, self._train, baselines),

@@ -129,6 +129,17 @@ def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
     return total / total_weight(len(images), weights)
 
 
+def sum_of_parameters(model: Model) -> float:
+    """The sum of the absolute values of all weights and biases; no energy is larger.
+
+    Examples
+    --------
+    >>> sum_of_parameters(RBM([[1.0, -2.0]], [0.5], [0.0, 0.0]))
+    3.5
+    """
+    return sum(tensor.double().abs().sum().item() for tensor in model.tensors().values())
+
+
 def with_enough_digits(model: Model) -> tuple[Model, tuple[str, ...]]:
     """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
 
@@ -139,7 +150,7 @@ def with_enough_digits(model: Model) -> tuple[Model, tuple[str, ...]]:
     InputError
         If float64 leaves none, or the sum overflows.
     """
-    largest = sum(tensor.double().abs().sum().item() for tensor in model.tensors().values())
+    largest = sum_of_parameters(model)
     if not largest * 2.0**-53 < _LEAST_DIGIT:
         raise InputError(
             f"model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to {largest:.1g}; did the training "

@@ -208,6 +208,10 @@ def _is_text(head: bytes) -> bool:
         return False
 
 
+def _contents(source: _Source) -> bytes:
+    return source.read_bytes() if isinstance(source, Path) else source.getvalue()
+
+
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(520)
@@ -298,7 +302,7 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
     import skops.io
 
     try:
-        data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+        data = _contents(source)
         estimator = skops.io.loads(data, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -319,7 +323,7 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_idx(source: _Source, path: Path) -> Mapping[str, Entry]:
     """An array in the format of MNIST's files; its numbers are big-endian."""
-    data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    data = _contents(source)
     start = 4 + 4 * data[3]
     shape = np.frombuffer(data[4:start], ">u4") if len(data) >= start else None
     kind = np.dtype(_IDX_TYPES[data[2]])
@@ -331,7 +335,7 @@ def _read_idx(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     """Rows of numbers, with a header or without one; or the letters of aligned sequences in FASTA format."""
-    data = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+    data = _contents(source)
     text = data.decode("utf-8-sig")
     if text.startswith(">"):
         return {"": _letters_of_fasta(text, path)}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from paperlib.experiments.bracket_tables import TABLES
 from paperlib.experiments.published import Cell, Published, find
 from paperlib.experiments.recipes import RECIPES
 from paperlib.publishing.claims import (
@@ -206,12 +207,7 @@ _UNITS_OF = {
     "DBN-CD1": "mnist-dbn-cd1",
     "DBN-CD3": "mnist-dbn-cd3",
     "DBN-CD25": "mnist-dbn-cd25",
-    "mnistCD1-20": "mnist-cd1-20",
-    "mnistPCD-20": "mnist-pcd-20",
-    "mnistCD1-500": "mnist-cd1-500",
-    "mnistPCD-500": "mnist-pcd-500",
-    "mnistCD25-500": "mnist-cd25-500",
-    "omniPCD-1000": "omniglot-pcd-1000",
+    **TABLES["paper"]["raise-table-1"].models,
 }
 
 
