@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from paperlib.errors import InputError
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
@@ -20,6 +19,7 @@ from paperlib.models.foreign.spins import binary_from_spins
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 from paperlib.models.stored import Entry, listed, read_stored
+from paperlib.validation import as_tensor
 
 # A message names all updates if there are at most this many.
 _FEW = 20
@@ -146,10 +146,7 @@ def _array(stored: Mapping[str, Entry], name: str, path: Path) -> np.ndarray:
         raise InputError(
             f"path: expected an array of real numbers as {name} in {path}, got {found.dtype} {list(found.shape)}"
         )
-    # torch supports neither other byte orders nor numbers of more than eight bytes
-    return found.astype(
-        np.float64 if found.dtype.itemsize > 8 else found.dtype.newbyteorder("="), copy=False
-    )
+    return found
 
 
 def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> ForeignRBM:
@@ -258,9 +255,7 @@ def _foreign(
     notes: tuple[str, ...] = (),
 ) -> ForeignRBM:
     """The model with these arrays: weights [D, M], or [L, q, M] for categorical units, and biases."""
-    weights, visible_bias, hidden_bias = (
-        torch.from_numpy(np.ascontiguousarray(array)) for array in arrays
-    )
+    weights, visible_bias, hidden_bias = (as_tensor("path", array) for array in arrays)
     spins = [kind == _SPIN for kind in units]
     offset = 0.0
     try:
