@@ -100,7 +100,7 @@ def test_rows_and_resumption(tmp_path, monkeypatch):
     assert [row["start"] for row in rows] == list(STARTS)
     for row in rows:
         assert set(row) == set(COLUMNS)
-        assert row["outcome"] == row["bracket_outcome"] == "wrong, suspected"
+        assert row["outcome"] == "wrong, suspected"
         assert row["verdict"] == "not trusted"
         assert row["ais_error"] == pytest.approx(math.log1p(math.exp(3)), abs=0.5)
         assert row["held"] == "no"

@@ -180,6 +180,15 @@ class LadderRun:
         if self._done == self._steps and not self.main:
             self._begin(self._number + 1, self._next_ladder())
 
+    def extend(self, chain_steps: int) -> None:
+        """Make the main round longer, by at most so many transitions of single chains."""
+        more = chain_steps // self.ladder.num_chains
+        self._steps += more
+        self._log_ratios = torch.cat(
+            [self._log_ratios, self._log_ratios.new_zeros(more, *self._log_ratios.shape[1:])]
+        )
+        self._ends = torch.cat([self._ends, self._ends.new_zeros(more, *self._ends.shape[1:])])
+
     def _keep(self) -> None:
         """Keep the units at the target, and the corrections for rounding at both ends."""
         ladder, corrections = self.ladder, []

@@ -1,9 +1,14 @@
-"""AIS, RAISE and the ladder on one model, with growing numbers of intermediate distributions."""
+"""The ladder, AIS and RAISE on one model: first all of them, then more of what is in doubt.
+
+The first round runs AIS and RAISE with K/16 steps, the whole ladder, AIS and RAISE with K/4 steps, and short ladders from modes of the model.
+What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer ladder, or a longer ladder from a mode.
+As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +17,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib.annealing import AnnealingPath, BaseRatePath, PottsPath, uniform_betas
+from paperlib.annealing import AnnealingPath, uniform_betas
 from paperlib.estimators import (
     Bracket,
     PartitionEstimate,
@@ -22,21 +27,17 @@ from paperlib.estimators import (
     bracket,
     raise_log_prob,
 )
-from paperlib.estimators.ladder_run import Plan
-from paperlib.estimators.tempering import climb
-from paperlib.evaluation.modes import (
-    FEWEST_EFFECTIVE,
-    ModeCheck,
-    check_mode,
-    mode_starts,
-    most_unmet,
-)
+from paperlib.estimators.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering import summarize_ladder
+from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.targets import Model, annealed, log_unnormalized_of, path_to
 from paperlib.evaluation.verdict import (
+    LADDER,
+    MODES,
+    NOTHING,
     ImageAverage,
-    Judgement,
-    as_population,
     average_of,
+    find_doubts,
     known_log_z,
 )
 from paperlib.kernels import can_replay
@@ -51,10 +52,13 @@ RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as running thousands of them.
 _PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
-# AIS from other modes of the model: chains for each mode, and its cost in units of the largest run.
-_MODE_CHAINS = 100
-_MODE_COST = 1 / 3
-# Fewest and most chain-steps of the ladder; by default it takes half as many as AIS and RAISE. Its memory grows with them, to 160 MB at most.
+# The share of the time for the ladder, and the work for ladders from two modes together in units of the ladder's.
+LADDER_SHARE = 1 / 3
+MODES_WORK = 1 / 4
+# The last run of AIS and RAISE costs as much as so many times the ladder's steps. A doubt gets a third of the ladder's steps at a time.
+_LEFT, _PORTION = 4 / 3, 1 / 3
+# Fewest and most chain-steps of the ladder in the first round; by default it takes half as many as AIS and RAISE. Its memory grows with
+# them, to 400 MB at most.
 LADDER_STEPS = (5_000, 10_000_000)
 _LADDER_PILOT_STEPS = 10_000
 _LADDER_SAMPLES = 1_000
@@ -102,20 +106,26 @@ class FinishedRuns:
     runs : tuple of AnnealingRun
         At least one, with increasing K.
     mode_checks : tuple of ModeCheck
-        AIS started at modes of the model, with the last run's K.
+        What ladders from modes of the model say about the ladder.
     interrupted : bool
         Whether Ctrl-C ended the series.
     ladder : TemperingEstimate or None
-        Parallel tempering from the same start; None if none was run.
-    ladder_mode_checks : tuple of ModeCheck
-        What the same AIS from modes says about the ladder's draws.
+        Parallel tempering from the same start; None if it was interrupted.
     """
 
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
     ladder: TemperingEstimate | None = None
-    ladder_mode_checks: tuple[ModeCheck, ...] = ()
+
+
+@dataclass
+class _Ladder:
+    """A ladder that can be made longer, and its estimate so far."""
+
+    path: Any
+    run: LadderRun
+    estimate: TemperingEstimate
 
 
 class AnnealingRuns:
@@ -161,8 +171,8 @@ class AnnealingRuns:
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K for which all runs fit the time, found with a pilot run that leaves the generator unchanged."""
-        steps = sum(1 / part for part in _FRACTIONS) + _MODE_COST
+        """The largest K for which everything but the ladders fits the time, found with a pilot run that leaves the generator unchanged."""
+        steps = sum(1 / part for part in _FRACTIONS)
         with self._pilot():
             affordable = seconds / self._seconds_per_step() / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
@@ -179,10 +189,10 @@ class AnnealingRuns:
         fewest, most = LADDER_STEPS
         steps = _LADDER_PILOT_STEPS
         # As for AIS, the first run only warms up.
-        self._ladder(steps, lambda _: None, check=False)
+        self._climb(self._path, steps, lambda _: None, check=False)
         while True:
             began = time.perf_counter()
-            self._ladder(steps, lambda _: None, check=False)
+            self._climb(self._path, steps, lambda _: None, check=False)
             took = time.perf_counter() - began
             if took > seconds / 50 or steps == most:
                 return max(fewest, min(most, int(seconds / took * steps)))
@@ -202,83 +212,124 @@ class AnnealingRuns:
         of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
         return max(LADDER_STEPS[0], min(LADDER_STEPS[1], of_runs // 2))
 
-    def average(self, finished: FinishedRuns, judgement: Judgement) -> ImageAverage:
-        """The average test log-probability, with ln Z from the judgement's source."""
-        known = known_log_z(finished.runs[-1].ais, finished.ladder, judgement.source)
+    def average(self, finished: FinishedRuns) -> ImageAverage:
+        """The average test log-probability."""
+        known = known_log_z(finished.runs[-1].ais, finished.ladder)
         return average_of(self._log_unnormalized, *known, self._weights)
 
     def run_up_to(
-        self, largest: int, progress: bool | None = None, ladder_steps: int | None = None
+        self,
+        largest: int,
+        progress: bool | None = None,
+        ladder_steps: int | None = None,
     ) -> FinishedRuns:
-        """Run the smallest K, then the ladder, then growing K up to the largest, and finally AIS from other modes with the largest K.
+        """Run everything once, and then more of what is in doubt.
 
         Parameters
         ----------
         largest : int
-            K of the last run.
+            K of the last run of AIS and RAISE, if no doubt about the ladder takes its time.
         progress : bool, optional
             Show a progress bar; by default where standard error is a terminal.
         ladder_steps : int, optional
-            Transitions of single chains for the ladder. By default `usual_ladder_steps`; 0 for none.
+            Transitions of single chains for the ladder in the first round. By default `usual_ladder_steps`.
 
         Raises
         ------
         KeyboardInterrupt
-            If no run is finished yet. Later, Ctrl-C ends the series, and the finished runs are returned.
+            If no run is finished yet. Later, Ctrl-C ends the series, and what is finished is returned.
         """
-        step_counts = [largest // part for part in _FRACTIONS]
-        of_runs = self._chain_count() * sum(step_counts)
         if ladder_steps is None:
             ladder_steps = self.usual_ladder_steps(largest)
-        runs: list[AnnealingRun] = []
-        ladder: TemperingEstimate | None = None
-        mode_checks: list[ModeCheck] = []
-        of_ladder: list[ModeCheck] = []
+        finished = FinishedRuns((), (), interrupted=True)
         with tqdm(
-            total=of_runs + ladder_steps,
+            total=self._chain_count() * sum(largest // part for part in _FRACTIONS)
+            + round((1 + MODES_WORK) * ladder_steps),
             unit="step",
             unit_scale=True,
             desc="Ladder, AIS and RAISE",
             disable=None if progress is None else not progress,
         ) as bar:
             try:
-                for num_steps in step_counts:
-                    bar.set_postfix(K=num_steps)
-                    runs.append(self._run(num_steps, bar.update))
-                    if ladder is None and ladder_steps > 0:
-                        bar.set_postfix(K="ladder")
-                        ladder = self._ladder(ladder_steps, bar.update)
-                base = runs[-1].ais
-                biases = mode_starts(self._annealed, base.final_states, self._generator)
-                bar.total += len(biases) * _MODE_CHAINS * largest
-                for bias in biases:
-                    path, base_path = path_to(self._annealed, bias), self._annealed_path
-                    at_mode = self._ais(path, largest, _MODE_CHAINS, bar.update, check=False)
-                    mode_checks.append(check_mode(base, base_path, at_mode, path))
-                    if ladder is not None:
-                        of_ladder.append(self._check_ladder(ladder, at_mode, path))
-                interrupted = False
+                for part in self._series(largest, ladder_steps, bar):
+                    finished = part
             except KeyboardInterrupt:
-                if not runs:
+                if not finished.runs:
                     raise
-                interrupted = True
-        return FinishedRuns(tuple(runs), tuple(mode_checks), interrupted, ladder, tuple(of_ladder))
+        return finished
 
-    def _check_ladder(
-        self, ladder: TemperingEstimate, at_mode: PartitionEstimate, path: BaseRatePath | PottsPath
-    ) -> ModeCheck:
-        """What AIS from a mode, along `path`, says about the ladder's draws."""
-        check = check_mode(as_population(ladder), self._annealed_path, at_mode, path)
-        if check.effective_chains >= FEWEST_EFFECTIVE:
-            return check
-        unmet = most_unmet(self._annealed, ladder.samples, ladder.log_z, at_mode)
-        return replace(check, most_unmet=unmet)
+    def _series(self, largest: int, ladder_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
+        """What is finished, after each part."""
+        begin, middle = (largest // part for part in _FRACTIONS[:2])
+        bar.set_postfix(K=begin)
+        found = FinishedRuns((self._run(begin, bar.update),), (), interrupted=True)
+        yield found
+        bar.set_postfix(K="ladder")
+        ladder = self._climb(self._path, ladder_steps, bar.update)
+        yield (found := replace(found, ladder=ladder.estimate))
+        bar.set_postfix(K=middle)
+        yield (found := replace(found, runs=(*found.runs, self._run(middle, bar.update))))
+        bar.set_postfix(K="modes")
+        starts = mode_starts(self._annealed, ladder.estimate.samples, self._generator)
+        short = max(LADDER_STEPS[0], round(MODES_WORK * ladder_steps / 2))
+        modes = [
+            self._climb(path_to(self._annealed, bias), short, bar.update, check=False)
+            for bias in starts
+        ]
+        yield (found := replace(found, mode_checks=self._compare(ladder, modes)))
+        left, portion = _LEFT * ladder_steps, round(_PORTION * ladder_steps)
+        while left >= portion and (doubtful := self._doubtful(found, ladder, modes)):
+            bar.set_postfix(K="ladder" if doubtful is ladder else "modes")
+            self._extend(doubtful, portion, bar.update)
+            left -= portion
+            checks = self._compare(ladder, modes)
+            yield (found := replace(found, ladder=ladder.estimate, mode_checks=checks))
+        last = int(largest * left / (_LEFT * ladder_steps))
+        if last > middle:
+            bar.set_postfix(K=last)
+            found = replace(found, runs=(*found.runs, self._run(last, bar.update)))
+        yield replace(found, interrupted=False)
 
-    def _ladder(
-        self, chain_steps: int, on_step: Callable[[int], object], check: bool = True
-    ) -> TemperingEstimate:
-        plan = Plan(chain_steps, None, None, _LADDER_SAMPLES)
-        return climb(self._path, plan, self._generator, on_step, check)
+    def _doubtful(
+        self, found: FinishedRuns, ladder: _Ladder, modes: Sequence[_Ladder]
+    ) -> _Ladder | None:
+        """The ladder that should be longer, if one should: none where nothing would settle a doubt."""
+        parts = [doubt.part for doubt in find_doubts(found)]
+        if NOTHING in parts:
+            return None
+        if LADDER in parts:
+            return ladder
+        if MODES in parts:
+            return max(zip(found.mode_checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
+        return None
+
+    def _compare(self, ladder: _Ladder, modes: Sequence[_Ladder]) -> tuple[ModeCheck, ...]:
+        """What the ladders from modes say about the ladder."""
+        return tuple(
+            check_mode(ladder.estimate, self._annealed_path, mode.estimate, mode.path)
+            for mode in modes
+        )
+
+    def _climb(
+        self,
+        path: AnnealingPath[Any],
+        chain_steps: int,
+        on_step: Callable[[int], object],
+        check: bool = True,
+    ) -> _Ladder:
+        """A ladder along a path, from its beginning."""
+        run = LadderRun(path, Plan(chain_steps, None, None, _LADDER_SAMPLES), self._generator)
+        while not run.finished:
+            run.advance(on_step)
+        return _Ladder(path, run, summarize_ladder(path, run, self._generator, check))
+
+    def _extend(self, ladder: _Ladder, chain_steps: int, on_step: Callable[[int], object]) -> None:
+        """Make a ladder longer."""
+        ladder.run.extend(chain_steps)
+        while not ladder.run.finished:
+            ladder.run.advance(on_step)
+        check = ladder.estimate.lower_bound is not None
+        ladder.estimate = summarize_ladder(ladder.path, ladder.run, self._generator, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

@@ -35,7 +35,7 @@ from paperlib.evaluation.targets import (
     is_estimated,
     log_unnormalized_of,
 )
-from paperlib.evaluation.verdict import SMALL
+from paperlib.evaluation.verdict import ANNEALING, SMALL
 from paperlib.evaluation.weighting import as_weights
 from paperlib.models import DBM, DBN
 from paperlib.numerics import weighted_mean
@@ -346,7 +346,8 @@ def _allowed(found: Evaluation) -> float:
         # an estimated ln p*(v) is too low by an amount of which only the spread is known
         chance = max(chance, 3 * bracket.lower.test_set_std_error)
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
-    if found.judgement is not None and found.judgement.only_raise_short:
+    doubts = () if found.judgement is None else found.judgement.doubts
+    if doubts and all(doubt.part == ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)
     return allowed + SMALL

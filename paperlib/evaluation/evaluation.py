@@ -26,7 +26,9 @@ from paperlib.estimators import dbn_lower_bound
 from paperlib.evaluation.annealing_runs import (
     CHAINS_PER_VECTOR,
     FEWEST_STEPS,
+    LADDER_SHARE,
     LADDER_STEPS,
+    MODES_WORK,
     AnnealingRun,
     AnnealingRuns,
     FinishedRuns,
@@ -79,8 +81,6 @@ __all__ = [
 
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
-# The ladder's share of the time.
-_LADDER_SHARE = 1 / 3
 # Draws of the hidden units below the top layer, for the variational bound of a DBN.
 _BOUND_DRAWS = 5
 # Images at a time for the variational bound of a DBM.
@@ -251,8 +251,9 @@ class Preparation:
         series = self.prepare()
         # Less the time that ln p*(v) of a deep model has already taken.
         seconds = max(6 * minutes, 60 * minutes - (time.perf_counter() - began))
-        ladder_steps = series.affordable_ladder_steps(_LADDER_SHARE * seconds)
-        return Effort(series.affordable_steps((1 - _LADDER_SHARE) * seconds), ladder_steps, minutes)
+        ladder_steps = series.affordable_ladder_steps(LADDER_SHARE * seconds)
+        of_ladders = (1 + MODES_WORK) * LADDER_SHARE * seconds
+        return Effort(series.affordable_steps(seconds - of_ladders), ladder_steps, minutes)
 
     def run(self, effort: Effort, progress: bool | None = None) -> Evaluation:
         """Estimate with this effort; 0 ladder steps stand for the usual number."""
@@ -266,8 +267,8 @@ class Preparation:
         reasons = find_reasons(finished, self._estimated)
         judgement = judge(finished, reasons, others, self._lost_by_few_draws())
         kind = "test" if self._train is None else "training"
-        average = series.average(finished, judgement)
-        log_z = known_log_z(finished.runs[-1].ais, finished.ladder, judgement.source)[0]
+        average = series.average(finished)
+        log_z = known_log_z(finished.runs[-1].ais, finished.ladder)[0]
         return replace(
             self._unfinished(f"base rates of the {kind} images", average),
             runs=finished.runs,

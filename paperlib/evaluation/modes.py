@@ -1,24 +1,23 @@
-"""Modes that annealing from the base rates may have missed, and AIS that starts at them.
+"""Modes that a ladder may have missed, and ladders that start at them.
 
-AIS and RAISE can agree and both be wrong: if most of Z lies in a mode that is far from all images, AIS's chains do not find it, and
-neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far the largest part of Z.
-Where the mode and the rest share Z more evenly, the bound is too loose.
+AIS, RAISE and a ladder can agree and all be wrong: if most of Z lies in a mode that is far from all images, chains that come from the
+base rates do not find it, and neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far the
+largest part of Z. Where the mode and the rest share Z more evenly, the bound is too loose.
 
-But AIS's weights say more than Z alone: if x is the final state, E[w 1(x in R)] is the mass of the region R, wherever the chains start.
-A second run therefore starts at a mode that a search found, and both runs estimate the mass of the region that belongs to it. If
-the second run finds much more mass there, the first missed the mode. The search is that of the proven bound, mean field from many points,
-with more points: hidden units that together hold a mode have weights that point the same way, and such units are switched on together.
-Gibbs chains then explore the mode, and their pixel means are the base rates of the new start.
+But a ladder says more than Z alone: Z times the share of its draws that lie in a region R is the mass of R, wherever its chains start.
+A second ladder therefore starts at a mode that a search found, and both estimate the mass of the region that belongs to it. If the second
+finds much more mass there, the first missed the mode. Where the two modes do not mix, each ladder knows the mass of its own, and that is all
+that is needed. A ladder answers with far fewer steps than AIS from the mode, whose few heaviest chains decide everything.
 
-That comparison needs effective chains. From a weak mode there may be none: a few chains leave it for a mode of much larger weight, which
-everybody knows, and outweigh all others. What they say about the known mode does not matter, and what the others say about states that
-nobody has met is known all the better. `most_unmet` looks at these alone.
+The search is that of the proven bound, mean field from many points, with more points: hidden units that together hold a mode have weights
+that point the same way, and such units are switched on together. Gibbs chains then explore the mode, and their pixel means are the base
+rates of the new start.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,8 +25,9 @@ from torch import Tensor
 
 from paperlib.annealing import BaseRatePath, PottsPath
 from paperlib.datasets import base_rate_bias, site_frequency_bias
-from paperlib.estimators import PartitionEstimate
+from paperlib.estimators import TemperingEstimate
 from paperlib.kernels import bernoulli, draw_categories
+from paperlib.mcmc.series import mean_error
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.bounds import mean_field_optima, search_points
 
@@ -39,106 +39,82 @@ _SMALLEST = 1e-30
 # Units whose weights have at least this cosine point the same way; only units with large weights can hold a mode.
 _ALIKE = 0.5
 _MOST_UNITS = 256
-#: With fewer effective chains, a comparison of masses could not have shown a missed mode.
-FEWEST_EFFECTIVE = 10
+# Standard errors by which a mass exceeds another one for certain, and up to which it might.
+_SURELY, _PERHAPS = 3.0, 2.0
+# Beyond this error of ln Z, e to its power is no longer of interest.
+_LARGEST_ERROR = 50.0
 
 
 @dataclass(frozen=True)
 class ModeCheck:
-    """What AIS from a mode of the model says about AIS from the base rates.
+    """What a ladder from a mode of the model says about the ladder from the base rates.
 
     Attributes
     ----------
     missed : float
-        How many nats ln Z rises if the mode's region is given the mass that the chains from the mode find in it.
-    significant : bool
-        Whether they find more there than the chains from the base rates do, by more than three standard errors.
-    effective_chains : float
-        Effective number of chains from the mode that the check rests on; ignored in comparisons.
-    most_unmet : float
-        How many nats ln Z could rise by states that nobody has met, see the function `most_unmet`; infinite if that was not looked at.
+        How many nats ln Z rises if the mode's region is given the mass that the ladder from the mode finds in it; 0 if that is less.
+    least, most : float
+        How many nats ln Z rises at least and at most: `missed` for a mass that is smaller by three standard errors, or larger by two.
     """
 
     missed: float
-    significant: bool
-    effective_chains: float = field(default=math.inf, compare=False)
-    most_unmet: float = field(default=math.inf, compare=False)
+    least: float
+    most: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the ladder from the mode finds more there for certain."""
+        return self.least > 0
 
 
 def check_mode(
-    base: PartitionEstimate,
+    base: TemperingEstimate,
     base_path: BaseRatePath | PottsPath,
-    at_mode: PartitionEstimate,
+    at_mode: TemperingEstimate,
     at_mode_path: BaseRatePath | PottsPath,
 ) -> ModeCheck:
-    """Compare two AIS runs on one model by the mass of the region that is more probable under the second run's start."""
-    # the first run's Z, and all weights, in units of the largest weight
-    largest = torch.cat([base.log_weights, at_mode.log_weights]).max().item()
-    log_z = base.log_z - largest
-    masses, variances = [], []
-    for run in (base, at_mode):
-        inside = at_mode_path.log_start(run.final_states) > base_path.log_start(run.final_states)
-        weights = torch.exp(run.log_weights - largest) * inside
-        masses.append(weights.mean().item())
-        variances.append(weights.var().item() / len(weights))
-    more = masses[1] - masses[0]
-    effective = at_mode.effective_sample_size
-    if more <= 0:
-        return ModeCheck(0.0, significant=False, effective_chains=effective)
-    raised = float(np.logaddexp(log_z, math.log(more)))
-    return ModeCheck(raised - log_z, more > 3 * math.sqrt(sum(variances)), effective)
+    """Compare two ladders of one model by the mass of the region that is more probable under the second one's start."""
+    # Masses are in units of the larger Z.
+    unit = max(base.log_z, at_mode.log_z)
+    (less, less_error), (more, more_error) = (
+        _mass(
+            ladder,
+            at_mode_path.log_start(ladder.samples) > base_path.log_start(ladder.samples),
+            unit,
+        )
+        for ladder in (base, at_mode)
+    )
+    error = math.hypot(less_error, more_error)
+    missed, least, most = (
+        _rise(base.log_z - unit, more - less + number * error)
+        for number in (0.0, -_SURELY, _PERHAPS)
+    )
+    return ModeCheck(missed, least, most)
 
 
-def most_unmet(
-    rbm: RBM | PottsRBM, draws: Tensor, log_z: float, at_mode: PartitionEstimate
-) -> float:
-    """How many nats ln Z would rise if all chains weighed as much as the heaviest that ended where none of the draws is.
+def _mass(ladder: TemperingEstimate, inside: Tensor, unit: float) -> tuple[float, float]:
+    """The mass of a region according to a ladder, with its standard error, in units of e^unit."""
+    inside = inside.double()[:, None].cpu()
+    share, (error, _) = inside.mean().item(), mean_error(inside)
+    of_log_z = math.expm1(min(ladder.std_error, _LARGEST_ERROR))
+    scale = math.exp(ladder.log_z - unit)
+    return scale * share, scale * math.hypot(share * of_log_z, error)
 
-    A state is where a draw is if mean field climbs from both to the same mode. If each draw has a mode of its own, as in large models,
-    hardly any state is.
+
+def _rise(log_z: float, more: float) -> float:
+    """How many nats ln Z rises if Z grows by this much."""
+    return float(np.logaddexp(log_z, math.log(more))) - log_z if more > 0 else 0.0
+
+
+def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
+    """Biases of starts at the model's strongest mode and, if it is another, at the strongest in which no draw is.
 
     Parameters
     ----------
     rbm : RBM or PottsRBM
         The model.
     draws : Tensor, shape [N, D]
-        Its draws.
-    log_z : float
-        ln Z according to them, in nats.
-    at_mode : PartitionEstimate
-        AIS that started at a mode.
-
-    Returns
-    -------
-    float
-        Zero if every chain ended where a draw is.
-
-    Examples
-    --------
-    >>> two_modes = RBM([[9.0], [9.0]], [-4.5, -4.5], [-9.0])  # nearly all off, or nearly all on
-    >>> draws, ends = torch.zeros(5, 2), torch.tensor([[0.0, 0.0], [1.0, 1.0]])
-    >>> at_mode = PartitionEstimate(torch.tensor([3.0, 1.0]).double(), ends)
-    >>> round(most_unmet(two_modes, draws, 1.0, at_mode), 3)  # the chain that weighs e is unmet
-    0.693
-    """
-    met = _climbed(rbm, draws)
-    unmet = _distance(rbm, _climbed(rbm, at_mode.final_states), met) > _SAME
-    if not unmet.any():
-        return 0.0
-    return float(np.logaddexp(log_z, at_mode.log_weights[unmet].max().item())) - log_z
-
-
-def mode_starts(
-    rbm: RBM | PottsRBM, final_states: Tensor, generator: torch.Generator
-) -> list[Tensor]:
-    """Biases of starts at the model's strongest mode and, if it is another, at the strongest in which no chain ended.
-
-    Parameters
-    ----------
-    rbm : RBM or PottsRBM
-        The model.
-    final_states : Tensor, shape [N, D]
-        Final states of AIS's chains; at most the first 64 are used.
+        Draws of the ladder; at most 64 of them are used, from all of its run.
     generator : torch.Generator
         Source of randomness, on the model's device.
 
@@ -148,7 +124,8 @@ def mode_starts(
         One or two, for `BaseRatePath`.
     """
     model = rbm.to(dtype=torch.float64)
-    near = model.hidden_probs(final_states[:_MET_STARTS].double())
+    spread = torch.linspace(0, len(draws) - 1, min(len(draws), _MET_STARTS)).long()
+    near = model.hidden_probs(draws[spread.to(draws.device)].double())
     starts = torch.cat([near, search_points(model), _units_alike(model)])
     means, bounds = mean_field_optima(model, starts)
     visible = model.visible_probs(means)
@@ -168,11 +145,6 @@ def _units_alike(model: RBM | PottsRBM) -> Tensor:
     strongest = lengths.argsort(descending=True, stable=True)[:_MOST_UNITS]
     alike = directions[:, strongest].T @ directions >= _ALIKE
     return alike.unique(dim=0).to(weights)
-
-
-def _climbed(rbm: RBM | PottsRBM, states: Tensor) -> Tensor:
-    """Visible means of the modes to which mean field climbs from the states, [N, D]."""
-    return rbm.visible_probs(mean_field_optima(rbm, rbm.hidden_probs(states))[0])
 
 
 def _distance(rbm: RBM | PottsRBM, visible: Tensor, known: Tensor) -> Tensor:

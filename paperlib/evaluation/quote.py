@@ -60,16 +60,14 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
 
 def _methods(evaluation: Evaluation) -> list[str]:
     """The method that gave the number, and the estimates beside it."""
-    best, ladder, judgement = evaluation.runs[-1], evaluation.ladder, evaluation.judgement
-    below = f"RAISE {best.bracket.lower.mean:.2f}"
+    best, ladder = evaluation.runs[-1], evaluation.ladder
+    assert ladder is not None  # without it nothing is trusted
     vectors = min(RAISE_VECTORS, evaluation.num_images)
-    annealing = f"K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, {CHAINS_PER_VECTOR} of RAISE for each of {vectors} images"
-    found = [f"AIS; {below}; {annealing}"]
-    if ladder is not None and judgement is not None and judgement.source == "ladder":
-        found = [
-            f"parallel tempering, {len(ladder.betas)} temperatures, {ladder.chain_steps:,} chain-steps",
-            f"AIS {best.bracket.upper:.2f}, {below}, {annealing}",
-        ]
+    found = [
+        f"parallel tempering, {len(ladder.betas)} temperatures, {ladder.chain_steps:,} chain-steps",
+        f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
+        f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
+    ]
     if evaluation.posterior_draws:
         found.append(
             f"ln p*(v) by importance sampling, {evaluation.posterior_draws} draws, errs low"

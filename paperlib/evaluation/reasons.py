@@ -1,4 +1,4 @@
-"""Reasons not to believe what AIS and RAISE say, each a sentence that also says what to do."""
+"""Reasons not to believe what AIS and RAISE say, each a sentence."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
+from paperlib.evaluation.annealing_runs import FinishedRuns
 from paperlib.evaluation.baselines import divergence
-from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.targets import base_rates
 
 # An open bracket and an estimate that moves are reported only beyond these values, in nats.
@@ -32,34 +31,33 @@ def rounded_up(nats: float) -> str:
 
 
 def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
-    """Reasons not to believe the last run, each with what to do; `estimated` says that ln p*(v) is itself an estimate."""
+    """Reasons not to believe the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
     runs = finished.runs
     or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
     best = runs[-1]
     gap, found = best.bracket.gap, list(best.bracket.warnings)
     word = best.bracket.verdict(_TOLERANCE)
     if word == "open":
-        advice = "Give it more time."
+        where = ""
         if abs(best.bracket.median_gap) <= _TOLERANCE:
-            advice = (
-                f"For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
+            where = (
+                f" For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
                 "to which annealing hardly finds the way, and more time may not close it."
             )
         found.append(
             f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
-            f"The truth lies between them as far as RAISE is conservative. {advice}"
+            f"The truth lies between them as far as RAISE is conservative.{where}"
         )
     elif word == "crossed":
         found.append(
             f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
-            f"better than the model itself{or_else}. Give it more time."
+            f"better than the model itself{or_else}."
         )
     # Where AIS's error is infinite, its own warning says so already.
     if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
         found.append(
             f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
-            "(one standard error); their agreement means little. Give it more time, or more test "
-            "images."
+            "(one standard error); their agreement means little."
         )
     if len(runs) > 1:
         moved = best.bracket.upper - runs[-2].bracket.upper
@@ -67,27 +65,9 @@ def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, 
         if abs(moved) > max(_MOVING, noise):
             found.append(
                 f"AIS's estimate still moves: by {moved:+.1f} nats from "
-                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}. "
-                "Give it more time."
+                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}."
             )
-    found += _missed_modes(best, finished.mode_checks)
-    if finished.interrupted:
-        found.append(
-            f"Interrupted: this is the estimate with K = {best.num_steps:,}, the last one that was finished."
-        )
     return tuple(found)
-
-
-def _missed_modes(best: AnnealingRun, mode_checks: tuple[ModeCheck, ...]) -> list[str]:
-    """A sentence if AIS from one of the model's modes finds much more of Z there than AIS from the base rates."""
-    missed = max((check.missed for check in mode_checks if check.significant), default=0.0)
-    if missed <= _MOVING:
-        return []
-    return [
-        f"AIS that starts at a mode of the model's own raises ln Z by {missed:.1f} nats: the chains from the base rates missed that "
-        "mode, and RAISE, which starts at the images, cannot see it. The truth is at most about "
-        f"{best.bracket.upper - missed:.2f}."
-    ]
 
 
 def far_off(

@@ -28,17 +28,13 @@ def verdict(evaluation: Evaluation) -> str:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
     if evaluation.exact is not None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
-    judgement = evaluation.judgement
-    if not evaluation.trustworthy:
-        word = f" ({judgement.word})" if judgement is not None else ""
+    if evaluation.ladder is None or not evaluation.trustworthy:
+        word = f" ({evaluation.judgement.word})" if evaluation.judgement is not None else ""
         return f"do not rely on this number yet{word}"
-    if evaluation.ladder is not None and judgement is not None and judgement.source == "ladder":
-        return (
-            f"trusted: the ladder made {_round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
-            "RAISE contradicts it"
-        )
-    gap = rounded_up(evaluation.runs[-1].bracket.gap)
-    return f"trusted: AIS from above and RAISE from below agree within {gap} nats"
+    return (
+        f"trusted: the ladder made {_round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
+        "RAISE contradicts it"
+    )
 
 
 def _round_trips(ladder: TemperingEstimate) -> str:
@@ -84,6 +80,8 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         lines.append(
             f"  - and {len(reasons) - _MOST_REASONS} more: --json FILE writes all of them."
         )
+    if evaluation.advice:
+        lines.append(f"  {evaluation.advice}")
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
     lines.append(_wrapped(quote(evaluation, binarization)))
     return _of_items("\n".join(lines), evaluation)
@@ -133,7 +131,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     lower = best.bracket.lower
     lines = []
     if average is not None and evaluation.judgement is not None:
-        by = "the ladder" if evaluation.judgement.source == "ladder" else "AIS"
+        by = "AIS" if evaluation.ladder is None else "the ladder"
         lines += [
             f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {_between(average.interval)}",
             f"  for other images of the kind: 95 % interval {_between(average.sample_interval)} (standard error over images "
@@ -175,6 +173,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "trustworthy": evaluation.trustworthy,
         "verdict": verdict(evaluation),
         "findings": [_of_items(text, evaluation) for text in evaluation.findings],
+        "advice": evaluation.advice,
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
         "model": evaluation.model,
@@ -220,7 +219,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     ]
     ladder, average, judgement = evaluation.ladder, evaluation.average, evaluation.judgement
     result["verdict_word"] = evaluation.word
-    result["source"] = "exact" if judgement is None else judgement.source
+    result["source"] = evaluation.source
     result["settled"] = [] if judgement is None else list(judgement.settled)
     if average is not None:
         result["average"] = {

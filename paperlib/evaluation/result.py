@@ -13,6 +13,7 @@ from paperlib.evaluation.annealing_runs import AnnealingRun
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.verdict import (
     NOT_TRUSTED,
+    NOTHING,
     OPEN,
     TRUSTED,
     ImageAverage,
@@ -85,7 +86,7 @@ class Evaluation:
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
     findings : tuple of str
-        What is wrong and what to do; empty if nothing was found.
+        What is wrong; empty if nothing was found.
     start : str
         Where annealing and the ladder start.
     interrupted : bool
@@ -93,11 +94,11 @@ class Evaluation:
     ladder : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
     average : ImageAverage or None
-        The average test log-probability with its intervals, exact or from the judgement's source.
+        The average test log-probability with its intervals.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
     log_z_with_modes : float
-        The largest estimate of ln Z, including what AIS from the model's own modes found in addition, in nats; minus infinity where the
+        The largest estimate of ln Z, including what ladders from the model's own modes found in addition, in nats; minus infinity where the
         exact value is known.
     model : str
         The kind of the model and its sizes.
@@ -169,6 +170,29 @@ class Evaluation:
         return OPEN if word == TRUSTED and self.worse_than_baseline else word
 
     @property
+    def advice(self) -> str:
+        """How much more time would settle the doubts, from what was seen; empty if there are none."""
+        if not self.findings or self.judgement is None or self.effort is None:
+            return ""
+        factor, effort = self.judgement.factor, self.effort
+        if math.isinf(factor):
+            if any(doubt.part == NOTHING for doubt in self.judgement.doubts):
+                return "More time alone is unlikely to help."
+            return "How much more time would help cannot be told from this run."
+        times = max(2, math.ceil(factor))
+        option = f"--steps {times * effort.num_steps} --ladder-steps {times * effort.ladder_steps}"
+        if effort.minutes is not None:
+            option = f"--minutes {times * effort.minutes:g}"
+        return f"About {times:,} times as much time should settle this: {option}."
+
+    @property
+    def source(self) -> str:
+        """Whose ln Z is reported: `exact`, `ladder`, or `AIS` where a run was interrupted before it had a ladder."""
+        if self.exact is not None:
+            return "exact"
+        return "AIS" if self.ladder is None else "ladder"
+
+    @property
     def trustworthy(self) -> bool:
         """Whether no reason was found to doubt the result."""
         return self.word == TRUSTED
@@ -178,8 +202,7 @@ class Evaluation:
         """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
-        source = "AIS" if self.judgement is None else self.judgement.source
-        return known_log_z(self.runs[-1].ais, self.ladder, source)
+        return known_log_z(self.runs[-1].ais, self.ladder)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.

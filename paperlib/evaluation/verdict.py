@@ -1,30 +1,32 @@
 """The rule by which `paperlib evaluate` trusts a number, and the number's interval.
 
-Two lines of evidence can each vouch for a number.
+Three methods look at one ln Z. What each of them can say about it is not the same.
 
-*The ladder* (`paperlib.estimators.parallel_tempering`) vouches for its own ln Z if
+*The ladder* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the truth was
+counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
 
-1. it has no warnings of its own: at least ten round trips, exchanges on every link, halves and replicas that agree, and a value not below
-   the proven bound;
-2. its 95 % interval extends at most half a nat to either side;
-3. AIS started at the model's own modes finds nothing that the ladder missed, and could have found something: it has at least ten effective
-   chains, or its chains that ended where none of the ladder's draws is cannot matter. They cannot if ln Z would rise by less than half a
-   nat even if all chains weighed as much as the heaviest of these;
-4. RAISE is not far below it. Part of a shortfall is explained: on the way up, annealing loses ln Z minus the mean ln w of AIS's chains,
-   and near equilibrium it loses as much on the way down. For a DBN, RAISE has few draws of the hidden units for each image, and loses
-   as much as importance sampling with equally few draws. A shortfall that exceeds this by more than a nat is not explained.
+*AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
+ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds the ladder,
+the ladder is too low. If AIS lies below the ladder, that says nothing: to this side it errs itself, and the fewer of its chains count, the
+further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
 
-*The bracket* of AIS and RAISE vouches for AIS's ln Z if `find_reasons` finds nothing. This was the whole rule before the ladder was
-added.
+*RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. Annealing is only so close to the
+model as it is long: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way down. For
+a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. What RAISE
+differs from the ladder beyond that, to either side, is not explained.
 
-The verdict is `trusted` if at least one of them vouches and none of the following speaks against both: the ladder and AIS differ by
-more than half a nat and by more than three standard errors of the difference, unless a mode that AIS is known to have missed explains
-it; the run was interrupted; or the training images are not of the model's kind. The value is the ladder's, or AIS's where the bracket
-alone vouches. Where the ladder vouches, certain doubts therefore do not count: few effective AIS chains, an AIS estimate that still
-moves, or a bracket that is open because annealing is short. They are listed as settled.
+*Ladders from the model's own modes* (`paperlib.evaluation.modes`) know the mass of regions that the ladder may have missed.
 
-Otherwise the verdict is the worst of the following that applies. `not trusted`: something contradicts the number, or the ladder has a
-warning. `open`: condition 3 could not be checked closely enough, or condition 4 fails. `too noisy to tell`: only the interval is too wide.
+The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
+
+1. `not trusted`: the ladder has a warning of its own (fewer than ten round trips, a link without exchanges, halves or replicas that
+   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above the ladder's interval at the same
+   level; a ladder from a mode finds more than half a nat that the ladder missed; the run was interrupted; or the training images are not of
+   the model's kind.
+2. `open`: a mode could add more than half a nat within two standard errors, or RAISE differs by a nat more than is explained.
+3. `too noisy to tell`: the ladder's 95 % interval extends more than half a nat to either side.
+
+The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
 All of this is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
 independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well
@@ -38,11 +40,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from paperlib.estimators import PartitionEstimate, TemperingEstimate
-from paperlib.evaluation.modes import FEWEST_EFFECTIVE, ModeCheck
+from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
+from paperlib.estimators.ladder_doubts import FEWEST_ROUND_TRIPS
+from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.weighting import total_weight, weighted_std_error
 from paperlib.numerics import joined_error, student_quantile, weighted_mean
 
@@ -55,6 +57,31 @@ _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
+# The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
+_CERTAIN = 0.999
+LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason not to believe the ladder's value.
+
+    Attributes
+    ----------
+    word : str
+        The verdict that it leads to.
+    text : str
+        The reason, a sentence.
+    part : str
+        What might settle it if it had more work: the ladder, the ladders from modes, annealing, or nothing.
+    factor : float
+        How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
+    """
+
+    word: str
+    text: str
+    part: str = LADDER
+    factor: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -65,26 +92,33 @@ class Judgement:
     ----------
     word : str
         `trusted`, `not trusted`, `open` or `too noisy to tell`.
-    source : str
-        Whose ln Z is reported: `ladder` or `AIS`.
-    findings : tuple of str
-        Reasons to doubt the number, and what to do; empty if it is trusted.
+    doubts : tuple of Doubt
+        Reasons to doubt the number; empty if it is trusted.
     settled : tuple of str
-        Doubts about one line of evidence that do not count, since the other one vouches.
-    only_raise_short : bool
-        Whether the only doubt about the ladder is that RAISE is too far below it.
+        Doubts about AIS and RAISE, which do not count against the ladder's number.
 
     Examples
     --------
-    >>> Judgement("trusted", "ladder", (), ()).source
-    'ladder'
+    >>> judgement = Judgement("open", (Doubt("open", "A mode could add a nat.", "modes", 4.0),))
+    >>> judgement.findings
+    ('A mode could add a nat.',)
+    >>> judgement.factor
+    4.0
     """
 
     word: str
-    source: str
-    findings: tuple[str, ...]
-    settled: tuple[str, ...]
-    only_raise_short: bool = False
+    doubts: tuple[Doubt, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The doubts in words, each once."""
+        return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
+
+    @property
+    def factor(self) -> float:
+        """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
+        return max((doubt.factor for doubt in self.doubts), default=1.0)
 
 
 @dataclass(frozen=True)
@@ -161,68 +195,39 @@ def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float
 
 
 def known_log_z(
-    ais: PartitionEstimate, ladder: TemperingEstimate | None, source: str
+    ais: PartitionEstimate, ladder: TemperingEstimate | None
 ) -> tuple[float, float, float]:
-    """ln Z of the source and its standard error, both in nats, and the degrees of freedom of that error.
+    """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
 
     Examples
     --------
     >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
-    >>> known_log_z(estimate, None, "AIS")
+    >>> known_log_z(estimate, None)
     (0.0, 0.0, 10)
     """
-    if ladder is None or source == "AIS":
+    if ladder is None:
         return ais.log_z, ais.std_error, len(ais.log_weights) - 1
     return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
 
 
-def as_population(ladder: TemperingEstimate) -> PartitionEstimate:
-    """A ladder's draws as weighted states, each with the weight Z, for `check_mode` to compare.
-
-    This treats the draws as independent. They are not, so a missed mode is called significant too early rather than too late.
-
-    Examples
-    --------
-    >>> from paperlib.annealing import BaseRatePath
-    >>> from paperlib.estimators import parallel_tempering
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)))
-    >>> ladder = parallel_tempering(path, 2_000, torch.Generator().manual_seed(0))
-    >>> print(f"{as_population(ladder).log_z:.3f}")
-    3.466
-    """
-    weights = torch.full(
-        (len(ladder.samples),), ladder.log_z, dtype=torch.float64, device=ladder.samples.device
-    )
-    return PartitionEstimate(weights, ladder.samples)
-
-
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, by AIS or the ladder, raised by what AIS from the model's own modes significantly adds to it, in nats.
+    """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats.
 
     Parameters
     ----------
     finished : FinishedRuns
         The runs and the ladder.
     """
-    return max(
-        _raised(finished.runs[-1].ais.log_z, finished.mode_checks), _ladder_with_modes(finished)
-    )
-
-
-def _ladder_with_modes(finished: FinishedRuns) -> float:
+    of_ais = finished.runs[-1].ais.log_z
     if finished.ladder is None:
-        return -math.inf
-    return _raised(finished.ladder.log_z, finished.ladder_mode_checks)
-
-
-def _raised(log_z: float, checks: Sequence[ModeCheck]) -> float:
-    return log_z + max((check.missed for check in checks if check.significant), default=0.0)
+        return of_ais
+    missed = max((check.missed for check in finished.mode_checks if check.significant), default=0.0)
+    return max(of_ais, finished.ladder.log_z + missed)
 
 
 def judge(
     finished: FinishedRuns,
-    bracket_reasons: tuple[str, ...],
+    settled: tuple[str, ...] = (),
     others: tuple[str, ...] = (),
     explained: float = 0.0,
 ) -> Judgement:
@@ -232,117 +237,97 @@ def judge(
     ----------
     finished : FinishedRuns
         The runs and the ladder.
-    bracket_reasons : tuple of str
-        From `find_reasons`.
+    settled : tuple of str
+        What `find_reasons` says about AIS and RAISE.
     others : tuple of str
         Reasons to doubt any estimate, such as the sentence of `far_off`.
     explained : float
         How far RAISE falls short for a known reason, besides what annealing loses, in nats.
-
-    Returns
-    -------
-    Judgement
-        Without a ladder the bracket alone decides.
     """
-    best, ladder = finished.runs[-1], finished.ladder
-    if ladder is None:
-        found = _unique(*bracket_reasons, *others)
-        return Judgement(NOT_TRUSTED if found else TRUSTED, "AIS", found, ())
-    against = list(others)
+    found = [Doubt(NOT_TRUSTED, text) for text in others]
     if finished.interrupted:
-        against.append("Interrupted: not everything was looked at.")
-    against += _apart(best, ladder, finished)
-    own = _ladder_doubts(ladder, finished)
-    doubts = [*own, *_shortfall(best, ladder, explained)]
-    of_ladder = [text for _, text in doubts]
-    source = "AIS" if doubts and not bracket_reasons else "ladder"
-    if against or (doubts and bracket_reasons):
-        words = [NOT_TRUSTED] if against else [word for word, _ in doubts]
-        found = _unique(*against, *of_ladder, *bracket_reasons)
-        only_raise_short = not against and not own
-        word = min(words, key=_WORST_FIRST.index)
-        return Judgement(word, source, found, (), only_raise_short)
-    settled = _unique(*(bracket_reasons if source == "ladder" else of_ladder))
-    return Judgement(TRUSTED, source, (), settled)
+        found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
+    if finished.ladder is None:
+        found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
+    found += find_doubts(finished, explained)
+    word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
+    return Judgement(word, tuple(found), settled)
 
 
-def _unique(*texts: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
+def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
+    """What speaks against the ladder, in the order in which it is worth working on; `explained` as for `judge`."""
+    ladder = finished.ladder
+    if ladder is None:
+        return []
+    best = finished.runs[-1]
+    return [
+        *_of_ladder(ladder),
+        *_of_ais(best.ais, ladder),
+        *_of_modes(finished.mode_checks),
+        *_of_raise(best, ladder, explained),
+    ]
 
 
-def _ladder_doubts(ladder: TemperingEstimate, finished: FinishedRuns) -> list[tuple[str, str]]:
-    """Reasons why the ladder does not vouch for its own value, each with its word for the verdict."""
-    doubts = [(NOT_TRUSTED, f"The ladder: {text}") for text in ladder.warnings]
-    checks = finished.ladder_mode_checks
-    missed = max((check.missed for check in checks if check.significant), default=0.0)
-    if missed > SMALL:
-        doubts.append(
-            (
-                NOT_TRUSTED,
-                f"AIS that starts at a mode of the model's own raises the ladder's ln Z by {missed:.1f} nats: the ladder missed "
-                "that mode.",
-            )
-        )
-    if not checks:
-        doubts.append(
-            (
-                OPEN,
-                "AIS from the model's own modes was not run, and the ladder may have missed one.",
-            )
-        )
-    unclear = [check for check in checks if not _could_tell(check)]
-    if unclear:
-        weakest = min(check.effective_chains for check in unclear)
-        doubts.append(
-            (
-                OPEN,
-                f"AIS from the model's own modes had {weakest:.1f} effective chains, too few to say whether the ladder missed one. "
-                "Give it more time.",
-            )
-        )
+def _of_ladder(ladder: TemperingEstimate) -> list[Doubt]:
+    trips = ladder.round_trips
+    factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
+    found = [Doubt(NOT_TRUSTED, f"The ladder: {text}", factor=factor) for text in ladder.warnings]
     low, high = ladder.interval(LEVEL)
-    if not (high - low) / 2 <= SMALL:
-        doubts.append(
-            (
-                TOO_NOISY,
-                f"The ladder knows ln Z to {(high - low) / 2:.1f} nats only (95 %). Give it more time.",
+    half = (high - low) / 2
+    if not half <= SMALL:
+        text = f"The ladder knows ln Z to {half:.1f} nats only (95 %)."
+        found.append(Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2))
+    return found
+
+
+def _of_ais(ais: PartitionEstimate, ladder: TemperingEstimate) -> list[Doubt]:
+    certified = certified_lower_bound(ais.log_weights, _CERTAIN)
+    if certified <= ladder.interval(_CERTAIN)[1]:
+        return []
+    text = (
+        f"The ladder says ln Z = {ladder.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
+        f"{certified:.2f}."
+    )
+    return [Doubt(NOT_TRUSTED, text)]
+
+
+def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
+    if not checks:
+        return [
+            Doubt(
+                OPEN,
+                "The model's own modes were not looked at, and the ladder may have missed one.",
+                MODES,
             )
+        ]
+    found = [check for check in checks if check.significant and check.missed > SMALL]
+    if found:
+        worst = max(found, key=lambda check: check.missed)
+        text = (
+            f"A ladder that starts at a mode of the model's own raises ln Z by {worst.missed:.1f} nats: the first ladder missed that "
+            "mode."
         )
-    return doubts
+        return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
+    most = max(check.most for check in checks)
+    if most <= SMALL:
+        return []
+    text = f"A mode of the model's own that the ladder may have missed could raise ln Z by up to {most:.1f} nats."
+    return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
 
 
-def _could_tell(check: ModeCheck) -> bool:
-    """Whether AIS from a mode would have shown that the ladder missed it."""
-    return check.effective_chains >= FEWEST_EFFECTIVE or check.most_unmet < SMALL
-
-
-def _shortfall(
-    best: AnnealingRun, ladder: TemperingEstimate, explained: float
-) -> list[tuple[str, str]]:
-    """A doubt if RAISE is further below the ladder than there are reasons for."""
-    lost = explained + max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+def _of_raise(best: AnnealingRun, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
+    lost = max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
     short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
-    if short <= lost + _TOLERANCE:
-        return []
-    return [
-        (
-            OPEN,
-            f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost:.1f} of "
-            "them. Some images may be hard to reach. Give it more time.",
+    if short > lost + explained + _TOLERANCE:
+        text = (
+            f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost + explained:.1f} of "
+            "them. Some images may be hard to reach."
         )
-    ]
-
-
-def _apart(best: AnnealingRun, ladder: TemperingEstimate, finished: FinishedRuns) -> list[str]:
-    """A sentence if the ladder and AIS contradict each other. If the error of AIS is unknown, nothing is a contradiction."""
-    error = math.hypot(best.ais.std_error, ladder.std_error)
-    if not math.isfinite(error):
+    elif -short > lost + _TOLERANCE + 3 * best.bracket.lower.test_set_std_error:
+        text = (
+            f"RAISE is {-short:.1f} nats above the ladder's average, and what annealing loses on its way explains {lost:.1f} of them. The "
+            "ladder's ln Z may be too large."
+        )
+    else:
         return []
-    limit = max(SMALL, 3 * error)
-    raised = _raised(best.ais.log_z, finished.mode_checks)
-    if any(abs(ladder.log_z - value) <= limit for value in (best.ais.log_z, raised)):
-        return []
-    return [
-        f"The ladder says ln Z = {ladder.log_z:.2f} and AIS {best.ais.log_z:.2f}: they differ by more than their errors allow. "
-        "Give it more time."
-    ]
+    return [Doubt(OPEN, text, ANNEALING, abs(short) / _TOLERANCE)]

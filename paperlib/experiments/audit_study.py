@@ -248,7 +248,7 @@ def _evaluated(
         start="base rates",
         interrupted=finished.interrupted,
         ladder=finished.ladder,
-        average=series.average(finished, judgement),
+        average=series.average(finished),
         judgement=judgement,
         log_z_with_modes=log_z_with_modes(finished),
     )

@@ -336,11 +336,9 @@ COLUMNS = {
     "ais_error": Column("AIS less exact", "nats", None),
     "raise_error": Column("RAISE less exact", "nats", None),
     "held": Column("bracket holds the truth", "", None),
-    "bracket_outcome": Column("outcome without the ladder", "", None),
     "value": Column("reported", "nats", None),
     "value_interval": Column("its 95 % interval", "nats", None),
     "value_error": Column("reported less exact", "nats", None),
-    "source": Column("by", "", None),
     "verdict": Column("verdict", "", None),
     "round_trips": Column("round trips", "count", None),
     "settled": Column("settled", "", None),
@@ -382,8 +380,7 @@ def study(
     Returns
     -------
     list of dict
-        `value`, `findings` and `outcome` are what `evaluate` reports, with a ladder beside AIS and RAISE; at a uniform start, the findings
-        lack the sentence that every such start gets. `bracket_outcome` judges AIS by the bracket alone.
+        `value`, `findings` and `outcome` are what `evaluate` reports.
     """
     rows = []
     hide = None if progress is None else not progress
@@ -413,15 +410,11 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
             finished = series.run_up_to(steps, progress=False)
             if finished.interrupted:
                 raise KeyboardInterrupt
-            reasons = find_reasons(finished)
-            if start == "uniform":
-                reasons = tuple(text for text in reasons if "uniformly random" not in text)
             others = far_off(train, test) if start == "training images" else ()
-            judgement = judge(finished, reasons, others)
-            average = series.average(finished, judgement)
+            judgement = judge(finished, find_reasons(finished), others)
+            average = series.average(finished)
             bracket = finished.runs[-1].bracket
             below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
-            off = bracket.upper - exact
             row = {
                 "model": case.name,
                 "data": case.data,
@@ -434,14 +427,12 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 "raise": bracket.lower.mean,
                 "raise_std_error": bracket.lower.test_set_std_error,
                 "gap": bracket.gap,
-                "ais_error": off,
+                "ais_error": bracket.upper - exact,
                 "raise_error": bracket.lower.mean - exact,
                 "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
-                "bracket_outcome": outcome(off, (*reasons, *others)),
                 "value": average.mean,
                 "value_interval": list(average.interval),
                 "value_error": average.mean - exact,
-                "source": judgement.source,
                 "verdict": judgement.word,
                 "round_trips": finished.ladder.round_trips if finished.ladder else 0,
                 "settled": list(judgement.settled),
