@@ -58,6 +58,7 @@ LADDER, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "bennett", "smc", "two_sided", "certified")
 )
+EVALUATE = "tests/test_evaluate.py::test_"
 
 GROUPS = {
     "compiled": [
@@ -279,6 +280,64 @@ GROUPS = {
             'return -math.log1p(-require_fraction("level", level)) + _ROUNDING',
             'return -math.log1p(-require_fraction("level", level)) - math.log(2)',
             (f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",),
+        ),
+    ],
+    "the verdict": [
+        Mutant(
+            "AIS contradicts from below as it does from above",
+            "evaluation/verdict.py",
+            "if certified <= ladder.interval(_CERTAIN)[1]:",
+            "if abs(ais.log_z - ladder.log_z) <= SMALL:",
+            (f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",),
+        ),
+        Mutant(
+            "AIS's number is reported",
+            "evaluation/verdict.py",
+            "    if ladder is None:\n        return ais.log_z",
+            "    if ladder is not None:\n        return ais.log_z",
+            (f"{EVALUATE}bracket_holds_the_truth",),
+        ),
+        Mutant(
+            "RAISE contradicts from above as it does from below",
+            "evaluation/verdict.py",
+            "if short <= lost + explained + _TOLERANCE:",
+            "if abs(short) <= lost + explained + _TOLERANCE:",
+            (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
+        ),
+        Mutant(
+            "a ladder from a mode that finds more is not believed",
+            "evaluation/verdict.py",
+            "if check.significant and check.missed > SMALL]",
+            "if check.significant and check.missed > 100 * SMALL]",
+            (f"{EVALUATE}what_speaks_against_the_ladder[<lambda>-not trusted-missed that mode-inf]",),
+        ),
+        Mutant(
+            "Z of the ladder from a mode is taken for the mass of the mode",
+            "evaluation/modes.py",
+            "return scale * share, scale",
+            "return scale, scale",
+            (f"{EVALUATE}two_ladders_agree_on_the_mass_of_a_region",),
+        ),
+        Mutant(
+            "the error of ln Z is left out of that of a mass",
+            "evaluation/modes.py",
+            "of_log_z = math.expm1(",
+            "of_log_z = 0 * math.expm1(",
+            (f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-False-True]",),
+        ),
+        Mutant(
+            "what is left of the work goes to AIS and RAISE, whatever is in doubt",
+            "evaluation/annealing_runs.py",
+            "left, portion = _LEFT * ladder_steps, round(_PORTION * ladder_steps)",
+            "left, portion = _LEFT * ladder_steps, round(9 * _PORTION * ladder_steps)",
+            (f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[ladder]",),
+        ),
+        Mutant(
+            "a ladder that is made longer forgets what it has recorded",
+            "estimators/ladder_run.py",
+            "self._steps += more",
+            "self._steps += more; self._log_ratios.zero_()",
+            (f"{LADDER}a_finished_run_can_be_made_longer[float64-1]",),
         ),
     ],
 }

@@ -25,6 +25,7 @@ from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.ladder_run import LadderRun, Plan
 from paperlib.estimators.temperatures import link_barriers, link_shares, place_rungs, rungs_for
+from paperlib.estimators.tempering import summarize_ladder
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -300,6 +301,36 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatc
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"^checkpoint: expected an undamaged file"):
         parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file)
+
+
+@pytest.mark.parametrize("portions", [[6_000], [2_000] * 3], ids=len)
+def test_a_finished_run_can_be_made_longer(portions, backend):
+    """It goes on where it stood: what was recorded stays, and all steps together give the enumerated ln Z."""
+    path, exact = base_rate_problem(backend)
+    if backend.on_gpu:
+        portions = [portion // 10 for portion in portions]
+    generator = backend.generator(4)
+    given = torch.tensor([0, 0.4, 1]).double()
+    plan = Plan(1_000 if backend.on_gpu else 3_000, given, 5, 200)
+    run = LadderRun(path, plan, generator)
+    while not run.finished:
+        run.advance(lambda _: None)
+    before, spent = run.record().log_ratios.clone(), run.spent
+    for portion in portions:
+        run.extend(portion)
+        assert not run.finished
+        while not run.finished:
+            run.advance(lambda _: None)
+    chains = run.ladder.num_chains
+    assert spent + sum(portions) - len(portions) * chains < run.spent <= spent + sum(portions)
+    after = run.record().log_ratios
+    assert torch.equal(after[: len(before)], before)
+    assert len(after) - len(before) == (run.spent - spent) // chains
+    assert after[len(before) :].abs().sum(dim=(1, 2, 3)).min() > 0
+    estimate = summarize_ladder(path, run, generator, check=False)
+    assert 0 < estimate.std_error < 0.3
+    # 18 cases, and the seeds are fixed
+    assert abs(estimate.log_z - exact) < 4 * estimate.std_error
 
 
 def test_rungs_go_where_exchanges_are_rejected():

@@ -1,12 +1,8 @@
 """The average test log-probability of a model: exact where possible, otherwise from a ladder of temperatures within a budget.
 
-The number and its interval come from parallel tempering. AIS from above and RAISE from below are run as well, and all three are judged
-together (`paperlib.evaluation.verdict`).
-
-A single run of AIS gives a number and an error bar and may still be wrong by tens of nats. Everything that can be checked is checked here:
-the bracket of AIS from above and RAISE from below, with three numbers of intermediate distributions to show whether the estimate still moves;
-the diagnostics of AIS, among them a proven bound on ln Z; AIS from other modes of the model; and the start of the annealing. Each failed
-check becomes a sentence that says what to do.
+The number and its interval come from parallel tempering. AIS from above, RAISE from below and ladders from the model's own modes look for
+reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
+(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle them.
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
@@ -111,17 +107,18 @@ def evaluate(
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
     minutes : float
-        Approximate time to spend, a third of it on the ladder; pilot runs choose K and the ladder's steps accordingly. Not needed where
-        the smaller layer has at most 25 units, since ln Z is then exact.
+        Approximate time to spend, a third of it on the ladder and four ninths where a doubt is; pilot runs choose K and the ladder's steps
+        accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. If it is given, `minutes` is ignored, and the same generator gives the same numbers. By
+        K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is ignored, and the same generator gives the same numbers. By
         default K depends on the speed of the machine.
     ladder_steps : int, optional
-        Transitions of single chains for the ladder, at least 5,000; only together with `steps`. By default half as many as for AIS and RAISE.
+        Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
+        for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
         Weights of the test images, at least 0 (`paperlib.evaluation.weighting`); by default all count alike.
 
@@ -141,7 +138,7 @@ def evaluate(
     Notes
     -----
     Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
-    and for every chain-step of the ladder, of which there are at most ten million. A million memory-mapped images of 784 bytes take less
+    and for every chain-step of the ladder, of which there are at most 24 million. A million memory-mapped images of 784 bytes take less
     than 2 GiB in total.
 
     Examples
