@@ -288,7 +288,9 @@ GROUPS = {
             "evaluation/verdict.py",
             "if certified <= ladder.interval(_CERTAIN)[1]:",
             "if abs(ais.log_z - ladder.log_z) <= SMALL:",
-            (f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",),
+            (
+                f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",
+            ),
         ),
         Mutant(
             "AIS's number is reported",
@@ -309,7 +311,9 @@ GROUPS = {
             "evaluation/verdict.py",
             "if check.significant and check.missed > SMALL]",
             "if check.significant and check.missed > 100 * SMALL]",
-            (f"{EVALUATE}what_speaks_against_the_ladder[<lambda>-not trusted-missed that mode-inf]",),
+            (
+                f"{EVALUATE}what_speaks_against_the_ladder[<lambda>-not trusted-missed that mode-inf]",
+            ),
         ),
         Mutant(
             "Z of the ladder from a mode is taken for the mass of the mode",
