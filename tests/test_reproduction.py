@@ -35,6 +35,13 @@ ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "paperlib"]
 
 
+def test_the_driver_of_a_chapter_does_without_torch():
+    """It would take seconds for each of the chapters, whose kernels import it again."""
+    code = "import paperlib.publishing.execute, sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 @pytest.fixture
 def figures(monkeypatch, tmp_path):
     monkeypatch.setenv("PAPERLIB_FIGURES", str(tmp_path / "figures"))

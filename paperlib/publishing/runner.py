@@ -28,7 +28,6 @@ import nbformat
 from paperlib import cluster, storage
 from paperlib.errors import InputError, ReproductionError
 from paperlib.experiments import DEVICE
-from paperlib.validation import require_device
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -324,6 +323,9 @@ def execute_chapters(
         If a parameter is unknown to one of the chapters, there is no such device, or chapters read each
         other in a circle. It is raised before any chapter starts.
     """
+    # The driver of a chapter needs no torch, which takes seconds to import; its kernel imports it.
+    from paperlib.validation import require_device
+
     if require_device("device", device, client is None).type != "cpu" and profile == "digits":
         raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
     for chapter in selected:
