@@ -21,7 +21,7 @@ install: $(STAMP) ## make .venv with the pinned packages
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: expected Python 3.11, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[book,test,hdf5,cluster,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[chapter,book,test,hdf5,cluster,bench]'
 	@touch $@
 
 book: $(STAMP) ## execute every chapter on the digits profile and build the book

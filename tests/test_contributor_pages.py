@@ -71,13 +71,6 @@ def test_commands_and_files_that_are_named_exist(page):
     assert missing == []
 
 
-def test_changelog_begins_with_what_is_not_released_yet():
-    text = (ROOT / "CHANGELOG.md").read_text()
-    versions = re.findall(r"^## \[([\w.]+)\]", text, re.MULTILINE)
-    assert versions[0] == "0.3.0"
-    assert "## [0.3.0] - unreleased" in text
-
-
 # ---- the README
 
 

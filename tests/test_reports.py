@@ -25,6 +25,7 @@ from paperlib.evaluation.report import as_dict, describe, verdict
 from paperlib.experiments.recipes import load_model
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
+from paperlib.provenance import code_version
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
 LOG_P = SMALL.log_unnormalized(all_states(8))
@@ -187,7 +188,7 @@ def test_quote_of_an_estimate(found):
         "start at the base rates of the training images",
         "images binary as given",
         "seed 5",
-        f"paperlib {__version__}",
+        code_version(),
     ):
         assert part in line
     assert "\n" not in line
@@ -208,7 +209,7 @@ def test_quote_of_an_exact_value():
     error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
     assert quote(exact) == (
         f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {error:.2f}; "
-        f"images binary as given; paperlib {__version__})"
+        f"images binary as given; {code_version()})"
     )
 
 
