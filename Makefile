@@ -40,7 +40,7 @@ test: $(STAMP) ## unit, statistical and notebook tests
 try: $(STAMP) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions
 
-paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
+paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see book/running.md)
 	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
 
 shards: ## unpack the longest runs of the papers' size, computed already, into data/cache

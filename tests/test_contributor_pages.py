@@ -30,7 +30,14 @@ def test_every_environment_variable_is_on_one_page():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "book/running.md", "book/large-scale.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "book/running.md",
+        "book/large-scale.md",
+        "book/your-own-rbm.md",
+    ],
 )
 def test_other_pages_name_no_other_variables(page):
     assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
@@ -71,12 +78,12 @@ def test_commands_and_files_that_are_named_exist(page):
     assert missing == []
 
 
-# ---- the README
+# ---- your own RBM
 
 
-def test_snippets_of_the_readme_run(tmp_path, monkeypatch):
+def test_snippets_for_your_own_rbm_run(tmp_path, monkeypatch):
     """As they stand, with what `binarize` gives, after a reader has named the parameters and the images."""
-    text = (ROOT / "README.md").read_text()
+    text = (BOOK / "your-own-rbm.md").read_text()
     store, estimate = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     rbm = random_rbm(16, 30, seed=32, scale=0.3)
     grey = torch.rand(120, 16, generator=seeded_generator(0))
@@ -91,7 +98,7 @@ def test_snippets_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(store, names)
     assert read_images("test", "test.npy", 16).shape == (120, 16)
-    # The same code with shorter schedules: those of the README take minutes.
+    # The same code with shorter schedules: those of the page take minutes.
     for long, short in (("salakhutdinov_murray_betas()", "uniform_betas(100)"), ("10_000", "100")):
         assert estimate.count(long) == 1
         estimate = estimate.replace(long, short)
