@@ -59,3 +59,53 @@ def test_archive_cites_the_same_authors_title_and_licence():
 
 def test_no_doi_is_made_up():
     assert re.fullmatch(r"10\.\d{4,9}/\S+[^.]", CITATION.get("doi", "10.1234/none"))
+
+
+def test_the_page_cites_as_readme_does():
+    """The address apart, which the book's build puts in or leaves out."""
+    readme, page = (
+        re.search(r"```bibtex\n(.*?)```", path.read_text(), re.DOTALL)[1]
+        for path in (ROOT / "README.md", ROOT / "book" / "intro.md")
+    )
+    without = [line for line in page.splitlines() if "REPOSITORY_URL" not in line]
+    assert len(without) < len(page.splitlines())
+    assert without == [line for line in readme.splitlines() if not line.startswith("  url")]
+
+
+# ---- the address
+
+
+def addresses(root):
+    """Where the repository is, by each file that a program or a reader takes the address from."""
+    config, citation = (
+        yaml.safe_load((root / name).read_text()) for name in ("_config.yml", "CITATION.cff")
+    )
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    url = re.search(r"^  url +=\s*\{(.*)\},$", (root / "README.md").read_text(), re.MULTILINE)
+    return {
+        "_config.yml, repository: url": config["repository"]["url"],
+        "CITATION.cff, repository-code": citation.get("repository-code", ""),
+        "pyproject.toml, [project.urls] Repository": project.get("urls", {}).get("Repository", ""),
+        "README.md, url of the BibTeX entry": url[1] if url else "",
+    }
+
+
+def test_the_address_of_the_settings_is_in_every_other_file_or_in_none():
+    found = addresses(ROOT)
+    assert set(found.values()) == {
+        yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    }, found
+
+
+def test_an_address_is_found_in_every_file(tmp_path):
+    url, own = "https://example.org/a/b", addresses(ROOT)["_config.yml, repository: url"]
+    added = {
+        "_config.yml": ('url: ""', f'url: "{url}"'),
+        "CITATION.cff": ("license: MIT", f"license: MIT\nrepository-code: {url}"),
+        "pyproject.toml": ("[project.scripts]", f'[project.urls]\nRepository = "{url}"\n[project.scripts]'),
+        "README.md": ("  year ", f"  url     = {{{url}}},\n  year "),
+    }  # fmt: skip
+    for name, (old, new) in added.items():
+        text = (ROOT / name).read_text()
+        (tmp_path / name).write_text(text.replace(own, url) if own else text.replace(old, new, 1))
+    assert set(addresses(tmp_path).values()) == {url}
