@@ -395,11 +395,40 @@ def test_ticks_stand_at_the_k_that_were_used(found):
     assert ends == pytest.approx(sorted(found.runs[-1].bracket.upper_interval), abs=1e-6)
 
 
+def test_how_the_ladder_went_is_drawn(found):
+    ladder = found.ladder
+    _, _, growing, exchanges = plot(found).axes
+    for container, blocks in zip(
+        growing.containers, (ladder.blocks, ladder.blocks.flip(0)), strict=True
+    ):
+        shares, means = container[0].get_data()
+        assert (shares == sorted(shares, reverse=True)).all()
+        assert means[0] == pytest.approx(ladder.blocks.mean().item())  # all of the run
+        part = round(len(blocks) * shares[-1] / 100)
+        assert means[-1] == pytest.approx(blocks[:part].mean().item())
+    heights = [bar.get_height() for bar in exchanges.patches]
+    assert heights == pytest.approx(ladder.rejection_rates.tolist())
+    assert exchanges.get_title() == f"{ladder.round_trips:,} round trips between the ends"
+    assert exchanges.get_xticklabels()[0].get_text() == "1"
+
+
+def test_json_has_log_z_at_every_temperature(found):
+    stored = as_dict(found)["ladder"]
+    assert len(stored["betas"]) == len(stored["log_z_at_betas"]) == stored["rungs"]
+    assert (stored["betas"][0], stored["betas"][-1]) == (0, 1)
+    assert stored["log_z_at_betas"][-1] == stored["log_z"]
+    assert len(stored["rejection_rates"]) == stored["rungs"] - 1
+
+
 def test_an_unknown_error_is_drawn_too(found):
     best = found.runs[-1]
     bracket = replace(best.bracket, upper_interval=(best.bracket.upper - 1, np.inf))
     unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
-    assert len(plot(unknown).axes) == 2
+    assert len(plot(unknown).axes) == 4
+    lost = replace(found, ladder=replace(found.ladder, std_error=np.inf, round_trips=1))
+    figure = plot(lost)
+    assert [c.has_yerr for c in figure.axes[2].containers] == [False, False]
+    assert figure.axes[3].get_title().startswith("1 round trip ")
 
 
 def test_an_exact_value_is_drawn_by_image(folder):
