@@ -1,8 +1,8 @@
 # The companion's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# Any Python 3.11, the one that constraints.txt is for; another name or path with make PYTHON=...
-PYTHON ?= $(firstword $(shell command -v python3.11 python3))
+# Python 3.11, with which the outputs of the book were recorded, or else 3.12 or 3.13; another name or path with make PYTHON=...
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Chapters executed at the same time.
@@ -19,7 +19,8 @@ help: ## list the commands
 install: $(STAMP) ## make .venv with the pinned packages
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: expected Python 3.11, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
+	@echo "Installing $$(grep -c == constraints.txt) pinned packages in .venv, which takes about two minutes."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[chapter,book,test,hdf5,cluster,bench]'
 	@touch $@

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -110,6 +112,14 @@ def test_an_undeclared_import_is_noticed():
 # ---- the same in each file
 
 
+def declared_pythons():
+    return [
+        found[1]
+        for text in PROJECT["classifiers"]
+        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
+    ]
+
+
 def test_pins_carry_no_local_versions_and_the_measured_ones():
     assert [version for version in pins().values() if "+" in version] == []
     assert pins()["torch"] == "2.13.0"
@@ -124,8 +134,31 @@ def test_conda_environment_uses_the_same_pins_and_extras():
     assert f"--editable .[{','.join(EXTRAS)}]" in pip
 
 
-def test_makefile_makes_the_environment_with_the_python_of_the_pins():
-    assert "sys.version_info[:2] != (3, 11)" in (ROOT / "Makefile").read_text()
+def test_makefile_takes_every_python_that_is_declared():
+    first, *_, last = (version.split(".") for version in declared_pythons())
+    allowed = f"({', '.join(first)}) <= sys.version_info[:2] <= ({', '.join(last)})"
+    assert allowed in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)]
+)
+def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, version, refused):
+    """With an interpreter that says it is this version, and that fails to make an environment."""
+    python = tmp_path / "python"
+    check = "import sys; sys.version_info = {}; exec(sys.argv[1])"
+    python.write_text(
+        f"#!/bin/sh\n[ $1 = -c ] && exec {sys.executable} -c '{check.format(version)}' \"$2\"\n"
+        "[ $1 = --version ] && echo Python of the test\nexit 3\n"
+    )
+    python.chmod(0o755)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = ["make", "install", f"PYTHON={python}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ("expected Python 3.11, 3.12 or 3.13, got Python of the test" in done.stdout) == refused
+    assert (f"Installing {len(pins())} pinned packages" in done.stdout) != refused
+    assert done.returncode == 2
 
 
 def test_makefile_installs_the_same_extras_with_the_same_constraints():
@@ -174,11 +207,7 @@ def test_workflow_runs_what_everyone_runs():
 
 
 def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
-    declared = [
-        found[1]
-        for text in PROJECT["classifiers"]
-        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
-    ]
+    declared = declared_pythons()
     assert LIBRARY["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
     assert PROJECT["requires-python"] == f">={declared[0]}"
     assert "schedule" in LIBRARY[True]

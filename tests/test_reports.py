@@ -25,7 +25,7 @@ from paperlib.evaluation.report import as_dict, describe, verdict
 from paperlib.experiments.recipes import load_model
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
-from paperlib.provenance import code_version
+from paperlib.provenance import code_version, repository_state
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
 LOG_P = SMALL.log_unnormalized(all_states(8))
@@ -352,6 +352,10 @@ def test_json_of_audit_and_compare(folder):
     compared = stored("compare m.npz other.npz --data t.npy")
     assert set(compared["run"]["files"]) == {"model", "second", "data"}
     assert compared["std_error_over_images"] > 0
+    evaluated = stored("evaluate m.npz --data t.npy")
+    for found in (audited, compared["run"], evaluated["run"]):
+        assert found["version"] == __version__
+        assert found["made_by"]["commit"] == evaluated["commit"] == repository_state()[0]
     assert compared["first"]["baselines"] == compared["second"]["baselines"]
 
 
