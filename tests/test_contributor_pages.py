@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from enumeration import random_rbm
 from test_rooms import FLOOR
 
@@ -66,16 +67,49 @@ def rows_of(rooms):
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "AGENTS.md"])
 def test_commands_and_files_that_are_named_exist(page):
     text = (ROOT / page).read_text()
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"\bmake ([a-z]+)\b(?=`| *#|$)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data|figures)/[\w./-]*)`", text)
+    named += re.findall(r"tests/test_\w+\.py", text)
+    named += [path for path in re.findall(r"\]\(([^)#]+)", text) if "//" not in path]
     # a clone has no folder yet for what is computed
     missing = [path for path in named if not (ROOT / path).exists() and path != "data/cache"]
     assert missing == []
+
+
+def test_a_typo_is_mended_with_the_tests_that_read_pages():
+    """Those named for it are all those that read the pages and take no part in a build."""
+    part = (ROOT / "CONTRIBUTING.md").read_text().partition("## A typo")[2].partition("\n## ")[0]
+    named = set(re.findall(r"tests/(test_\w+)\.py", part))
+    assert named == {"test_book_pages", "test_prose", "test_readme", "test_contributor_pages"}
+    assert ".ci/run" not in part
+
+
+# ---- issues
+
+
+FORMS = {path.stem: path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_issue_form_is_one_that_is_shown(name):
+    form = yaml.safe_load(FORMS[name].read_text())
+    assert set(form) == {"name", "description", "body"}
+    assert len({field["id"] for field in form["body"]}) == len(form["body"])
+    for field in form["body"]:
+        assert field["type"] == "textarea"
+        assert field["attributes"]["label"]
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+def test_whoever_reports_a_number_is_asked_for_the_json():
+    fields = {f["id"]: f for f in yaml.safe_load(FORMS["wrong-number"].read_text())["body"]}
+    assert "--json result.json" in fields["json"]["attributes"]["description"]
+    assert fields["json"]["validations"]["required"]
 
 
 # ---- your own RBM

@@ -30,12 +30,6 @@ def test_readme_has_at_most_80_lines():
     assert len(README.splitlines()) <= 80
 
 
-def test_readme_points_only_to_what_is_there():
-    named = re.findall(r"\]\(([^)#]+)", README)
-    assert len(named) > 8
-    assert [path for path in named if not (ROOT / path).exists()] == []
-
-
 def test_verdict_of_the_readme(tmp_path, monkeypatch):
     """Its command, in a shorter time, on its model; and its numbers hold the ln Z that this model is known to have."""
     example = next(block for block in blocks("console", README) if "evaluate" in block)
