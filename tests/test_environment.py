@@ -1,15 +1,17 @@
 """Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
 
 import ast
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -107,6 +109,109 @@ def test_the_library_imports_without_extras():
 def test_an_undeclared_import_is_noticed():
     found = [(Path("x.py"), "yaml", True), (Path("x.py"), "jax", True)]
     assert undeclared(found, ["PyYAML>=6"]) == ["x.py: jax"]
+
+
+# ---- with less than the whole environment
+
+
+BLOCK = """
+import sys
+
+class Blocked:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked)
+if "triton" in {modules!r}:
+    sys.modules["triton"] = None  # whoever looks for it finds none
+"""
+
+
+def run_without(modules, code, *arguments, **environment):
+    """Run code in a process in which these modules cannot be imported, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCK.format(modules=set(modules)) + code, *arguments],
+        env=os.environ | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def installed_by(requirements):
+    """The distributions that pip installs for these requirements, as far as they are here."""
+    found, todo = set(), [Requirement(text) for text in requirements]
+    while todo:
+        requirement = todo.pop()
+        name, marker = normalized(requirement.name), requirement.marker
+        if name not in found and (marker is None or marker.evaluate({"extra": ""})):
+            try:
+                todo += map(Requirement, distribution(name).requires or ())
+                found.add(name)
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def test_every_chapter_imports_with_the_small_extra():
+    kept = installed_by([*PROJECT["dependencies"], *EXTRAS["chapter"]])
+    others = {
+        module
+        for module, names in DISTRIBUTIONS.items()
+        if not kept & set(map(normalized, names)) and module not in ("paperlib", "benchmarks")
+    }
+    assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
+    cells = (
+        cell.source
+        for path in sorted((ROOT / "book").glob("*.ipynb"))
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code"
+    )
+    lines = {
+        ast.unparse(node)
+        for source in cells
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    assert len(lines) > 50
+    run_without(others, "\n".join(sorted(lines)))
+
+
+WITHOUT = {"numba", "llvmlite", "sklearn", "dask", "distributed", "triton"}
+EVALUATE = """
+import numpy, sys
+from paperlib.evaluation import evaluate
+from paperlib.evaluation.report import as_dict
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+file = numpy.load(sys.argv[1])
+rbm = RBM(*(file[name] for name in ("weights", "visible_bias", "hidden_bias")))
+options = {"steps": 32, "ladder_steps": 5_000, "generator": seeded_generator(1), "progress": False}
+print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
+"""
+
+
+def test_reference_kernels_need_no_compiler_and_no_other_heavy_package():
+    """The numbers are those of the compiled kernels, but for rounding."""
+    model = "data/planted/low-rank-100x80.npz"
+    found = run_without(WITHOUT, EVALUATE, model, PAPERLIB_KERNELS="reference")
+    assert float(found) == pytest.approx(float(run_without((), EVALUATE, model)), abs=1e-3)
+
+
+def test_every_module_imports_without_them():
+    code = """
+import importlib, pkgutil, paperlib
+left_out = ("publishing", "__main__", "kernels.cpu", "kernels.gpu")  # drawing, compiled functions
+for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+    if not any(name in found.name for name in left_out):
+        importlib.import_module(found.name)
+        print(found.name)
+"""
+    assert len(run_without(WITHOUT, code, PAPERLIB_KERNELS="reference").splitlines()) > 100
 
 
 # ---- the same in each file
