@@ -1,6 +1,7 @@
 """Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
 
 import ast
+import math
 import os
 import re
 import shutil
@@ -156,13 +157,18 @@ def installed_by(requirements):
     return found
 
 
-def test_every_chapter_imports_with_the_small_extra():
-    kept = installed_by([*PROJECT["dependencies"], *EXTRAS["chapter"]])
-    others = {
+def others_than(requirements):
+    """Top-level modules of the present environment that these requirements would not bring along."""
+    kept = installed_by(requirements)
+    return {
         module
         for module, names in DISTRIBUTIONS.items()
         if not kept & set(map(normalized, names)) and module not in ("paperlib", "benchmarks")
     }
+
+
+def test_every_chapter_imports_with_the_small_extra():
+    others = others_than([*PROJECT["dependencies"], *EXTRAS["chapter"]])
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
         cell.source
@@ -200,6 +206,12 @@ def test_reference_kernels_need_no_compiler_and_no_other_heavy_package():
     model = "data/planted/low-rank-100x80.npz"
     found = run_without(WITHOUT, EVALUATE, model, PAPERLIB_KERNELS="reference")
     assert float(found) == pytest.approx(float(run_without((), EVALUATE, model)), abs=1e-3)
+
+
+def test_a_model_is_evaluated_without_any_extra():
+    others = others_than(PROJECT["dependencies"])
+    assert others >= {"matplotlib", "IPython", "ipykernel", "h5py", "jupyter_book"}
+    assert math.isfinite(float(run_without(others, EVALUATE, "data/planted/low-rank-100x80.npz")))
 
 
 def test_every_module_imports_without_them():
