@@ -1,8 +1,8 @@
 # The companion's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# Any Python 3.11, the one that constraints.txt is for; another name or path with make PYTHON=...
-PYTHON ?= $(firstword $(shell command -v python3.11 python3))
+# Python 3.11, with which the outputs of the book were recorded, or else 3.12 or 3.13; another name or path with make PYTHON=...
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Chapters executed at the same time.
@@ -19,9 +19,10 @@ help: ## list the commands
 install: $(STAMP) ## make .venv with the pinned packages
 
 $(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: expected Python 3.11, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
+	@echo "Installing $$(grep -c == constraints.txt) pinned packages in .venv, which takes about two minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[book,test,hdf5,cluster,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[chapter,book,test,hdf5,cluster,bench]'
 	@touch $@
 
 book: $(STAMP) ## execute every chapter on the digits profile and build the book
@@ -40,7 +41,7 @@ test: $(STAMP) ## unit, statistical and notebook tests
 try: $(STAMP) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions
 
-paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see README)
+paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see book/running.md)
 	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
 
 shards: ## unpack the longest runs of the papers' size, computed already, into data/cache

@@ -21,4 +21,5 @@ All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008):
 `b` [D], hidden biases `a` [M].
 """
 
-__version__ = "0.2.0"
+# The only place that says so: packages, citations and results take it from here.
+__version__ = "0.3.0"

@@ -54,7 +54,7 @@ def connect(address: str) -> Client:
     except ImportError as error:
         raise InputError(
             "cluster: expected the package distributed to be installed "
-            "(pip install 'paperlib[cluster]')"
+            "(pip install 'boltzmann-likelihood[cluster]')"
         ) from error
     if address == LOCAL:
         return distributed.Client(threads_per_worker=1, dashboard_address=None)

@@ -91,6 +91,20 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
         return None, None
 
 
+def code_version() -> str:
+    """Version and commit, as a line to quote names them; a library without a checkout has only its version.
+
+    Examples
+    --------
+    >>> code_version().startswith(f"paperlib {__version__}")
+    True
+    """
+    commit, dirty = repository_state()
+    if commit is None:
+        return f"paperlib {__version__}"
+    return f"paperlib {__version__}, commit {commit[:9]}{' with changes' if dirty else ''}"
+
+
 @cache
 def processor_name() -> str:
     """The processor's name as the operating system gives it.

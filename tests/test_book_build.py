@@ -8,12 +8,25 @@ import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from paperlib.publishing.book import as_page, toc_pages, toc_parts, with_repository
+from paperlib import __version__
+from paperlib.experiments.records import read_record
+from paperlib.publishing.book import (
+    as_download,
+    as_page,
+    claims_checked,
+    toc_pages,
+    toc_parts,
+    with_address,
+    with_footer,
+    with_repository,
+)
 from paperlib.publishing.extension import mark_columns, prose_of
 from paperlib.publishing.glossary import add_index_entries, defining_chapters
+from paperlib.publishing.status import status_table
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+CONFIG["repository"]["url"] = ""  # whatever it is
 
 
 def chapter(*records):
@@ -123,11 +136,115 @@ def test_workflow_gives_its_own_address_and_commit():
     assert options["show_toc_level"] == 2
 
 
+def test_a_page_is_edited_on_its_branch_and_issues_are_opened():
+    config = with_repository(CONFIG, {"GITHUB_REPOSITORY": "a/b", "GITHUB_SHA": "abc"})
+    sphinx = config["sphinx"]["config"]
+    assert sphinx["html_theme_options"]["use_issues_button"]
+    assert sphinx["html_theme_options"]["use_edit_page_button"]
+    edit = sphinx["html_context"]["edit_page_url_template"]
+    assert edit == "https://github.com/a/b/edit/main/{{ file_name }}"
+    assert "edit_page_url_template" not in CONFIG["sphinx"]["config"]["html_context"]
+
+
 def test_a_written_address_comes_first():
     config = CONFIG | {"repository": {"url": "https://example.org/a/b", "branch": "main"}}
     options = theme_options({"GITHUB_REPOSITORY": "someone/fork", "GITHUB_SHA": "abc"}, config)
     assert options["repository_url"] == "https://example.org/a/b"
     assert options["repository_branch"] == "main"
+
+
+# ---- one address, in all places or in none
+
+
+ADDRESS = "https://example.org/someone/companion"
+SOURCES = {path.name: path.read_text() for path in (ROOT / "book").glob("*.md")}
+
+
+def with_it(url):
+    """Everything of the book in which the address stands, in one text."""
+    pages = [with_address(text, url) for text in SOURCES.values()]
+    pages += [cell.source for cell in as_page(chapter(), "05-x", "digits", url).cells]
+    pages += [cell.source for cell in as_download(chapter(), url, "main").cells]
+    return "\n".join(pages)
+
+
+def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab():
+    text = with_it(ADDRESS)
+    assert f"git clone {ADDRESS} companion\n" in text
+    assert f"  url     = {{{ADDRESS}}},\n" in text
+    assert "[Colab](https://colab.research.google.com/)" in text
+    assert f"installs the library from <{ADDRESS}>" in text
+    assert f'%pip install --quiet "boltzmann-likelihood[chapter] @ git+{ADDRESS}@main"' in text
+    assert "REPOSITORY_URL" not in text
+
+
+def test_without_an_address_there_is_neither_one_nor_a_placeholder():
+    text = with_it("")
+    for word in ("REPOSITORY_URL", "git clone", "google.com", "git+", "url     ="):
+        assert word not in text
+    # Nothing else is left out.
+    gone = sum(page.count("\n") - with_address(page, "").count("\n") for page in SOURCES.values())
+    assert gone == 2
+
+
+def test_only_a_download_installs_the_library_and_only_on_colab():
+    notebook = chapter()
+    before = nbformat.writes(notebook)
+    cell = as_download(notebook, ADDRESS, "abc").cells[1]
+    assert nbformat.writes(notebook) == before
+    assert cell.metadata["tags"] == ["colab"]
+    magic = cell.source.replace("%pip install", "installed = ").replace('--quiet "', '"')
+    names = {}
+    exec(magic, names)
+    assert "installed" not in names
+
+
+# ---- what a page says of its making
+
+
+@pytest.mark.parametrize(
+    ("url", "state", "said"),
+    [
+        ("", (None, None), ", built on "),
+        ("", ("0123456789ab", True), ", commit 012345678 with changes, built on "),
+        (
+            ADDRESS,
+            ("0123456789ab", False),
+            f', commit <a href="{ADDRESS}/commit/0123456789ab">012345678</a>, built on ',
+        ),
+    ],
+)
+def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
+    config = CONFIG | {"repository": {"url": url, "branch": "main"}}
+    options = with_footer(with_repository(config, {}), *state)["sphinx"]["config"]
+    footer = options["html_theme_options"]["extra_footer"]
+    assert footer.startswith(f"Version {__version__}{said}20")
+
+
+def test_claims_are_counted_by_their_answer():
+    printed = nbformat.v4.new_output("stream", text="a: yes\nb: no\nc: yes\n")
+    notebook = chapter()
+    notebook.cells.append(nbformat.v4.new_code_cell("", metadata={"tags": ["checks"]}))
+    notebook.cells[-1].outputs = [printed]
+    notebook.cells[-2].outputs = [printed]  # no check
+    assert claims_checked(notebook) == {"yes": 2, "no": 1}
+
+
+def test_status_is_what_the_records_say():
+    """The table of the committed book, from its records alone."""
+    records = [read_record(path) for path in (ROOT / "figures").glob("*/*.json")]
+    rows = status_table(records, {}).splitlines()[3:]
+    seen = {(row.split("`")[1], row.split(" | ")[1]) for row in rows}
+    assert len(rows) == len(seen)
+    made = {(r["provenance"].get("chapter"), r["profile"]) for r in records}
+    assert seen == {(name, profile) for name, profile in made if name}
+    one = next(row for row in rows if "`05-" in row and "| digits |" in row)
+    last = max(
+        r["provenance"]["utc"]
+        for r in records
+        if r["profile"] == "digits" and r["provenance"].get("chapter", "").startswith("05-")
+    )
+    assert f"| {last[:10]} |" in one
 
 
 def test_table_of_contents_is_read_whole():

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from enumeration import random_rbm
 from test_rooms import FLOOR
 
@@ -30,7 +31,14 @@ def test_every_environment_variable_is_on_one_page():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "book/running.md", "book/large-scale.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "book/running.md",
+        "book/large-scale.md",
+        "book/your-own-rbm.md",
+    ],
 )
 def test_other_pages_name_no_other_variables(page):
     assert set(re.findall(r"PAPERLIB_[A-Z]+", (ROOT / page).read_text())) <= variables_of_the_code()
@@ -59,31 +67,57 @@ def rows_of(rooms):
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "AGENTS.md"])
 def test_commands_and_files_that_are_named_exist(page):
     text = (ROOT / page).read_text()
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"\bmake ([a-z]+)\b(?=`| *#|$)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:book|tests|paperlib|benchmarks|data|figures)/[\w./-]*)`", text)
+    named += re.findall(r"tests/test_\w+\.py", text)
+    named += [path for path in re.findall(r"\]\(([^)#]+)", text) if "//" not in path]
     # a clone has no folder yet for what is computed
     missing = [path for path in named if not (ROOT / path).exists() and path != "data/cache"]
     assert missing == []
 
 
-def test_changelog_begins_with_what_is_not_released_yet():
-    text = (ROOT / "CHANGELOG.md").read_text()
-    versions = re.findall(r"^## \[([\w.]+)\]", text, re.MULTILINE)
-    assert versions[0] == "0.3.0"
-    assert "## [0.3.0] - unreleased" in text
+def test_a_typo_is_mended_with_the_tests_that_read_pages():
+    """Those named for it are all those that read the pages and take no part in a build."""
+    part = (ROOT / "CONTRIBUTING.md").read_text().partition("## A typo")[2].partition("\n## ")[0]
+    named = set(re.findall(r"tests/(test_\w+)\.py", part))
+    assert named == {"test_book_pages", "test_prose", "test_readme", "test_contributor_pages"}
+    assert ".ci/run" not in part
 
 
-# ---- the README
+# ---- issues
 
 
-def test_snippets_of_the_readme_run(tmp_path, monkeypatch):
+FORMS = {path.stem: path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_issue_form_is_one_that_is_shown(name):
+    form = yaml.safe_load(FORMS[name].read_text())
+    assert set(form) == {"name", "description", "body"}
+    assert len({field["id"] for field in form["body"]}) == len(form["body"])
+    for field in form["body"]:
+        assert field["type"] == "textarea"
+        assert field["attributes"]["label"]
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+def test_whoever_reports_a_number_is_asked_for_the_json():
+    fields = {f["id"]: f for f in yaml.safe_load(FORMS["wrong-number"].read_text())["body"]}
+    assert "--json result.json" in fields["json"]["attributes"]["description"]
+    assert fields["json"]["validations"]["required"]
+
+
+# ---- your own RBM
+
+
+def test_snippets_for_your_own_rbm_run(tmp_path, monkeypatch):
     """As they stand, with what `binarize` gives, after a reader has named the parameters and the images."""
-    text = (ROOT / "README.md").read_text()
+    text = (BOOK / "your-own-rbm.md").read_text()
     store, estimate = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     rbm = random_rbm(16, 30, seed=32, scale=0.3)
     grey = torch.rand(120, 16, generator=seeded_generator(0))
@@ -98,7 +132,7 @@ def test_snippets_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(store, names)
     assert read_images("test", "test.npy", 16).shape == (120, 16)
-    # The same code with shorter schedules: those of the README take minutes.
+    # The same code with shorter schedules: those of the page take minutes.
     for long, short in (("salakhutdinov_murray_betas()", "uniform_betas(100)"), ("10_000", "100")):
         assert estimate.count(long) == 1
         estimate = estimate.replace(long, short)

@@ -1,13 +1,18 @@
 """Dependencies: all are declared, and pyproject.toml, constraints.txt, environment.yml and the workflows say the same."""
 
 import ast
+import math
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -107,7 +112,129 @@ def test_an_undeclared_import_is_noticed():
     assert undeclared(found, ["PyYAML>=6"]) == ["x.py: jax"]
 
 
+# ---- with less than the whole environment
+
+
+BLOCK = """
+import sys
+
+class Blocked:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked)
+if "triton" in {modules!r}:
+    sys.modules["triton"] = None  # whoever looks for it finds none
+"""
+
+
+def run_without(modules, code, *arguments, **environment):
+    """Run code in a process in which these modules cannot be imported, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCK.format(modules=set(modules)) + code, *arguments],
+        env=os.environ | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def installed_by(requirements):
+    """The distributions that pip installs for these requirements, as far as they are here."""
+    found, todo = set(), [Requirement(text) for text in requirements]
+    while todo:
+        requirement = todo.pop()
+        name, marker = normalized(requirement.name), requirement.marker
+        if name not in found and (marker is None or marker.evaluate({"extra": ""})):
+            try:
+                todo += map(Requirement, distribution(name).requires or ())
+                found.add(name)
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def others_than(requirements):
+    """Top-level modules of the present environment that these requirements would not bring along."""
+    kept = installed_by(requirements)
+    return {
+        module
+        for module, names in DISTRIBUTIONS.items()
+        if not kept & set(map(normalized, names)) and module not in ("paperlib", "benchmarks")
+    }
+
+
+def test_every_chapter_imports_with_the_small_extra():
+    others = others_than([*PROJECT["dependencies"], *EXTRAS["chapter"]])
+    assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
+    cells = (
+        cell.source
+        for path in sorted((ROOT / "book").glob("*.ipynb"))
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code"
+    )
+    lines = {
+        ast.unparse(node)
+        for source in cells
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    }
+    assert len(lines) > 50
+    run_without(others, "\n".join(sorted(lines)))
+
+
+WITHOUT = {"numba", "llvmlite", "sklearn", "dask", "distributed", "triton"}
+EVALUATE = """
+import numpy, sys
+from paperlib.evaluation import evaluate
+from paperlib.evaluation.report import as_dict
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+file = numpy.load(sys.argv[1])
+rbm = RBM(*(file[name] for name in ("weights", "visible_bias", "hidden_bias")))
+options = {"steps": 32, "ladder_steps": 5_000, "generator": seeded_generator(1), "progress": False}
+print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
+"""
+
+
+def test_reference_kernels_need_no_compiler_and_no_other_heavy_package():
+    """The numbers are those of the compiled kernels, but for rounding."""
+    model = "data/planted/low-rank-100x80.npz"
+    found = run_without(WITHOUT, EVALUATE, model, PAPERLIB_KERNELS="reference")
+    assert float(found) == pytest.approx(float(run_without((), EVALUATE, model)), abs=1e-3)
+
+
+def test_a_model_is_evaluated_without_any_extra():
+    others = others_than(PROJECT["dependencies"])
+    assert others >= {"matplotlib", "IPython", "ipykernel", "h5py", "jupyter_book"}
+    assert math.isfinite(float(run_without(others, EVALUATE, "data/planted/low-rank-100x80.npz")))
+
+
+def test_every_module_imports_without_them():
+    code = """
+import importlib, pkgutil, paperlib
+left_out = ("publishing", "__main__", "kernels.cpu", "kernels.gpu")  # drawing, compiled functions
+for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+    if not any(name in found.name for name in left_out):
+        importlib.import_module(found.name)
+        print(found.name)
+"""
+    assert len(run_without(WITHOUT, code, PAPERLIB_KERNELS="reference").splitlines()) > 100
+
+
 # ---- the same in each file
+
+
+def declared_pythons():
+    return [
+        found[1]
+        for text in PROJECT["classifiers"]
+        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
+    ]
 
 
 def test_pins_carry_no_local_versions_and_the_measured_ones():
@@ -124,8 +251,31 @@ def test_conda_environment_uses_the_same_pins_and_extras():
     assert f"--editable .[{','.join(EXTRAS)}]" in pip
 
 
-def test_makefile_makes_the_environment_with_the_python_of_the_pins():
-    assert "sys.version_info[:2] != (3, 11)" in (ROOT / "Makefile").read_text()
+def test_makefile_takes_every_python_that_is_declared():
+    first, *_, last = (version.split(".") for version in declared_pythons())
+    allowed = f"({', '.join(first)}) <= sys.version_info[:2] <= ({', '.join(last)})"
+    assert allowed in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [((3, 10), True), ((3, 11), False), ((3, 13), False), ((3, 14), True)]
+)
+def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, version, refused):
+    """With an interpreter that says it is this version, and that fails to make an environment."""
+    python = tmp_path / "python"
+    check = "import sys; sys.version_info = {}; exec(sys.argv[1])"
+    python.write_text(
+        f"#!/bin/sh\n[ $1 = -c ] && exec {sys.executable} -c '{check.format(version)}' \"$2\"\n"
+        "[ $1 = --version ] && echo Python of the test\nexit 3\n"
+    )
+    python.chmod(0o755)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = ["make", "install", f"PYTHON={python}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ("expected Python 3.11, 3.12 or 3.13, got Python of the test" in done.stdout) == refused
+    assert (f"Installing {len(pins())} pinned packages" in done.stdout) != refused
+    assert done.returncode == 2
 
 
 def test_makefile_installs_the_same_extras_with_the_same_constraints():
@@ -174,11 +324,7 @@ def test_workflow_runs_what_everyone_runs():
 
 
 def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
-    declared = [
-        found[1]
-        for text in PROJECT["classifiers"]
-        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
-    ]
+    declared = declared_pythons()
     assert LIBRARY["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
     assert PROJECT["requires-python"] == f">={declared[0]}"
     assert "schedule" in LIBRARY[True]

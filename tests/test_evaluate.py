@@ -112,7 +112,7 @@ def test_bracket_holds_the_truth(monkeypatch):
     assert average["test"] == pytest.approx(images - stored["ladder"]["log_z"], abs=1e-5)
     wider, narrower = average["interval_95_other_images"], average["interval_95"]
     assert wider[0] < narrower[0] < average["test"] < narrower[1] < wider[1]
-    assert len(plot(result).axes) == 2
+    assert len(plot(result).axes) == 4
 
 
 def test_the_interval_of_the_ladder_holds_the_truth_as_often_as_it_says():

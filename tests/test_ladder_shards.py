@@ -47,7 +47,7 @@ def test_interrupted_and_extended_runs_give_the_same_bits(tmp_path, monkeypatch)
     assert len(list((tmp_path / "parts").iterdir())) == 1
     resumed = run(tmp_path / "parts")
     assert len(calls) == 4  # one finished, one interrupted, two after resuming
-    for name in ("betas", "rejection_rates", "blocks", "samples"):
+    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
         assert torch.equal(getattr(resumed, name), getattr(whole, name))
     for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
         assert getattr(resumed, name) == getattr(whole, name)
@@ -75,6 +75,9 @@ def test_joined_ladders_count_by_their_steps():
     assert len(joined.samples) == len(one.samples) + len(other.samples)
     assert joined.blocks.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
     assert joined.lower_bound <= log_z(RBM) + 1e-9
+    assert joined.log_z_at_betas[-1].item() == pytest.approx(joined.log_z)
+    middle = 0.25 * one.log_z_at_betas[1] + 0.75 * other.log_z_at_betas[1]
+    assert joined.log_z_at_betas[1].item() == pytest.approx(middle.item())
     alone = join_ladders([one])
     assert (alone.log_z, alone.std_error, alone.warnings) == (one.log_z, one.std_error, ())
 

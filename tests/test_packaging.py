@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from email import message_from_string
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
+import paperlib
 from paperlib import storage
 from paperlib.experiments import model_store
 from paperlib.experiments.recipes import RECIPES, load_model
@@ -66,6 +68,16 @@ def clean_python(wheel, tmp_path_factory):
 
 
 # ---- contents
+
+
+def test_wheel_has_a_name_of_its_own_and_the_version_of_the_code(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        found = message_from_string(archive.read(file).decode())
+        folders = {name.partition("/")[0] for name in archive.namelist()}
+    # `paperlib` on the package index is another project's.
+    assert (found["Name"], found["Version"]) == (model_store._DISTRIBUTION, paperlib.__version__)
+    assert {name for name in folders if "." not in name} == {"paperlib"}
 
 
 def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
@@ -212,6 +224,9 @@ def test_evaluate_gives_a_verdict_from_an_empty_folder(clean_python, tmp_path):
     assert "Verdict: trusted" in said
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["exact"]["log_z"] == pytest.approx(log_z(rbm), abs=1e-9)
+    # A wheel knows no commit, wherever it is used.
+    assert (result["version"], result["commit"]) == (paperlib.__version__, None)
+    assert result["quote"].endswith(f"; paperlib {paperlib.__version__})")
 
 
 def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):

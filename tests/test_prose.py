@@ -1167,15 +1167,21 @@ def test_what_the_prose_leans_on_is_printed():
     assert found >= PRINTED_YES, "a claim on which the prose leans has failed, or has other words"
 
 
-def findings(page: str) -> list[list[str]]:
-    """The numbers in each of the findings that a page lists after "Six of the findings"."""
+def findings(page: str, heading: str) -> list[list[str]]:
+    """The numbers in each of the findings that a page lists after these words."""
     text = re.sub(r"\{doc\}`.*?`", "", (ROOT / page).read_text())
-    text = text.partition("Six of the findings")[2]
+    text = text.partition(heading)[2]
     listed = text.partition("\n\n")[2].partition("\n\n")[0]
     return [re.findall(r"\d[\d.,]*\d|\d", point) for point in listed.split("\n- ")]
 
 
-def test_readme_lists_the_findings_of_the_landing_page():
-    on_page = findings("book/intro.md")
+def test_readme_has_three_findings_of_the_landing_page():
+    on_page = findings("book/intro.md", "Six of the findings")
     assert len(on_page) == 6
-    assert findings("README.md") == on_page
+    # A year is no finding.
+    chosen = [
+        [n for n in found if n != "2008"]
+        for found in findings("README.md", "Three of the findings")
+    ]
+    assert len(chosen) == 3
+    assert all(any(set(found) <= set(other) for other in on_page) for found in chosen)

@@ -1,4 +1,4 @@
-"""What README tells its readers to type works, on small data in a folder of its own."""
+"""README fits on two screens, and what it and the page on your own RBM tell their readers to type works."""
 
 import re
 import shlex
@@ -7,17 +7,59 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from typer.testing import CliRunner
 
 from paperlib import cli
 from paperlib.datasets import binarize
 from paperlib.storage import repository_root
 
-README = (repository_root() / "README.md").read_text()
+ROOT = repository_root()
+README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "book" / "your-own-rbm.md").read_text()
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language, text):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+# ---- README
+
+
+def test_readme_has_at_most_80_lines():
+    assert len(README.splitlines()) <= 80
+
+
+def test_verdict_of_the_readme(tmp_path, monkeypatch):
+    """Its command, in a shorter time, on its model; and its numbers hold the ln Z that this model is known to have."""
+    example = next(block for block in blocks("console", README) if "evaluate" in block)
+    (command,) = re.findall(r"^\$ \.venv/bin/paperlib (.*)$", example, flags=re.MULTILINE)
+    monkeypatch.chdir(ROOT)
+    result = CliRunner().invoke(cli.app, [*shlex.split(command), "--minutes", "0.02"])
+    assert result.exit_code == 0, result.output
+    promised, printed = (
+        {re.sub(r"-?[\d.,]+", "#", re.split("[:=,]", line)[0].strip()) for line in text.splitlines() if line[0] not in "$ "}
+        for text in (example, result.output)
+    )  # fmt: skip
+    assert len(promised) == 6
+    assert promised <= printed
+    model = np.load(ROOT / command.split()[1])
+    low, high = map(float, re.search(r"ln Z = .* interval (\S+) to (\S+) ", example).groups())
+    assert low < model["log_z"] < high
+    assert f"exact ln Z of this model is {model['log_z']:.2f}" in README
+
+
+def test_bibtex_says_what_the_citation_says():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    (entry,) = blocks("bibtex", README)
+    fields = dict(re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", entry, flags=re.MULTILINE))
+    assert fields.pop("year") == str(citation["date-released"].year)
+    assert fields.pop("author") == " and ".join(a["name"] for a in citation["authors"])
+    fields.pop("url", None)  # tests/test_release.py compares it
+    assert fields == {"title": citation["title"], "version": citation["version"]}
+
+
+# ---- the page on your own RBM
 
 
 # The sizes that take minutes, and what stands in for them here. All else is run as it is printed.
@@ -31,7 +73,7 @@ SMALLER = {
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """What README's snippets take for granted: parameters and images, as `np.load` or `binarize` gives them."""
+    """What the page's snippets take for granted: parameters and images, as `np.load` or `binarize` gives them."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     return {
@@ -46,13 +88,13 @@ def names(tmp_path, monkeypatch):
 
 def run_snippets(names):
     """All Python blocks one after the other, as a reader would type them."""
-    snippets = blocks("python")
+    snippets = blocks("python", PAGE)
     assert len(snippets) >= 2
-    np.save("train.npy", names["train"])  # README: "train.npy alike"
+    np.save("train.npy", names["train"])  # the page: "train.npy alike"
     for snippet in snippets:
         for size, smaller in SMALLER.items():
             snippet = snippet.replace(size, smaller)
-        exec(compile(snippet, "README.md", "exec"), names)
+        exec(compile(snippet, "your-own-rbm.md", "exec"), names)
 
 
 @pytest.mark.parametrize(
@@ -72,34 +114,30 @@ def test_snippets(names, form, capsys):
 
 
 def test_every_size_that_is_made_smaller_still_stands_there():
-    text = "\n".join(blocks("python"))
+    text = "\n".join(blocks("python", PAGE))
     assert all(size in text for size in SMALLER)
 
 
 def test_evaluate_as_it_is_printed(names):
     run_snippets(names | {"test": torch.from_numpy(names["test"])})
-    commands = re.findall(r"^\$ \.venv/bin/paperlib (evaluate .*)$", README, flags=re.MULTILINE)
-    assert commands
-    for command in commands:
-        # two minutes by default
-        arguments = [*shlex.split(command), "--minutes", "0.005", "--json", "r.json"]
-        result = CliRunner().invoke(cli.app, arguments)
-        assert result.exit_code == 0, result.output
-        example = next(block for block in blocks("console") if command in block)
-        promised, printed = (
-            # up to the colon, and without the numbers
-            {re.sub(r"-?[\d.,]+", "#", line.split(":")[0].strip()) for line in text.splitlines() if ":" in line}
-            for text in (example, result.output)
-        )  # fmt: skip
-        assert promised <= printed
-        assert Path("r.json").is_file()
+    (command,) = re.findall(r"^\$ \.venv/bin/paperlib (evaluate .*)$", PAGE, flags=re.MULTILINE)
+    # two minutes by default
+    arguments = [*shlex.split(command), "--minutes", "0.005", "--json", "r.json"]
+    result = CliRunner().invoke(cli.app, arguments)
+    assert result.exit_code == 0, result.output
+    assert Path("r.json").is_file()
 
 
 def test_commands_and_options_exist():
-    commands = re.findall(r"^\$ (?:\S+=\S+ )?\.venv/bin/paperlib (.*)$", README, flags=re.MULTILINE)
-    assert len(commands) >= 5
+    running = (ROOT / "book" / "running.md").read_text()
+    text = "\n".join([README, PAGE, running])
+    commands = re.findall(
+        r"^(?:\$ )?(?:\S+=\S+ )?\.venv/bin/paperlib (.*)$", text, flags=re.MULTILINE
+    )
+    commands += re.findall(r"`paperlib (\w+ .*?)`", text)
+    assert len(commands) >= 12
     for command in commands:
-        name, *rest = shlex.split(command.split("  #")[0].split(" # ")[0])
+        name, *rest = shlex.split(command.split(" # ")[0])
         shown = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "200"}).output
         for option in (word for word in rest if word.startswith("--")):
             assert option in shown, f"{name} {option}"

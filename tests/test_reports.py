@@ -26,6 +26,7 @@ from paperlib.evaluation.verdict import Doubt, Judgement
 from paperlib.experiments.recipes import load_model
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
+from paperlib.provenance import code_version, repository_state
 
 SMALL = random_rbm(8, 5, 1, scale=1.5)
 LOG_P = SMALL.log_unnormalized(all_states(8))
@@ -188,7 +189,7 @@ def test_quote_of_an_estimate(found):
         "start at the base rates of the training images",
         "images binary as given",
         "seed 5",
-        f"paperlib {__version__}",
+        code_version(),
     ):
         assert part in line
     assert "\n" not in line
@@ -209,7 +210,7 @@ def test_quote_of_an_exact_value():
     error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
     assert quote(exact) == (
         f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {error:.2f}; "
-        f"images binary as given; paperlib {__version__})"
+        f"images binary as given; {code_version()})"
     )
 
 
@@ -336,6 +337,10 @@ def test_json_of_audit_and_compare(folder):
     compared = stored("compare m.npz other.npz --data t.npy")
     assert set(compared["run"]["files"]) == {"model", "second", "data"}
     assert compared["std_error_over_images"] > 0
+    evaluated = stored("evaluate m.npz --data t.npy")
+    for found in (audited, compared["run"], evaluated["run"]):
+        assert found["version"] == __version__
+        assert found["made_by"]["commit"] == evaluated["commit"] == repository_state()[0]
     assert compared["first"]["baselines"] == compared["second"]["baselines"]
 
 
@@ -379,11 +384,40 @@ def test_ticks_stand_at_the_k_that_were_used(found):
     assert ends == pytest.approx(sorted(found.runs[-1].bracket.upper_interval), abs=1e-6)
 
 
+def test_how_the_ladder_went_is_drawn(found):
+    ladder = found.ladder
+    _, _, growing, exchanges = plot(found).axes
+    for container, blocks in zip(
+        growing.containers, (ladder.blocks, ladder.blocks.flip(0)), strict=True
+    ):
+        shares, means = container[0].get_data()
+        assert (shares == sorted(shares, reverse=True)).all()
+        assert means[0] == pytest.approx(ladder.blocks.mean().item())  # all of the run
+        part = round(len(blocks) * shares[-1] / 100)
+        assert means[-1] == pytest.approx(blocks[:part].mean().item())
+    heights = [bar.get_height() for bar in exchanges.patches]
+    assert heights == pytest.approx(ladder.rejection_rates.tolist())
+    assert exchanges.get_title() == f"{ladder.round_trips:,} round trips between the ends"
+    assert exchanges.get_xticklabels()[0].get_text() == "1"
+
+
+def test_json_has_log_z_at_every_temperature(found):
+    stored = as_dict(found)["ladder"]
+    assert len(stored["betas"]) == len(stored["log_z_at_betas"]) == stored["rungs"]
+    assert (stored["betas"][0], stored["betas"][-1]) == (0, 1)
+    assert stored["log_z_at_betas"][-1] == stored["log_z"]
+    assert len(stored["rejection_rates"]) == stored["rungs"] - 1
+
+
 def test_an_unknown_error_is_drawn_too(found):
     best = found.runs[-1]
     bracket = replace(best.bracket, upper_interval=(best.bracket.upper - 1, np.inf))
     unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
-    assert len(plot(unknown).axes) == 2
+    assert len(plot(unknown).axes) == 4
+    lost = replace(found, ladder=replace(found.ladder, std_error=np.inf, round_trips=1))
+    figure = plot(lost)
+    assert [c.has_yerr for c in figure.axes[2].containers] == [False, False]
+    assert figure.axes[3].get_title().startswith("1 round trip ")
 
 
 def test_an_exact_value_is_drawn_by_image(folder):

@@ -1,12 +1,13 @@
 """Parallel tempering against enumeration, its exchanges one by one, its error, its warnings, and what survives an interruption."""
 
+import itertools
 import math
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from backends import BACKENDS
+from backends import BACKENDS, walked_models
 from enumeration import (
     WeightlessRBM,
     all_states,
@@ -60,6 +61,9 @@ def test_estimate_on_every_backend(make_problem, backend):
     assert (estimate.betas.diff() > 0).all()
     assert len(estimate.rejection_rates) == len(estimate.betas) - 1
     assert estimate.blocks.mean().item() == pytest.approx(estimate.log_z, abs=0.05)
+    assert len(estimate.log_z_at_betas) == len(estimate.betas)
+    assert estimate.log_z_at_betas[0] == (path.log_z_start or 0)
+    assert estimate.log_z_at_betas[-1] == estimate.log_z
     assert (
         estimate.samples.shape[1] == path.units(path.sample_start(1, backend.generator(0))).shape[1]
     )
@@ -503,6 +507,19 @@ def test_a_model_that_is_its_start_is_exact():
     assert estimate.log_z == pytest.approx(5 * math.log(2), abs=1e-9)
     assert estimate.std_error == pytest.approx(0, abs=1e-9)
     assert repr(estimate).startswith("TemperingEstimate(log_z = 3.47 +- 0.00 nats")
+
+
+def test_log_z_at_every_temperature_is_that_of_enumeration():
+    path, truth = base_rate_problem(FLOAT64)
+    betas = [0, 0.3, 0.7, 1]
+    estimate = parallel_tempering(path, 60_000, seeded_generator(2), betas=betas)
+    start, target = walked_models(path)
+    exact = [log_f_table(target, start.visible_bias, beta).logsumexp(0).item() for beta in betas]
+    assert exact[-1] == pytest.approx(truth)
+    assert estimate.log_z_at_betas.tolist() == pytest.approx(exact, abs=5 * estimate.std_error)
+    # so that each rung is told from its neighbours
+    steps = [abs(high - low) for low, high in itertools.pairwise(exact)]
+    assert min(steps) > 10 * estimate.std_error
 
 
 PATH = BaseRatePath(random_rbm(4, 3, seed=21))

@@ -19,6 +19,7 @@ files do not contain it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -449,6 +450,7 @@ def _climb(
         "betas": found.betas,
         "rejection_rates": found.rejection_rates,
         "blocks": found.blocks,
+        "log_z_at_betas": found.log_z_at_betas,
     }
 
 
@@ -464,6 +466,7 @@ def _ladder_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Temperi
         round_trips=round_trips,
         samples=shard["samples"].to(path.device, path.dtype),
         blocks=shard["blocks"],
+        log_z_at_betas=shard.get("log_z_at_betas", torch.full_like(shard["betas"], math.nan)),
         num_replicas=num_replicas,
         chain_steps=chain_steps,
         counted_steps=counted_steps,

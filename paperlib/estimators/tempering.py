@@ -87,6 +87,8 @@ class TemperingEstimate:
         Draws from the target, in the order of time: the units that the path moves.
     blocks : Tensor, shape [B, R]
         The estimates of ln Z from each replica alone in each of B blocks in time, to first order; their mean is `log_z`.
+    log_z_at_betas : Tensor, shape [N]
+        float64: the estimate at every rung, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold it.
     num_replicas : int
         Chains on each rung, R.
     chain_steps : int
@@ -117,6 +119,7 @@ class TemperingEstimate:
     round_trips: int
     samples: Tensor = field(repr=False)
     blocks: Tensor = field(repr=False)
+    log_z_at_betas: Tensor = field(repr=False)
     num_replicas: int
     chain_steps: int
     counted_steps: int
@@ -268,11 +271,12 @@ def summarize_ladder(
     # All steps are used to judge where the run has settled; the estimate uses only the steps after that.
     _, series = joined_estimate(record, steps, corrections, 0)
     first = settled(series.mean(1))
-    log_ratio, series = joined_estimate(record, steps, corrections, first)
+    log_ratios, series = joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
     arrived = record.share_from_start(first)
     std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf
-    log_z = log_ratio + (path.log_z_start or 0.0)
+    log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
+    log_z = log_z_at_betas[-1].item()
     kept = torch.tensor([step >= first for step in steps])
     samples = target_draws(units[kept], corrections[kept][:, 1], generator)
     counted = Record(record.betas, record.log_ratios[first:], record.ends[first:])
@@ -286,6 +290,7 @@ def summarize_ladder(
         round_trips=counted.round_trips(),
         samples=samples,
         blocks=log_z + block_means(series, min(_BLOCKS, len(series))),
+        log_z_at_betas=log_z_at_betas,
         num_replicas=replicas,
         chain_steps=run.spent,
         counted_steps=len(series) * replicas * len(record.betas),
@@ -355,6 +360,7 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
         round_trips=sum(run.round_trips for run in ladders),
         samples=torch.cat([run.samples for run in ladders]),
         blocks=torch.cat([block_means(run.blocks, fewest) for run in ladders], 1),
+        log_z_at_betas=torch.stack([share * run.log_z_at_betas for share, run in weighted]).sum(0),
         num_replicas=sum(run.num_replicas for run in ladders),
         chain_steps=sum(run.chain_steps for run in ladders),
         counted_steps=counted,
@@ -379,8 +385,8 @@ def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[st
 
 def joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
-) -> tuple[float, Tensor]:
-    """ln(Z_1 / Z_0) over all links, including the true distributions at both ends, and the series whose mean is its error.
+) -> tuple[Tensor, Tensor]:
+    """ln(Z_beta / Z_0) at every rung, with the true distributions at both ends, and the series whose mean is the error of the last.
 
     Parameters
     ----------
@@ -395,8 +401,8 @@ def joined_estimate(
 
     Returns
     -------
-    log_ratio : float
-        In nats.
+    log_ratios : Tensor, shape [N]
+        float64, in nats: zero at the first rung, whose ln Z is that of the true start.
     series : Tensor, shape [T - first, R]
         float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """
@@ -406,15 +412,18 @@ def joined_estimate(
     roots = bennett_roots(*flat)
     left, right = torch.sigmoid(lower - roots), torch.sigmoid(roots - upper)
     series = ((left - right) / left.mean((0, 1))).sum(2)
-    log_ratio = roots.sum().item()
+    log_ratios = roots.new_zeros(links + 1)
+    log_ratios[1:] = roots.cumsum(0)
+    # rounded as this sum always was
+    log_ratios[-1] = roots.sum()
     late = [place for place, step in enumerate(steps) if step >= first]
     for end, sign in ((0, -1), (1, 1)):
         logs = corrections[late, end]
         total = log_mean_exp(logs.flatten())
-        log_ratio += sign * total.item()
+        log_ratios[1 if end == 0 else -1 :] += sign * total
         share = sign * (torch.exp(logs - total) - 1) * len(series) / len(late)
         series[[steps[place] - first for place in late]] += share
-    return log_ratio, series
+    return log_ratios, series
 
 
 def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:

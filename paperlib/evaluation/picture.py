@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from paperlib.estimators import PartitionEstimate
+    from paperlib.estimators import PartitionEstimate, TemperingEstimate
 
 
 def require_matplotlib() -> None:
@@ -27,7 +27,7 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """A picture of an estimate: the ladder's average and the bracket against K, and the log-weights of the last AIS run.
+    """A picture of an estimate: the ladder's average and the bracket against K, the log-weights of the last AIS run, and how the ladder went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
 
@@ -44,9 +44,14 @@ def plot(evaluation: Evaluation) -> Figure:
         _draw_images(axes, evaluation, evaluation.exact)
         word = "exact"
     else:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-        _draw_estimates(left, evaluation)
-        _draw_log_weights(right, evaluation.runs[-1].ais)
+        rows = 1 if evaluation.ladder is None else 2
+        size = 9, 3.8 * rows
+        figure, axes = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
+        _draw_estimates(axes[0, 0], evaluation)
+        _draw_log_weights(axes[0, 1], evaluation.runs[-1].ais)
+        if evaluation.ladder is not None:
+            _draw_growing_parts(axes[1, 0], evaluation.ladder)
+            _draw_exchanges(axes[1, 1], evaluation.ladder)
         word = evaluation.word
     title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
     figure.suptitle(f"{title}: {word}" if word else title)
@@ -129,3 +134,48 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
     right.hist((ais.log_weights - ais.log_z).tolist(), bins=30, color="#0072B2")
     right.axvline(0, color="black", linestyle="--")
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains of AIS, largest K")
+
+
+def _draw_growing_parts(axes: Axes, ladder: TemperingEstimate) -> None:
+    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has settled agrees early."""
+    count = len(ladder.blocks)
+    # ten parts can still be told apart
+    counts = range(count, 0, -math.ceil(count / 10))
+    # As if blocks were independent. Without a round trip the error is unknown, and is not drawn.
+    errors = [ladder.std_error * math.sqrt(count / part) for part in counts]
+    for label, blocks, shift, form, color in (
+        ("forward, from the beginning", ladder.blocks, -0.7, "o-", "#0072B2"),
+        ("backward, from the end", ladder.blocks.flip(0), 0.7, "s--", "#D55E00"),
+    ):
+        axes.errorbar(
+            [100 * part / count + shift for part in counts],
+            [blocks[:part].mean().item() for part in counts],
+            errors if math.isfinite(ladder.std_error) else None,
+            fmt=form,
+            color=color,
+            capsize=3,
+            label=f"{label} (1 standard error)",
+        )
+    low, high = ladder.interval(LEVEL)
+    if math.isfinite(low):
+        axes.axhspan(low, high, color="#009E73", alpha=0.3, label="whole run, 95 % interval")
+    axes.set(xlabel="part of the ladder's run, %", ylabel="ln Z, nats")
+    axes.margins(y=0.25)  # room for the legend
+    axes.legend(fontsize="small")
+
+
+def _draw_exchanges(axes: Axes, ladder: TemperingEstimate) -> None:
+    """How many exchanges each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
+    links = len(ladder.rejection_rates)
+    middles = [link + 0.5 for link in range(links)]
+    axes.bar(middles, ladder.rejection_rates.tolist(), width=0.8, color="#0072B2")
+    # Ten rungs have room for their labels, and that of the target is one of them.
+    shown = range(links, -1, -math.ceil(links / 9))
+    axes.set_xticks(shown, [f"{ladder.betas[rung].item():.2g}" for rung in shown])
+    trips = "1 round trip" if ladder.round_trips == 1 else f"{ladder.round_trips:,} round trips"
+    axes.set(
+        ylim=(0, 1),
+        xlabel=f"inverse temperature of the {links + 1} rungs",
+        ylabel="share of exchanges rejected",
+        title=f"{trips} between the ends",
+    )

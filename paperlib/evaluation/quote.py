@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paperlib import __version__
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.result import Evaluation
+from paperlib.provenance import code_version
 
 
 def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
-    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed and version.
+    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed, version and commit.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
     if evaluation.weights is not None:
         images += f" of total weight {evaluation.weights.sum().item():,.1f}"
     over_images = f"standard error over {images} {average.image_std_error:.2f}"
-    last = (binarization, f"paperlib {__version__}")
+    last = (binarization, code_version())
     if evaluation.exact is not None:
         parts = ["exact, by enumeration", over_images, *last]
         return f"To quote: {average.mean:.2f} nats ({'; '.join(parts)})"

@@ -16,6 +16,7 @@ from paperlib.evaluation.quote import quote
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.verdict import LEVEL
+from paperlib.provenance import repository_state
 
 # Most reasons that the text names; --json has all.
 _MOST_REASONS = 3
@@ -180,6 +181,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "remarks": [_of_items(text, evaluation) for text in evaluation.remarks],
         "test_images_in_training": evaluation.known_images,
         "version": __version__,
+        "commit": repository_state()[0],
         "seed": evaluation.seed,
         "settings": _settings(evaluation),
         "quote": _of_items(quote(evaluation, binarization), evaluation),
@@ -235,6 +237,9 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "log_z_interval_95": [_finite(end) for end in ladder.interval(LEVEL)],
             "round_trips": ladder.round_trips,
             "rungs": len(ladder.betas),
+            "betas": ladder.betas.tolist(),
+            "log_z_at_betas": ladder.log_z_at_betas.tolist(),
+            "rejection_rates": ladder.rejection_rates.tolist(),
             "replicas": ladder.num_replicas,
             "chain_steps": ladder.chain_steps,
             "log_z_lower_bound": ladder.lower_bound,

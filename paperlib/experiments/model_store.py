@@ -7,7 +7,7 @@ must have the checksum that is listed in `data/models/SHA256SUMS`, which every i
 from __future__ import annotations
 
 import os
-from importlib.metadata import metadata
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 from paperlib import storage
@@ -17,6 +17,8 @@ from paperlib.errors import InputError
 # The environment variable with the address of a folder of models, such as https://example.org/models.
 VARIABLE = "PAPERLIB_MODELS"
 _CHECKSUMS = "SHA256SUMS"
+# What pip calls this library; the name on which it is imported is another project's there.
+_DISTRIBUTION = "boltzmann-likelihood"
 
 
 def model_path(model_id: str) -> Path:
@@ -93,7 +95,11 @@ def _in_checkout() -> bool:
 def _models_address() -> str | None:
     if chosen := os.environ.get(VARIABLE):
         return chosen
-    for entry in metadata("paperlib").get_all("Project-URL") or ():
+    try:
+        addresses = metadata(_DISTRIBUTION).get_all("Project-URL") or ()
+    except PackageNotFoundError:  # a folder on the path
+        return None
+    for entry in addresses:
         label, _, address = entry.partition(", ")
         if label.lower() == "repository":
             return f"{address.rstrip('/')}/raw/HEAD/data/models"

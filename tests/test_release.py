@@ -1,0 +1,111 @@
+"""A release says one thing about itself, wherever it says it: version, date, authors, address."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import paperlib
+from paperlib import provenance
+
+ROOT = Path(__file__).parents[1]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+# ---- the version
+
+
+def test_the_version_is_written_once_and_cited_alike():
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    assert CITATION["version"] == paperlib.__version__
+
+
+def test_changelog_begins_with_this_version_and_the_date_of_the_citation():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    version, date = re.search(r"^## \[([\w.]+)\] - (\S+)$", text, re.MULTILINE).groups()
+    assert version == paperlib.__version__
+    assert date in ("unreleased", str(CITATION["date-released"]))
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ((None, None), ""),
+        (("0123456789abcdef", False), ", commit 012345678"),
+        (("0123456789abcdef", True), ", commit 012345678 with changes"),
+    ],
+)
+def test_code_is_named_by_version_and_commit(monkeypatch, state, said):
+    monkeypatch.setattr(provenance, "repository_state", lambda: state)
+    assert provenance.code_version() == f"paperlib {paperlib.__version__}{said}"
+
+
+# ---- the citation
+
+
+def test_archive_cites_the_same_authors_title_and_licence():
+    archived = json.loads((ROOT / ".zenodo.json").read_text())
+    names = [author["name"] for author in CITATION["authors"]]
+    assert [creator["name"] for creator in archived["creators"]] == names
+    assert (archived["title"], archived["license"]) == (CITATION["title"], CITATION["license"])
+    # taken from the release
+    assert "version" not in archived
+
+
+def test_no_doi_is_made_up():
+    assert re.fullmatch(r"10\.\d{4,9}/\S+[^.]", CITATION.get("doi", "10.1234/none"))
+
+
+def test_the_page_cites_as_readme_does():
+    """The address apart, which the book's build puts in or leaves out."""
+    readme, page = (
+        re.search(r"```bibtex\n(.*?)```", path.read_text(), re.DOTALL)[1]
+        for path in (ROOT / "README.md", ROOT / "book" / "intro.md")
+    )
+    without = [line for line in page.splitlines() if "REPOSITORY_URL" not in line]
+    assert len(without) < len(page.splitlines())
+    assert without == [line for line in readme.splitlines() if not line.startswith("  url")]
+
+
+# ---- the address
+
+
+def addresses(root):
+    """Where the repository is, by each file that a program or a reader takes the address from."""
+    config, citation = (
+        yaml.safe_load((root / name).read_text()) for name in ("_config.yml", "CITATION.cff")
+    )
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    url = re.search(r"^  url +=\s*\{(.*)\},$", (root / "README.md").read_text(), re.MULTILINE)
+    return {
+        "_config.yml, repository: url": config["repository"]["url"],
+        "CITATION.cff, repository-code": citation.get("repository-code", ""),
+        "pyproject.toml, [project.urls] Repository": project.get("urls", {}).get("Repository", ""),
+        "README.md, url of the BibTeX entry": url[1] if url else "",
+    }
+
+
+def test_the_address_of_the_settings_is_in_every_other_file_or_in_none():
+    found = addresses(ROOT)
+    assert set(found.values()) == {
+        yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    }, found
+
+
+def test_an_address_is_found_in_every_file(tmp_path):
+    url, own = "https://example.org/a/b", addresses(ROOT)["_config.yml, repository: url"]
+    added = {
+        "_config.yml": ('url: ""', f'url: "{url}"'),
+        "CITATION.cff": ("license: MIT", f"license: MIT\nrepository-code: {url}"),
+        "pyproject.toml": ("[project.scripts]", f'[project.urls]\nRepository = "{url}"\n[project.scripts]'),
+        "README.md": ("  year ", f"  url     = {{{url}}},\n  year "),
+    }  # fmt: skip
+    for name, (old, new) in added.items():
+        text = (ROOT / name).read_text()
+        (tmp_path / name).write_text(text.replace(own, url) if own else text.replace(old, new, 1))
+    assert set(addresses(tmp_path).values()) == {url}
