@@ -430,9 +430,9 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
 
 def ladder_with(log_z, samples, std_error=0.0):
     """A ladder with this value and these draws."""
-    nothing = torch.zeros(1)
+    nothing = torch.zeros(1, 1)
     return TemperingEstimate(
-        log_z, std_error, 19.0, nothing, nothing, 100, samples, nothing[:, None], 1, 1, 1
+        log_z, std_error, 19.0, nothing[0], nothing[0], 100, samples, nothing, nothing[0], 1, 1, 1
     )
 
 
