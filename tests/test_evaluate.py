@@ -155,6 +155,13 @@ def test_what_is_said_of_ais_does_not_count_against_the_ladder(sound):
     assert (found.word, found.findings, found.settled) == ("trusted", (), OPEN_BRACKET)
 
 
+@pytest.mark.parametrize(
+    "check", [ModeCheck(0.2, 0.1, 0.3, met=0.9), ModeCheck(0.005, 0.004, 0.006, met=0.0)]
+)
+def test_a_mode_that_is_met_or_next_to_nothing_does_not_count(sound, check):
+    assert judge(replace(sound, mode_checks=(check,))).word == "trusted"
+
+
 def with_chains(sound, log_weights):
     """The same run with these log-weights of AIS, in nats above the ladder's ln Z, and RAISE where the ladder is."""
     best, log_z = sound.runs[-1], sound.ladder.log_z
@@ -194,6 +201,7 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {"ladder": None}, "not trusted", "no ladder yet", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
+        (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
         (lambda run: {"mode_checks": ()}, "open", "were not looked at", math.inf),
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),
     ],
@@ -428,11 +436,23 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert len(told) == (missed > 1)
 
 
-def ladder_with(log_z, samples, std_error=0.0):
+def ladder_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     """A ladder with this value and these draws."""
     nothing = torch.zeros(1, 1)
     return TemperingEstimate(
-        log_z, std_error, 19.0, nothing[0], nothing[0], 100, samples, nothing, nothing[0], 1, 1, 1
+        log_z,
+        std_error,
+        19.0,
+        nothing[0],
+        nothing[0],
+        round_trips,
+        samples,
+        nothing,
+        nothing[0],
+        1,
+        1,
+        1,
+        warnings=warnings,
     )
 
 
@@ -446,6 +466,22 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
     # A ladder whose draws are elsewhere says nothing of the mode.
     stray = ladder_with(nats, torch.zeros(50, 8))
     assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("nats", "trips", "warnings", "could_matter"),
+    [(-2.0, 100, (), False), (-2.0, 40, (), True), (-2.0, 100, ("Halves.",), True), (-9.0, 0, ("Few.",), False)],
+)  # fmt: skip
+def test_the_error_of_a_short_ladder_from_a_mode_is_not_believed(
+    nats, trips, warnings, could_matter
+):
+    path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
+    base = ladder_with(0.0, torch.zeros(50, 8), 0.1)
+    found = check_mode(
+        base, path, ladder_with(nats, torch.ones(50, 8), 0.1, trips, warnings), other
+    )
+    assert (found.most > 0.5) == could_matter
+    assert found.met == 0
 
 
 @pytest.mark.parametrize(

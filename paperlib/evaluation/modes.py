@@ -43,6 +43,8 @@ _MOST_UNITS = 256
 _SURELY, _PERHAPS = 3.0, 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
+# With fewer round trips or a warning, ln Z of a short ladder from a mode may be wrong by so many nats, whatever error it states.
+_FEWEST_TRIPS, _UNSURE = 50, 2.0
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,14 @@ class ModeCheck:
         How many nats ln Z rises if the mode's region is given the mass that the ladder from the mode finds in it; 0 if that is less.
     least, most : float
         How many nats ln Z rises at least and at most: `missed` for a mass that is smaller by three standard errors, or larger by two.
+    met : float
+        The part of the mass there that the ladder from the base rates knows.
     """
 
     missed: float
     least: float
     most: float
+    met: float = 1.0
 
     @property
     def significant(self) -> bool:
@@ -76,27 +81,32 @@ def check_mode(
     """Compare two ladders of one model by the mass of the region that is more probable under the second one's start."""
     # Masses are in units of the larger Z.
     unit = max(base.log_z, at_mode.log_z)
+    sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
+    of_mode = max(at_mode.std_error, 0.0 if sure else _UNSURE)
     (less, less_error), (more, more_error) = (
         _mass(
             ladder,
+            std_error,
             at_mode_path.log_start(ladder.samples) > base_path.log_start(ladder.samples),
             unit,
         )
-        for ladder in (base, at_mode)
+        for ladder, std_error in ((base, base.std_error), (at_mode, of_mode))
     )
     error = math.hypot(less_error, more_error)
     missed, least, most = (
         _rise(base.log_z - unit, more - less + number * error)
         for number in (0.0, -_SURELY, _PERHAPS)
     )
-    return ModeCheck(missed, least, most)
+    return ModeCheck(missed, least, most, less / more if more > 0 else 1.0)
 
 
-def _mass(ladder: TemperingEstimate, inside: Tensor, unit: float) -> tuple[float, float]:
-    """The mass of a region according to a ladder, with its standard error, in units of e^unit."""
+def _mass(
+    ladder: TemperingEstimate, std_error: float, inside: Tensor, unit: float
+) -> tuple[float, float]:
+    """The mass of a region according to a ladder with this error of ln Z, with its standard error, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
     share, (error, _) = inside.mean().item(), mean_error(inside)
-    of_log_z = math.expm1(min(ladder.std_error, _LARGEST_ERROR))
+    of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
     scale = math.exp(ladder.log_z - unit)
     return scale * share, scale * math.hypot(share * of_log_z, error)
 

@@ -24,7 +24,8 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
    disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above the ladder's interval at the same
    level; a ladder from a mode finds more than half a nat that the ladder missed; the run was interrupted; or the training images are not of
    the model's kind.
-2. `open`: a mode could add more than half a nat within two standard errors, or RAISE is lower by a nat more than is explained.
+2. `open`: a mode could add more than half a nat within two standard errors; the ladder missed a mode that adds less, but where one was
+   missed, many beside it may have been; or RAISE is lower by a nat more than is explained.
 3. `too noisy to tell`: the ladder's 95 % interval extends more than half a nat to either side.
 
 The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
@@ -58,6 +59,8 @@ _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
+# A mode of which the ladder knows less than this part, and which adds more nats than this, may be one of many that were missed.
+_MET, _FIRST_OF_MANY = 0.1, 0.01
 # The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
 _CERTAIN = 0.999
 LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
@@ -309,6 +312,14 @@ def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
             "mode."
         )
         return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
+    unmet = [check for check in checks if check.significant and check.met < _MET]
+    if any(check.missed > _FIRST_OF_MANY for check in unmet):
+        most = max(check.missed for check in unmet)
+        text = (
+            f"The ladder missed a mode of the model's own. That alone raises ln Z by {most:.2f} nats only, but where one is missed, others "
+            "beside it may be."
+        )
+        return [Doubt(OPEN, text, NOTHING)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
