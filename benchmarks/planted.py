@@ -6,12 +6,11 @@ Usage: python -m benchmarks.planted [NAME ...]
 """
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
-from paperlib import storage
+from paperlib import __version__, storage
 from paperlib.models import planted
 from paperlib.numerics import seeded_generator
 
@@ -67,7 +66,7 @@ def provenance(name):
         "made_by": f"benchmarks.planted.{function.__name__}(seed={seed}{', ' if given else ''}{given})",
         "draws": f"{NUM_DRAWS} independent exact draws, seed {seed + 100}",
         "log_z": "exact, in nats, of the weights and biases in this file",
-        "paperlib": version("paperlib"),
+        "paperlib": __version__,
         "license": "MIT",
     }
 

@@ -320,7 +320,7 @@ GROUPS = {
             "evaluation/modes.py",
             "return scale * share, scale",
             "return scale, scale",
-            (f"{EVALUATE}two_ladders_agree_on_the_mass_of_a_region",),
+            (f"{EVALUATE}what_a_mode_adds_is_in_nats_however_large[0.0]",),
         ),
         Mutant(
             "the error of ln Z is left out of that of a mass",

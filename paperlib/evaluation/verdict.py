@@ -142,6 +142,7 @@ class ImageAverage:
 
     Examples
     --------
+    >>> import torch
     >>> average = average_of(torch.tensor([1.0, 2.0, 3.0]), 4.0, 0.0, math.inf)
     >>> average.mean, average.interval
     (-2.0, (-2.0, -2.0))
@@ -181,6 +182,7 @@ def average_of(
 
     Examples
     --------
+    >>> import torch
     >>> average = average_of(torch.zeros(100).double(), 1.0, 0.1, 9)
     >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
     -1.00: -1.23 to -0.77
@@ -205,6 +207,7 @@ def known_log_z(
 
     Examples
     --------
+    >>> import torch
     >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
     >>> known_log_z(estimate, None)
     (0.0, 0.0, 10)
