@@ -187,7 +187,7 @@ class Evaluation:
 
     @property
     def source(self) -> str:
-        """Whose ln Z is reported: `exact`, `ladder`, or `AIS` where a run was interrupted before it had a ladder."""
+        """What gave the reported ln Z, one of `exact`, `ladder` and, where a run was interrupted before it had a ladder, `AIS`."""
         if self.exact is not None:
             return "exact"
         return "AIS" if self.ladder is None else "ladder"
