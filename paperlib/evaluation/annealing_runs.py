@@ -319,17 +319,24 @@ class AnnealingRuns:
     ) -> _Ladder:
         """A ladder along a path, from its beginning."""
         run = LadderRun(path, Plan(chain_steps, None, None, _LADDER_SAMPLES), self._generator)
-        while not run.finished:
-            run.advance(on_step)
-        return _Ladder(path, run, summarize_ladder(path, run, self._generator, check))
+        return _Ladder(path, run, self._finish(path, run, on_step, check))
 
     def _extend(self, ladder: _Ladder, chain_steps: int, on_step: Callable[[int], object]) -> None:
         """Make a ladder longer."""
         ladder.run.extend(chain_steps)
-        while not ladder.run.finished:
-            ladder.run.advance(on_step)
         check = ladder.estimate.lower_bound is not None
-        ladder.estimate = summarize_ladder(ladder.path, ladder.run, self._generator, check)
+        ladder.estimate = self._finish(ladder.path, ladder.run, on_step, check)
+
+    def _finish(
+        self,
+        path: AnnealingPath[Any],
+        run: LadderRun,
+        on_step: Callable[[int], object],
+        check: bool,
+    ) -> TemperingEstimate:
+        while not run.finished:
+            run.advance(on_step)
+        return summarize_ladder(path, run, self._generator, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

@@ -114,8 +114,8 @@ def evaluate(
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is ignored, and the same generator gives the same numbers. By
-        default K depends on the speed of the machine.
+        K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is
+        ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
     ladder_steps : int, optional
         Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
         for AIS and RAISE.

@@ -21,7 +21,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -396,16 +396,19 @@ def study(
     rows = []
     hide = None if progress is None else not progress
     for number, case in enumerate(tqdm(cases, "study", unit="model", disable=hide)):
-        stored = None if folder is None else folder / f"{number:02}.json"
-        if stored is not None and stored.is_file():
-            own = json.loads(stored.read_text())
-        else:
-            own = _rows(case, largest_steps, starts)
-            if stored is not None:
-                with storage.atomic_path(stored) as temporary:
-                    temporary.write_text(json.dumps(own))
-        rows += own
+        compute = partial(_rows, case, largest_steps, starts)
+        rows += compute() if folder is None else _kept(folder / f"{number:02}.json", compute)
     return rows
+
+
+def _kept(file: Path, compute: Callable[[], Any]) -> Any:
+    """What a file holds, or what is computed and then kept there."""
+    if file.is_file():
+        return json.loads(file.read_text())
+    found = compute()
+    with storage.atomic_path(file) as temporary:
+        temporary.write_text(json.dumps(found))
+    return found
 
 
 def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
@@ -560,21 +563,11 @@ def full_size_study(
     for seed, budget, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
         row = _kept(
             folder / f"{case.name}-{budget}-{seed}.json",
-            lambda case=case, budget=budget, seed=seed: _full_size_row(case, budget, seed),
+            partial(_full_size_row, case, budget, seed),
         )
-        truth = _kept(folder / f"{case.name}-truth.json", lambda case=case: _truth(case))
+        truth = _kept(folder / f"{case.name}-truth.json", partial(_truth, case))
         rows.append(_compared(row, truth))
     return rows
-
-
-def _kept(file: Path, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A row from its file, or computed and then kept there."""
-    if file.is_file():
-        return json.loads(file.read_text())
-    row = compute()
-    with storage.atomic_path(file) as temporary:
-        temporary.write_text(json.dumps(row))
-    return row
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
