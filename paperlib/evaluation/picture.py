@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from paperlib.errors import InputError
+from paperlib.evaluation.report import round_trips
 from paperlib.evaluation.result import Evaluation, ExactResult
 from paperlib.evaluation.verdict import LEVEL
 
@@ -172,10 +173,9 @@ def _draw_exchanges(axes: Axes, ladder: TemperingEstimate) -> None:
     # Ten rungs have room for their labels, and that of the target is one of them.
     shown = range(links, -1, -math.ceil(links / 9))
     axes.set_xticks(shown, [f"{ladder.betas[rung].item():.2g}" for rung in shown])
-    trips = "1 round trip" if ladder.round_trips == 1 else f"{ladder.round_trips:,} round trips"
     axes.set(
         ylim=(0, 1),
         xlabel=f"inverse temperature of the {links + 1} rungs",
         ylabel="share of exchanges rejected",
-        title=f"{trips} between the ends",
+        title=f"{round_trips(ladder)} between the ends",
     )

@@ -33,12 +33,13 @@ def verdict(evaluation: Evaluation) -> str:
         word = f" ({evaluation.judgement.word})" if evaluation.judgement is not None else ""
         return f"do not rely on this number yet{word}"
     return (
-        f"trusted: the ladder made {_round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
+        f"trusted: the ladder made {round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
         "RAISE contradicts it"
     )
 
 
-def _round_trips(ladder: TemperingEstimate) -> str:
+def round_trips(ladder: TemperingEstimate) -> str:
+    """How many round trips a ladder made, in words."""
     return "1 round trip" if ladder.round_trips == 1 else f"{ladder.round_trips:,} round trips"
 
 
@@ -121,7 +122,7 @@ def _log_z(evaluation: Evaluation) -> str:
         return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
     low, high = ladder.interval(LEVEL)
     return (
-        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({_round_trips(ladder)} on "
+        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({round_trips(ladder)} on "
         f"{len(ladder.betas)} rungs)."
     )
 
