@@ -315,11 +315,11 @@ def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
             "mode."
         )
         return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
-    unmet = [check for check in checks if check.significant and check.met < _MET]
-    if any(check.missed > _FIRST_OF_MANY for check in unmet):
-        most = max(check.missed for check in unmet)
+    unmet = [check.missed for check in checks if check.significant and check.met < _MET]
+    largest = max(unmet, default=0.0)
+    if largest > _FIRST_OF_MANY:
         text = (
-            f"The ladder missed a mode of the model's own. That alone raises ln Z by {most:.2f} nats only, but where one is missed, others "
+            f"The ladder missed a mode of the model's own. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
             "beside it may be."
         )
         return [Doubt(OPEN, text, NOTHING)]

@@ -483,7 +483,7 @@ class FullSizeCase:
     source: str | Path
 
     def make(self) -> RBM:
-        """The model, float64."""
+        """The model; one of this book's in float64, others in the type of their file."""
         if isinstance(self.source, Path):
             return cast(RBM, read_model(self.source).rbm)
         if self.source == "authors":
