@@ -32,11 +32,12 @@ class Backend:
 
     @property
     def on_gpu(self):
-        return self.name == "pretended GPU"
+        return self.device.type != "cpu"
 
     @property
     def device(self):
-        return pretend_gpu.DEVICE if self.on_gpu else torch.device("cpu")
+        gpus = {"pretended GPU": pretend_gpu.DEVICE, "GPU": torch.device("cuda")}
+        return gpus.get(self.name, torch.device("cpu"))
 
     @property
     def tolerance(self):
@@ -64,6 +65,7 @@ _BACKENDS = [
         constants=_WIDE | {"_FAST_INTEGERS": False, "_COST_OF_A_ROW": 10**6},
     ),
     Backend("pretended GPU"),
+    *([Backend("GPU")] if torch.cuda.is_available() else []),
 ]
 BACKENDS = [
     Backend(backend.name, backend.dtype, coarse, backend.constants)
@@ -91,7 +93,7 @@ def use(backend, monkeypatch, stack):
     if backend.coarse:
         monkeypatch.setattr(products, "_LARGEST", 3)
         monkeypatch.setattr(products, "HalvesProduct", _CoarseHalves)
-    if backend.on_gpu:
+    if backend.name == "pretended GPU":
         use_tensor_cores(monkeypatch)
         stack.enter_context(on_a_gpu_of_paper(monkeypatch))
 

@@ -234,6 +234,7 @@ TAKES = {
     "float32 fast, wide, summed anew": {"draw_bits", "join_pieces"},
     "float32 fast, wide, no fast integers": {"draw_bits", "join_pieces"},
     "pretended GPU": set(),
+    "GPU": set(),
 }
 LEAVES = {
     "float32 fast, narrow": {"add_changed_rows"},
@@ -244,7 +245,7 @@ LEAVES = {
 
 
 def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backend, monkeypatch):
-    assert set(TAKES) == {backend.name for backend in BACKENDS}
+    assert set(TAKES) >= {backend.name for backend in BACKENDS}
     called = set()
     for name in _CHECKS:
         original = getattr(cpu, name)
