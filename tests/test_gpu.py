@@ -16,7 +16,7 @@ from enumeration import log_z, random_rbm
 from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from paperlib.annealing import BaseRatePath, RBMPairPath, base_rate_path, uniform_betas
+from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, base_rate_path, uniform_betas
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators import (
@@ -270,21 +270,23 @@ def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
 
 @needs_gpu
 def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
-    rbm = random_rbm(200, 150, 5, scale=0.3).to("cuda")
-    path = BaseRatePath(RBM(rbm.weights, rbm.visible_bias, rbm.hidden_bias))
-    replayed = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
+    rbm = random_rbm(200, 150, 5, scale=0.3)
+    path = BaseRatePath(RBM(rbm.weights, rbm.visible_bias, rbm.hidden_bias).to("cuda"))
+    # its walks follow other draws, which a replay must not repeat
+    layers = random_rbm(30, 20, 6), random_rbm(20, 10, 7)
+    biases = layers[0].visible_bias, layers[0].hidden_bias, layers[1].hidden_bias
+    dbm = DBMPath(DBM(*(layer.weights for layer in layers), *biases).to("cuda"))
+    v = draw_bits(torch.full((4, 30), 0.4), seeded_generator(1))
 
-    def loop(path, step, state, log_weights, betas, generator, on_step):
-        step = partial(step, generator=generator)
-        recorded = RecordedStep(step, state, log_weights, betas)
-        for _ in betas[1:]:
-            recorded()
-        return recorded.state
+    def run():
+        above = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
+        below = raise_log_prob(dbm, v, uniform_betas(50), 70, seeded_generator(4, "cuda"))
+        return above.log_weights, above.final_states, below.log_weights
 
-    monkeypatch.setattr("paperlib.estimators.ais.walk", loop)
-    looped = ais(path, uniform_betas(50), 300, seeded_generator(3, "cuda"))
-    assert torch.equal(replayed.log_weights, looped.log_weights)
-    assert torch.equal(replayed.final_states, looped.final_states)
+    replayed = run()
+    monkeypatch.setattr("paperlib.kernels.replay._record", lambda recorded, generator: recorded)
+    for one, other in zip(replayed, run(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_a_gpu_of_paper_keeps_devices_apart(device):

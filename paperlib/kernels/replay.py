@@ -114,6 +114,9 @@ def _record(recorded: RecordedStep, generator: torch.Generator) -> Callable[[], 
 
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(generator)
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=side):
         recorded()
+    # torch sets the generator's place to zero on the stream that records. On a GPU that other programs keep busy, that could
+    # otherwise happen after the first replay has set it, which would then draw what was drawn before the walk.
+    torch.cuda.current_stream().wait_stream(side)
     return graph.replay
