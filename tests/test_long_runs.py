@@ -43,10 +43,25 @@ IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
 def stored():
     """Names of the shards of chapters 8 and 10 in `data/shards`."""
     names = set()
-    for chapter in ("08", "10"):
-        with tarfile.open(ROOT / "data" / "shards" / f"chapter-{chapter}.tar.xz") as packed:
+    for archive in ("chapter-08", "chapter-10", *(f"long-{number:02}" for number in (1, 2, 3))):
+        with tarfile.open(ROOT / "data" / "shards" / f"{archive}.tar.xz") as packed:
             names |= {Path(name).stem for name in packed.getnames()}
     return names
+
+
+def runs_of(size, record, name, start, steps):
+    """RAISE and AIS of a table's row for every K; skip where the data set is missing."""
+    table = TABLES["paper"][record]
+    number, model_id = [*table.models].index(name), table.models[name]
+    try:
+        images = binary_images(recipe(model_id).dataset)
+    except InputError as error:
+        pytest.skip(str(error))
+    path = start_path(size.model(model_id), images.train, start, number, SEED)
+    v = images.test[table.chosen(number, len(images.test), SEED)]
+    return [
+        bracket_runs(size, table, path, v, k, SEED + table.stream(number, start, k)) for k in steps
+    ]
 
 
 # The start that needs no training images, and data sets that every machine has; the others are compared where MNIST is at hand.
@@ -62,20 +77,26 @@ def stored():
     ],
 )
 def test_names_are_those_of_the_stored_shards(stored, record, name, most, start):
-    size = get_profile("paper")
-    table = TABLES["paper"][record]
-    number, model_id = [*table.models].index(name), table.models[name]
-    try:
-        images = binary_images(recipe(model_id).dataset)
-    except InputError as error:
-        pytest.skip(str(error))
-    path = start_path(size.model(model_id), images.train, start, number, SEED)
-    v = images.test[table.chosen(number, len(images.test), SEED)]
-    steps = [k for k in table.steps if 10_000 <= k <= most]
-    for k in steps:
-        runs = bracket_runs(size, table, path, v, k, SEED + table.stream(number, start, k))
+    steps = [k for k in TABLES["paper"][record].steps if 10_000 <= k <= most]
+    for runs in runs_of(get_profile("paper"), record, name, start, steps):
         assert [len(run.names()) for run in runs] == [50, 50]
         assert {name for run in runs for name in run.names()} <= stored
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ("raise-table-1", "mnistPCD-500"),
+        ("raise-table-1", "omniPCD-1000"),
+        ("raise-table-2", "MNIST DBM"),
+        ("raise-table-2", "Omniglot DBN"),
+    ],
+)
+def test_the_papers_own_k_was_walked_on_a_gpu(stored, record, name, monkeypatch):
+    monkeypatch.setenv(DEVICE, "cuda")
+    [runs] = runs_of(get_profile("paper"), record, name, "base rates", [100_000])
+    assert [len(run.names()) for run in runs] == [1, 1]
+    assert {name for run in runs for name in run.names()} <= stored
 
 
 # ---- small runs of the same kind
@@ -278,3 +299,21 @@ def test_csl_so_far_counts_the_shards_that_are_stored(small):
     assert states == 100 * 5
     assert not torch.equal(half, whole)
     assert stored_csl(get_profile("digits"), rbm, chosen, 1, SEED) == (None, 0)
+
+
+def test_shards_of_another_device_are_taken_if_all_are_stored(small):
+    size, tables = small
+    rbm = size.model("digits-pcd-16")
+    test = binary_images("digits").test
+    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+    there = csl_run(rbm, chosen, 200, 5, SEED + bracket_tables.CSL_STREAM + 1, "cuda")
+    [file] = there.files(size.folder)
+    with pytest.raises(InputError, match="device: expected a device that torch finds"):
+        computed_once(there, size.folder, False, None)
+    # what a GPU would have written
+    here = replace(there, walk=(*there.walk[:2], torch.device("cpu")))
+    [values] = computed_once(here, size.folder, False, None)
+    assert file.is_file()
+    found, states = stored_csl(size, rbm, chosen, 1, SEED)
+    assert (states, size.device) == (5_000 * 5, "cpu")
+    assert torch.equal(found, values["log_prob"])

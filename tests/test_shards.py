@@ -126,7 +126,9 @@ def test_a_path_that_was_moved_is_the_same_path():
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
     # what is kept where; the chains themselves walk on this processor
     moved = []
-    monkeypatch.setattr(shards, "require_device", lambda name, device, here: torch.device(device))
+    monkeypatch.setattr(
+        shards, "require_device", lambda name, device, present=True: torch.device(device)
+    )
     monkeypatch.setattr(shards, "seeded_generator", lambda seed, device: seeded_generator(seed))
     monkeypatch.setattr(BaseRatePath, "to", lambda path, device: moved.append(str(device)) or path)
     on_gpu = run(tmp_path, chains=5_100, device="cuda")

@@ -146,7 +146,7 @@ def csl_in_shards(
     ...     csl_in_shards(rbm, [[0, 1], [1, 1]], 200, 50, 1, folder).shape
     torch.Size([2])
     """
-    run = csl_run(rbm, v, num_chains, num_steps, seed, device, client is None)
+    run = csl_run(rbm, v, num_chains, num_steps, seed, device)
     shards = computed_once(run, Path(folder), progress, client)
     # All shards have as many states.
     return log_mean_exp(torch.stack([shard["log_prob"] for shard in shards], 1)).to(rbm.device)
@@ -159,14 +159,13 @@ def csl_run(
     num_steps: int,
     seed: int,
     device: torch.device | str | None = None,
-    here: bool = True,
 ) -> ShardedRun:
-    """The shards of `csl_in_shards` with these arguments; `here` means without a client."""
+    """The shards of `csl_in_shards` with these arguments."""
     vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)
     num_chains = require_count("num_chains", num_chains)
     num_steps = require_count("num_steps", num_steps)
     # Gibbs chains have no schedule.
-    walk = rbm, torch.empty(0, dtype=torch.float64), device_of(rbm.device, device, here)
+    walk = rbm, torch.empty(0, dtype=torch.float64), device_of(rbm.device, device)
     size = chains_per_shard(walk[2])
     identity = f"{identity_of('csl', walk)} {num_steps} {seed} {tensors_checksum([vectors])}"
     return ShardedRun(

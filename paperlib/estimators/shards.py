@@ -151,7 +151,7 @@ def ais_in_shards(
     >>> bool((again.log_weights[:100] == first.log_weights).all())
     True
     """
-    run = ais_run(path, betas, num_chains, seed, device, client is None)
+    run = ais_run(path, betas, num_chains, seed, device)
     shards = computed_once(run, Path(folder), progress, client)
     log_weights, visible = (
         torch.cat([shard[name] for shard in shards])[:num_chains].to(path.device)
@@ -166,13 +166,12 @@ def ais_run(
     num_chains: int,
     seed: int,
     device: torch.device | str | None = None,
-    here: bool = True,
 ) -> ShardedRun:
-    """The shards of `ais_in_shards` with these arguments; `here` means without a client."""
+    """The shards of `ais_in_shards` with these arguments."""
     require_path(path)
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
-    walk = path, schedule, device_of(path.device, device, here)
+    walk = path, schedule, device_of(path.device, device)
     size = chains_per_shard(walk[2])
     identity = f"{identity_of('ais', walk)} {seed}"
     return ShardedRun(
@@ -239,7 +238,7 @@ def raise_in_shards(
     >>> estimate.log_weights.shape
     torch.Size([2, 20])
     """
-    run = raise_run(path, v, betas, num_chains, seed, device, client is None)
+    run = raise_run(path, v, betas, num_chains, seed, device)
     shards = computed_once(run, Path(folder), progress, client)
     return summarize_reverse(torch.cat([shard["log_weights"] for shard in shards]).to(path.device))
 
@@ -251,14 +250,13 @@ def raise_run(
     num_chains: int,
     seed: int,
     device: torch.device | str | None = None,
-    here: bool = True,
 ) -> ShardedRun:
-    """The shards of `raise_in_shards` with these arguments; `here` means without a client."""
+    """The shards of `raise_in_shards` with these arguments."""
     schedule = check_betas(betas)
     num_chains = require_count("num_chains", num_chains)
     require_reversible(path)
     vectors = as_binary("v", v, path.num_visible)
-    walk = path, schedule, device_of(path.device, device, here)
+    walk = path, schedule, device_of(path.device, device)
     blocks = vectors.to(torch.uint8).split(max(1, chains_per_shard(walk[2]) // num_chains))
     identity = f"{identity_of('raise', walk)} {num_chains} {seed}"
     return ShardedRun(
@@ -329,7 +327,7 @@ def tempering_in_shards(
     first = (
         path,
         torch.empty(0, dtype=torch.float64),
-        device_of(path.device, device, client is None),
+        device_of(path.device, device),
     )
 
     def ladders(walk: Walk, numbers: range) -> list[TemperingEstimate]:
@@ -385,6 +383,10 @@ class ShardedRun:
         """Where the shards are kept, in order, whether they have been computed or not."""
         return [folder / f"{name}.safetensors" for name in self.names()]
 
+    def stored(self, folder: Path) -> bool:
+        """Whether all of its shards are in the folder."""
+        return all(file.is_file() for file in self.files(folder))
+
 
 class Shard(NamedTuple):
     """What a shard's file holds.
@@ -401,9 +403,9 @@ class Shard(NamedTuple):
     made_by: Mapping[str, Any] | None
 
 
-def device_of(own: torch.device, device: torch.device | str | None, here: bool) -> torch.device:
-    """Where chains walk. Whether workers have a GPU is not known here."""
-    return own if device is None else require_device("device", device, here)
+def device_of(own: torch.device, device: torch.device | str | None) -> torch.device:
+    """Where chains walk. Stored shards may come from a GPU that this machine lacks."""
+    return own if device is None else require_device("device", device, present=False)
 
 
 def identity_of(estimator: str, walk: Walk) -> str:
@@ -478,6 +480,8 @@ def computed_once(
     run: ShardedRun, folder: Path, progress: bool | None, client: Client | None
 ) -> list[dict[str, Tensor]]:
     """The tensors of a run's shards, in order; shards that are not found are computed."""
+    if client is None and not run.stored(folder):
+        require_device("device", run.walk[2])
     names, files = run.names(), run.files(folder)
     tensors: dict[int, dict[str, Tensor]] = {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def bracket_runs(
     Parameters
     ----------
     size : Profile
-        Determines where chains walk.
+        Determines where chains walk, and where shards are looked for.
     table : BracketTable
         The table.
     path : BaseRatePath
@@ -122,9 +123,9 @@ def bracket_runs(
     seed : int
         The seed of AIS: the chapter's and the stream.
     """
-    betas, where = uniform_betas(steps), (size.device, size.walks_here)
-    below = raise_run(path, v, betas, table.raise_chains, seed + 1, *where)
-    return below, ais_run(path, betas, table.ais_chains, seed, *where)
+    betas = uniform_betas(steps)
+    below = size.run(partial(raise_run, path, v, betas, table.raise_chains, seed + 1))
+    return below, size.run(partial(ais_run, path, betas, table.ais_chains, seed))
 
 
 def steps_for(
@@ -159,16 +160,16 @@ def steps_for(
     if most in own or size.name == "digits":
         return own, ""
     runs = bracket_runs(size, table, path, v, most, seed + table.stream(number, start, most))
-    stored = [file.is_file() for run in runs for file in run.files(size.folder)]
-    if all(stored):
+    if all(run.stored(size.folder) for run in runs):
         return [*own, most], ""
+    stored = [file.is_file() for run in runs for file in run.files(size.folder)]
     return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
 
 
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> ShardedRun:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
-    where = size.device, size.walks_here
-    return csl_run(rbm, v, _CSL_CHAINS, _CSL_STEPS, seed + CSL_STREAM + number, *where)
+    first = seed + CSL_STREAM + number
+    return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
 
 
 def stored_csl(
@@ -181,7 +182,7 @@ def stored_csl(
         return None, 0
     chains = sum(map(run.chains, range(len(stored))))
     first = seed + CSL_STREAM + number
-    found = csl_in_shards(rbm, v, chains, _CSL_STEPS, first, size.folder, device=size.device)
+    found = csl_in_shards(rbm, v, chains, _CSL_STEPS, first, size.folder, device=run.walk[2])
     return found, chains * _CSL_STEPS
 
 

@@ -7,7 +7,9 @@ offline. `paper` is the papers' size: MNIST and Omniglot in float32.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from paperlib.estimators import (
     raise_in_shards,
     raise_log_prob,
 )
+from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
 from paperlib.experiments import DEVICE
 from paperlib.experiments.recipes import Model, load_model
 from paperlib.experiments.test_sets import log_unnormalized_in_shards
@@ -57,11 +60,6 @@ class Profile:
         return "cpu" if self.name == "digits" else os.environ.get(DEVICE) or "cpu"
 
     @property
-    def walks_here(self) -> bool:
-        """Whether these chains walk on this machine, and not on the cluster that `PAPERLIB_CLUSTER` names."""
-        return not os.environ.get(cluster.VARIABLE)
-
-    @property
     def folder(self) -> Path:
         """Where shards are kept at the papers' size."""
         return cache_folder() / "shards"
@@ -89,7 +87,8 @@ class Profile:
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
-        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._elsewhere())
+        run = self.run(partial(ais_run, path, betas, num_chains, seed))
+        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._where(run))
 
     def raise_log_prob(
         self,
@@ -104,8 +103,9 @@ class Profile:
         if self.name == "digits":
             generator = seeded_generator(seed, path.device)
             return raise_log_prob(path, v, betas, num_chains, generator, progress)
+        run = self.run(partial(raise_run, path, v, betas, num_chains, seed))
         return raise_in_shards(
-            path, v, betas, num_chains, seed, progress=progress, **self._elsewhere()
+            path, v, betas, num_chains, seed, progress=progress, **self._where(run)
         )
 
     def log_unnormalized(self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int) -> Tensor:
@@ -114,12 +114,20 @@ class Profile:
             return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
         return log_unnormalized_in_shards(model, v, num_samples, seed, self.folder)
 
-    def _elsewhere(self) -> dict[str, Any]:
-        """Where shards are kept, and where they are computed."""
+    def run(self, on: Callable[[str], ShardedRun]) -> ShardedRun:
+        """Given the shards on a device: those on `device`, or on another one if all of those are stored.
+
+        The longest runs take minutes on a GPU and days on a processor, and are computed wherever a machine is at hand.
+        """
+        runs = [on(device) for device in dict.fromkeys((self.device, "cpu", "cuda"))]
+        return next((run for run in runs if run.stored(self.folder)), runs[0])
+
+    def _where(self, run: ShardedRun) -> dict[str, Any]:
+        """Where a run's shards are kept, and where they are computed."""
         return {
             "folder": self.folder,
             "client": cluster.from_environment(),
-            "device": self.device,
+            "device": run.walk[2],
         }
 
 
