@@ -4,7 +4,10 @@ SHELL := /bin/bash
 # Python 3.11, with which the outputs of the book were recorded, or else 3.12 or 3.13; another name or path with make PYTHON=...
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 BIN := .venv/bin
-STAMP := .venv/.installed
+# What the book and the command line need is installed first; the tools of the tests, half as much again, when they are asked for.
+BOOK := .venv/.installed
+TESTS := .venv/.installed-for-tests
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable
 # Chapters executed at the same time.
 JOBS ?= 2
 PROFILE ?= digits
@@ -16,54 +19,59 @@ export PYTHONNOUSERSITE := 1
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-install: $(STAMP) ## make .venv with the pinned packages
+install: $(BOOK) ## make .venv with the pinned packages
 
-$(STAMP): pyproject.toml constraints.txt
+$(BOOK): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
-	@echo "Installing $$(grep -c == constraints.txt) pinned packages in .venv, which takes about two minutes."
+	@echo "Installing the pinned packages of the book in .venv (1.9 GB), which takes about two minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[chapter,book,test,hdf5,cluster,bench]'
+	$(INSTALL) '.[chapter,book,hdf5,cluster]'
 	@touch $@
 
-book: $(STAMP) ## execute every chapter on the digits profile and build the book
+$(TESTS): $(BOOK)
+	@echo "Installing the tools of the tests in .venv (1.1 GB), which takes about a minute."
+	$(INSTALL) '.[pdf,test,bench]'
+	@touch $@
+
+book: $(BOOK) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)
 	$(BIN)/paperlib book --profile $(PROFILE)
 
-pdf: $(STAMP) ## join the pages of the built book to _build/companion.pdf (needs Chromium)
+pdf: $(TESTS) ## join the pages of the built book to _build/companion.pdf (needs Chromium)
 	$(BIN)/paperlib book --pdf
 
-test: $(STAMP) ## unit, statistical and notebook tests
+test: $(TESTS) ## unit, statistical and notebook tests
 	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression --ignore=tests/suggestions tests
 	rm -rf _build/fresh
 	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 3600 -n 2 --dist loadfile book/*.ipynb
 	$(BIN)/python -m pytest tests/regression
 
-try: $(STAMP) ## run everything that the chapters suggest under "What to try" (half an hour)
+try: $(TESTS) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions
 
-paper: $(STAMP) ## execute every chapter at the papers' size (hours; needs MNIST, see book/running.md)
+paper: $(BOOK) ## execute every chapter at the papers' size (hours; needs MNIST, see book/running.md)
 	$(BIN)/paperlib reproduce --profile paper --jobs $(JOBS)
 
 shards: ## unpack the longest runs of the papers' size, computed already, into data/cache
 	mkdir -p data/cache
 	for archive in data/shards/*.tar.xz; do tar -xJf $$archive -C data/cache || exit 1; done
 
-long: $(STAMP) ## run what is missing of the longest runs of the papers' size, in idle time; stop with Ctrl-C, go on with make long
+long: $(BOOK) ## run what is missing of the longest runs of the papers' size, in idle time; stop with Ctrl-C, go on with make long
 	$(BIN)/paperlib long
 
-pack: $(STAMP) ## pack what make long has computed as a new archive in data/shards
+pack: $(BOOK) ## pack what make long has computed as a new archive in data/shards
 	$(BIN)/paperlib long --pack
 
-refresh: $(STAMP) ## execute on digits and record the outputs in the committed chapters
+refresh: $(BOOK) ## execute on digits and record the outputs in the committed chapters
 	PAPERLIB_REFRESH=1 $(BIN)/paperlib reproduce --profile digits --jobs $(JOBS)
 	$(BIN)/paperlib refresh
 
-lint: $(STAMP) ## check style, formatting and types
+lint: $(TESTS) ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 
-bench: $(STAMP) ## measure speed and memory beside peers and the machine's floor (45 minutes; BENCH=--quick: seconds)
+bench: $(TESTS) ## measure speed and memory beside peers and the machine's floor (45 minutes; BENCH=--quick: seconds)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 serve: ## show the built book at http://localhost:8000
