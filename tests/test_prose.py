@@ -383,8 +383,14 @@ def held_by_interval(rows: list[Row]) -> int:
     return sum(r["value_interval"][0] <= r["exact"] <= r["value_interval"][1] for r in rows)
 
 
-RBMS_BUT_CD1_500 = ["mnistCD1-20", "mnistPCD-20", "mnistPCD-500", "mnistCD25-500", "omniPCD-1000"]
-RBMS_OF_TABLE_1 = [*RBMS_BUT_CD1_500, "mnistCD1-500"]
+RBMS_OF_TABLE_1 = [
+    "mnistCD1-20",
+    "mnistPCD-20",
+    "mnistPCD-500",
+    "mnistCD25-500",
+    "omniPCD-1000",
+    "mnistCD1-500",
+]
 
 
 # ---- the table
@@ -557,18 +563,24 @@ STATEMENTS = [
      lambda s: all(r["warnings"] != "none" and math.isinf(r["ais_error"][0])
                    for r in s.rows("dbn-three-layers") if "three layers, W3" in r["model"])),
     # 08: RAISE
-    Statement("08", "AIS and RAISE meet within a nat for three of six RBMs on MNIST and Omniglot ({numref}`fig-08-key`). Two brackets stay open, by three and four nats, and one is crossed",
-     lambda s: len(g := s.column("raise-table-1", "base_rate_gap")) == 6 and sum(abs(gap) <= 1 for gap in g.values()) == 3
-     and near(g["omniPCD-1000"], 3.3, 0.2) and near(g["mnistCD1-500"], 4, 0.1) and g["mnistCD1-20"] < -1),
+    Statement("08", "with the paper's 100,000 steps, AIS and RAISE meet within half a nat for four of six RBMs on MNIST and Omniglot ({numref}`fig-08-key`). One bracket is crossed, by a nat, and one stays open by four",
+     lambda s: len(g := s.column("raise-table-1", "base_rate_gap")) == 6 and sum(abs(gap) <= 0.5 for gap in g.values()) == 4
+     and near(g["mnistCD1-20"], -1, 0.1) and near(g["mnistCD1-500"], 4, 0.2)
+     and {r["steps"] for r in s.rows("raise-table-1")} == {100_000}),
+    Statement("08", "From the uniform start two of ours end at 10,000",
+     lambda s: [r["model"] for r in s.rows("raise-table-1") if r.get("uniform_steps") == 10_000] == ["mnistCD1-500", "omniPCD-1000"]),
     Statement("08", "From uniform pixels they are as much as 42 nats apart",
      lambda s: near(max(s.column("raise-table-1", "uniform_gap").values()), 42, 0.5)),
-    Statement("08", "From the base rates three of the six brackets are closed",
-     lambda s: len(v := s.rows("raise-table-1")) == 6 and sum(abs(r["base_rate_gap"]) <= 1 for r in v) == 3),
-    Statement("08", "CSL is 9 to 143 nats below RAISE from the base rates for every model",
-     lambda s: spans([r["base_rate_raise"] - r["csl"] for r in s.rows("raise-table-1")], 9, 143, 0.5)),
+    Statement("08", "From the base rates four of the six brackets are closed",
+     lambda s: len(v := s.rows("raise-table-1")) == 6 and sum(abs(r["base_rate_gap"]) <= 1 for r in v) == 4),
+    Statement("08", "CSL is 10 to 74 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a nat",
+     lambda s: spans([r["base_rate_raise"] - r["csl"] for r in s.rows("raise-table-1") if r["model"] != "mnistPCD-20"], 10, 74, 0.6)
+     and near((r := s.row("raise-table-1", model="mnistPCD-20"))["csl"], r["exact"], 0.02)),
+    Statement("08", "CSL has the paper's 500 million hidden states",
+     lambda s: {r["csl_states"] for r in s.rows("raise-table-1")} == {500_000_000}),
     Statement("08", "at $K = 10{,}000$ the uniform start leaves 12 nats between the two, and the base rates leave 4",
-     lambda s: near((r := s.row("raise-table-1", model="mnistCD1-500"))["uniform_gap"], 12, 0.5) and near(r["base_rate_gap"], 4, 0.5)
-     and r["steps"] == 10_000),
+     lambda s: near((r := s.row("raise-table-1", model="mnistCD1-500"))["uniform_gap"], 12, 0.5) and r["uniform_steps"] == 10_000
+     and near(figure_3(s, "mnistCD1-500", "base rates")[-2]["gap"], 4, 0.5)),
     Statement("08", "RAISE is highest at $K = 100$, 5.7 nats above the exact value, and still 1.1 nats above it at $K = 100{,}000$",
      lambda s: near((peak := max(s.rows("raise-figure-5"), key=lambda r: r["raise"] - r["exact"]))["raise"] - peak["exact"], 5.7, 0.05)
      and peak["steps"] == 100 and near((r := s.row("raise-figure-5", steps=100_000))["raise"] - r["exact"], 1.1, 0.05)),
@@ -578,16 +590,16 @@ STATEMENTS = [
      lambda s: near((r := s.row("raise-table-1", model="mnistCD1-20"))["base_rate_gap"], -1.1, 0.05) and r["steps"] == 100_000),
     Statement("08", "(omniPCD-1000, from 3.5 to 0.2 nats for twenty images)",
      lambda s: [round(r["gap"], 1) for r in s.rows("raise-longer", model="omniPCD-1000")] == [3.5, 0.2]),
-    Statement("08", "those of mnistCD1-500 and omniPCD-1000 are open, that of mnistCD1-20 is crossed",
-     lambda s: (g := s.column("raise-table-1", "base_rate_gap"))["mnistCD1-500"] > 1 and g["omniPCD-1000"] > 1
-     and g["mnistCD1-20"] < -1 and sum(abs(gap) > 1 for gap in g.values()) == 3),
+    Statement("08", "that of mnistCD1-500 is open and that of mnistCD1-20 is crossed",
+     lambda s: (g := s.column("raise-table-1", "base_rate_gap"))["mnistCD1-500"] > 1
+     and g["mnistCD1-20"] < -1 and sum(abs(gap) > 1 for gap in g.values()) == 2),
     Statement("08", "by 1.1 and by 0.4 nats at the paper's $K$",
      lambda s: all(near((r := s.row("raise-table-1", model=m))["base_rate_raise"] - r["exact"], over, 0.05) and r["steps"] == 100_000
                    for m, over in (("mnistCD1-20", 1.1), ("mnistPCD-20", 0.4)))),
-    Statement("08", "In omniPCD-1000 every image is short, by as much as the mean says",
-     lambda s: near((r := base_gap(s, "omniPCD-1000"))["median"], r["gap"], 0.2) and r["gap"] > 3),
-    Statement("08", "the gap of the twenty images is two tenths of a nat",
-     lambda s: near(s.row("raise-longer", model="omniPCD-1000", steps=100_000)["gap"], 0.2, 0.05)),
+    Statement("08", "In omniPCD-1000 every image was short, by as much as the mean says",
+     lambda s: near((r := s.row("raise-longer", model="omniPCD-1000", steps=10_000))["median"], r["gap"], 0.2) and r["gap"] > 3),
+    Statement("08", "the gap of the twenty images is two tenths of a nat, as that of all hundred",
+     lambda s: near(s.row("raise-longer", model="omniPCD-1000", steps=100_000)["gap"], 0.2, 0.05) and near(base_gap(s, "omniPCD-1000")["gap"], 0.2, 0.05)),
     Statement("08", "In mnistCD1-500 half of the images are within a nat, and the largest tenth of the gaps makes up most of the mean",
      lambda s: (r := base_gap(s, "mnistCD1-500"))["median"] < 1 and r["worst_tenth"] / 10 > r["gap"] / 2),
     Statement("08", "a few stay short by more than twenty nats, and the mean stays where it was",
@@ -595,19 +607,19 @@ STATEMENTS = [
      and near(r["gap"], s.row("raise-longer", model="mnistCD1-500", steps=10_000)["gap"], r["gap_error"])),
     Statement("08", "This model puts practically all of its probability on pages with hardly a pixel on",
      lambda s: 0.99 < s.row("raise-table-1", model="mnistCD1-500")["blank_share"] <= 1),
-    Statement("08", "moves by five hundredths of a nat, and nine tenths of its runs count",
-     lambda s: near((r := figure_3(s, "mnistCD1-500", "base rates"))[-1]["ais"] - r[-2]["ais"], 0.05, 0.01)
-     and near(r[-1]["effective_sample_size"] / 5_000, 0.9, 0.03)),
+    Statement("08", "moves by less than a hundredth of a nat, and 99 in 100 of its runs count",
+     lambda s: abs((r := figure_3(s, "mnistCD1-500", "base rates"))[-1]["ais"] - r[-2]["ais"]) < 0.01
+     and near(r[-1]["effective_sample_size"] / 5_000, 0.99, 0.005)),
     Statement("08", "Every image is short by about as much, and one to three of the 5,000 AIS chains make up the whole estimate",
      lambda s: near((r := s.row("raise-gaps", model="mnistPCD-20", start="uniform"))["median"], r["gap"], 0.5) and near(r["gap"], 42, 0.5)
      and all(r["effective_sample_size"] < 3 for r in figure_3(s, "mnistPCD-20", "uniform"))),
     Statement("08", "which even rises again from 10,000 steps to 100,000",
      lambda s: (r := figure_3(s, "mnistPCD-20", "uniform"))[-1]["ais"] > r[-2]["ais"] + 3),
-    Statement("08", "ours comes out higher than the published value for three of the six models",
+    Statement("08", "Ours comes out higher than the published value for four of the six models",
      lambda s: [m for m, published in (
          ("mnistCD1-20", -185.74), ("mnistPCD-20", -152.13), ("mnistCD1-500", -566.91), ("mnistPCD-500", -138.76),
          ("mnistCD25-500", -145.26), ("omniPCD-1000", -144.25)) if s.column("raise-table-1", "csl")[m] > published]
-     == ["mnistCD1-500", "mnistPCD-500", "mnistCD25-500"]),
+     == ["mnistCD1-20", "mnistCD1-500", "mnistPCD-500", "mnistCD25-500"]),
     # 09: control variates
     Statement("09", "their hundred images are worth about a thousand",
      lambda s: all(900 < s.column("control-variates", "equivalent", steps=100)[m] < 1_500
@@ -618,8 +630,10 @@ STATEMENTS = [
      lambda s: near(s.column("digit-classes", "one_minus_eight")["mnistCD25-500"] - 56.6, 3, 0.5)),
     Statement("09", "and one and a half with the authors' own",
      lambda s: near(s.row("sm2008-own-weights")["one_minus_eight"] - 56.6, 1.5, 0.1)),
-    Statement("09", "ours are five to seven times smaller than those in {numref}`tab-09-models`, except for mnistCD1-500",
-     lambda s: spans(error_ratios(s, RBMS_BUT_CD1_500), 5, 7, 0.5) and near(error_ratios(s, ["mnistCD1-500"])[0], 1, 0.2)),
+    Statement("09", "ours are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 times for three of the others",
+     lambda s: spans(error_ratios(s, ["mnistCD1-20", "mnistPCD-20"]), 5, 5, 0.5)
+     and spans(error_ratios(s, ["mnistPCD-500", "mnistCD25-500", "omniPCD-1000"]), 12, 29, 0.2)),
+    Statement("09", "For mnistCD1-500 they are no smaller", lambda s: near(error_ratios(s, ["mnistCD1-500"])[0], 1, 0.05)),
     Statement("09", "MNIST's first hundred test images are easier than the rest, for every model",
      lambda s: all(1 < easier < 4 for easier in s.column("digit-classes", "first_images").values())),
     Statement("09", "leaves a standard error of 2.5 to 4.3 nats in the average by RAISE. The control variate brings it down to between 0.3 and 1.3 nats",
@@ -1113,8 +1127,7 @@ PRINTED_NO = {
     ("07", "DBN-CD1 at least 25 nats above its RBM, as the paper says: no"): "18 nats on CD1(500), where the paper has at least 25",
     ("07", "DBN-CD3 above its RBM with more than ten effective AIS runs: no"): "its bound in Table 2 is no estimate of a gain",
     ("08", "mnistCD1-20: AIS and RAISE from the base rates within 1 nat: no"): "that of mnistCD1-20 is crossed",
-    ("08", "mnistCD1-500: AIS and RAISE from the base rates within 1 nat: no"): "those of mnistCD1-500 and omniPCD-1000 are open",
-    ("08", "omniPCD-1000: AIS and RAISE from the base rates within 1 nat: no"): "those of mnistCD1-500 and omniPCD-1000 are open",
+    ("08", "mnistCD1-500: AIS and RAISE from the base rates within 1 nat: no"): "that of mnistCD1-500 is open",
     ("08", "mnistCD1-20: RAISE from the base rates at or below the lowest AIS estimate, up to its error: no"):
         "RAISE exceeds the exact value of both models with 20 hidden units",
     ("08", "mnistPCD-20: RAISE from the base rates at or below the lowest AIS estimate, up to its error: no"):
