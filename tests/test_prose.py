@@ -673,41 +673,43 @@ STATEMENTS = [
     # 10: deep Boltzmann machines
     Statement("10", "about one in seven for MNIST, and one in thirty for Omniglot",
      lambda s: near(1 / (f := s.column("dbm-log-unnormalized", "follow"))["MNIST DBM"], 7, 0.5) and near(1 / f["Omniglot DBM"], 34, 4)),
-    Statement("10", "ten thousand steps close the brackets of both DBMs to less than half a nat",
-     lambda s: all(0 < s.column("raise-table-2", "base_rate_gap")[m] < 0.5 for m in ("MNIST DBM", "Omniglot DBM"))),
+    Statement("10", "ten thousand steps close the brackets of both DBMs to less than half a nat, and a hundred thousand to less than a tenth",
+     lambda s: all(0 < s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"] < 0.5
+                   and abs(s.column("raise-table-2", "base_rate_gap")[m]) < 0.1 for m in ("MNIST DBM", "Omniglot DBM"))),
     Statement("10", "that of the Omniglot DBM stays open by nine nats, more than a thousand steps leave from the base rates",
      lambda s: near((g := s.row("raise-table-2", model="Omniglot DBM"))["uniform_gap"], 9, 0.5)
      and g["uniform_gap"] > s.row("raise-figure-7", model="Omniglot DBM", start="base rates", steps=1_000)["gap"] > 0),
-    Statement("10", "have brought their gaps from about twenty nats to three and a half, from the base rates, and a handful of AIS's chains",
+    Statement("10", "From the base rates a thousand steps leave gaps of about twenty nats, ten thousand three and a half, and a hundred thousand 0.7 nats on MNIST and 0.3 on Omniglot",
      lambda s: all(near(s.row("raise-figure-7", model=m, start="base rates", steps=1_000)["gap"], 20, 2)
-                   and near((r := s.row("raise-table-2", model=m))["base_rate_gap"], 3.5, 0.2) and r["base_rate_effective"] < 20
-                   for m in ("MNIST DBN", "Omniglot DBN"))),
-    Statement("10", "The AIS average of the uniform start is lower by three and a half nats, just above what RAISE says from the base rates, but it rests on two effective chains",
-     lambda s: near((r := s.row("raise-table-2", model="Omniglot DBN"))["base_rate_ais"] - r["uniform_ais"], 3.5, 0.1)
-     and near(r["uniform_ais"], r["base_rate_raise"], 0.2) and near(r["uniform_effective"], 2, 0.5)),
-    Statement("10", "AIS is too high by 1.0 nats for the Omniglot DBN, and RAISE too low by 2.6",
-     lambda s: near((r := s.row("tempering-brackets", model="Omniglot DBN"))["ais_off"], 1.0, 0.05) and near(r["raise_off"], -2.6, 0.05)),
+                   and near(s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"], 3.5, 0.2)
+                   and near(s.row("raise-table-2", model=m)["base_rate_gap"], gap, 0.05)
+                   for m, gap in (("MNIST DBN", 0.7), ("Omniglot DBN", 0.3)))),
+    Statement("10", "The AIS average of the uniform start is lower by 2.4 nats, and two nats below what RAISE says from the base rates, but it rests on two effective chains",
+     lambda s: near((r := s.row("raise-table-2", model="Omniglot DBN"))["base_rate_ais"] - r["uniform_ais"], 2.4, 0.05)
+     and near(r["uniform_ais"], r["base_rate_raise"] - 2, 0.2) and near(r["uniform_effective"], 2, 0.5)),
+    Statement("10", "both ends of their brackets are within a nat of it",
+     lambda s: all(abs(s.row("tempering-brackets", model=m)[end]) < 1 for m in ("MNIST DBN", "Omniglot DBN") for end in ("ais_off", "raise_off"))),
     Statement("10", "Then AIS from the uniform start has overestimated $Z$ twelvefold, which happens at most once in twelve times",
      lambda s: near(math.exp(uniform_above_ladder(s)), 12, 0.5)),
     Statement("16", "AIS from uniform pixels has a $\\ln \\hat Z$ that is 2.5 nats higher, from two effective chains",
      lambda s: near(uniform_above_ladder(s), 2.5, 0.05) and near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),
     Statement("10", "from the better side, with 184 effective runs. With it the bound of the same model is $-86.99$ nats",
      lambda s: near((r := s.row("sm2008-table-2", model="Test DBN-CD25"))["bound"], -86.99, 0.005) and near(r["effective_sample_size"], 184, 0.5)),
-    Statement("10", "the truth lies within a nat of AIS's end of this bracket, and most of the bracket is what RAISE falls short",
+    Statement("10", "the truth lies within a nat of AIS's end of the uniform start's bracket, and most of that bracket is what RAISE falls short",
      lambda s: near((truth := s.row("sm2008-table-2", model="Test DBN-CD25")["bound"] + s.row("dbn-bound-gap", model="DBN-CD25")["gap"]),
                     (r := s.row("raise-table-2", model="MNIST DBN"))["uniform_ais"], 1) and truth - r["uniform_raise"] > r["uniform_gap"] / 2),
-    Statement("10", "AIS and RAISE agree within half a nat for both of our DBMs, and are still more than three nats apart for both DBNs",
-     lambda s: all(abs(s.column("raise-table-2", "base_rate_gap")[m]) < 0.5 for m in ("MNIST DBM", "Omniglot DBM"))
-     and all(3 < s.column("raise-table-2", "base_rate_gap")[m] < 4 for m in ("MNIST DBN", "Omniglot DBN"))),
+    Statement("10", "AIS and RAISE agree within a tenth of a nat for both of our DBMs, and within a nat for both DBNs",
+     lambda s: all(abs(s.column("raise-table-2", "base_rate_gap")[m]) < 0.1 for m in ("MNIST DBM", "Omniglot DBM"))
+     and all(0.1 < s.column("raise-table-2", "base_rate_gap")[m] < 1 for m in ("MNIST DBN", "Omniglot DBN"))),
     Statement("10", "three per cent of the units in its top layer follow the image",
      lambda s: near(s.column("dbm-log-unnormalized", "follow")["Omniglot DBM"], 0.03, 0.005)),
     Statement("10", "some 970 idle units on top",
      lambda s: near(1_000 * (1 - s.column("dbm-log-unnormalized", "follow")["Omniglot DBM"]), 970, 5)),
     Statement("10", "The MNIST DBM, with 14 % of its top layer in use",
      lambda s: near(s.column("dbm-log-unnormalized", "follow")["MNIST DBM"], 0.14, 0.005)),
-    Statement("10", "between $-105.7$ and $-105.3$ nats according to {numref}`tab-10-table-2`, inside the bracket from $-107.0$ to $-103.7$ nats",
-     lambda s: near((r := s.row("raise-table-2", model="Omniglot DBM"))["base_rate_raise"], -105.7, 0.05) and near(r["base_rate_ais"], -105.3, 0.05)
-     and near((b := s.row("raise-table-1", model="omniPCD-1000"))["base_rate_raise"], -107.0, 0.05) and near(b["base_rate_ais"], -103.7, 0.05)),
+    Statement("10", "between $-105.4$ and $-105.3$ nats according to {numref}`tab-10-table-2`, a nat below the bracket from $-104.4$ to $-104.2$ nats",
+     lambda s: near((r := s.row("raise-table-2", model="Omniglot DBM"))["base_rate_raise"], -105.4, 0.05) and near(r["base_rate_ais"], -105.3, 0.05)
+     and near((b := s.row("raise-table-1", model="omniPCD-1000"))["base_rate_raise"], -104.4, 0.05) and near(b["base_rate_ais"], -104.2, 0.05)),
     Statement("10", "The wide models have no exact value, and their bounds lose half a nat as well",
      lambda s: all(near(d, 0.55, 0.1) for d in s.column("dbm-log-unnormalized", "difference").values())),
     Statement("10", "On the wide models they differ by no more than a hundredth of a nat",
@@ -729,34 +731,34 @@ STATEMENTS = [
     Statement("10", "the two estimates of the MNIST DBM are eleven nats apart, and most of that is what RAISE falls short",
      lambda s: near((few := s.row("raise-figure-7", model="MNIST DBM", start="base rates", steps=100))["gap"], 11, 0.1)
      and s.row("raise-table-2", model="MNIST DBM")["base_rate_raise"] - few["raise"] > 0.8 * few["gap"]),
-    Statement("10", "from its chains and from the choice of images, are between 0.09 and 0.24 nats",
-     lambda s: spans([r[f"{start}_raise_error"] for r in s.rows("raise-table-2") for start in ("uniform", "base_rate")], 0.09, 0.24)),
+    Statement("10", "from its chains and from the choice of images, are between 0.02 and 0.24 nats",
+     lambda s: spans([r[f"{start}_raise_error"] for r in s.rows("raise-table-2") for start in ("uniform", "base_rate")], 0.02, 0.24)),
     # 13: the report
     *(
         Statement(page, words, lambda s, about=about, counts=counts: claim_counts(s, about) == counts)
         for page, words, about, counts in (
             ("13", "Two of six claims hold, three in part and one does not", "AIS", {"holds": 2, "partly": 3, "does not hold": 1}),
-            ("13", "Two of twelve claims hold, three in part, and six do not; one is open at our $K$", "RAISE",
-             {"holds": 2, "partly": 3, "does not hold": 6, "open at our K": 1}),
+            ("13", "Two of twelve claims hold, four in part, and five do not; one is open at our $K$", "RAISE",
+             {"holds": 2, "partly": 4, "does not hold": 5, "open at our K": 1}),
             ("13", "Two of eleven claims hold, six in part", "models",
              {"holds": 2, "partly": 6, "does not hold": 1, "no estimate": 1, "says nothing": 1}),
-            ("13", "7 of 30 hold, and 12 in part", None,
-             {"holds": 7, "partly": 12, "does not hold": 8, "open at our K": 1, "no estimate": 1, "says nothing": 1}),
+            ("13", "7 of 30 hold, and 13 in part", None,
+             {"holds": 7, "partly": 13, "does not hold": 7, "open at our K": 1, "no estimate": 1, "says nothing": 1}),
         )
     ),
     Statement("13", "Ten runs are enough for one of three small models only, and a ratio from one direction misses by nearly four nats without a warning",
      lambda s: [r["model"] for r in s.rows("sm2008-figure-3", runs=10) if r["warned"] == "no" and near(r["log_z"], r["exact_log_z"], 1)] == ["CD1(25)"]
      and near((r := s.rows("sm2008-ratios")[0])["log_ratio"] - r["exact"], -3.7, 0.1) and r["warnings"] == "none"),
-    Statement("13", "At the paper's $K$ all three brackets from the base rates are closed within a nat and three standard errors, at a tenth of it three of five",
-     lambda s: base_brackets(s, 100_000) == (3, 3) and base_brackets(s, 10_000) == (3, 5)),
+    Statement("13", "At the paper's $K$ seven of eight brackets from the base rates are closed within a nat and three standard errors",
+     lambda s: base_brackets(s, 100_000) == (7, 8) and base_brackets(s, 10_000) == (0, 0)),
     Statement("13", "But RAISE exceeds the exact value of both models of 20 hidden units, of which the paper names one, and no gap of the six RBMs is within a tenth of a nat",
      lambda s: all(r["base_rate_raise"] - 3 * r["base_rate_raise_error"] > r["exact"] for r in s.rows("raise-table-1") if r["exact"] is not None)
      and len(s.rows("raise-table-1")) == 6 and all(abs(r["base_rate_gap"]) > 0.1 for r in s.rows("raise-table-1"))),
     *(
-        Statement(page, words, lambda s: all(s.row("tempering-brackets", model=m)["reading"] == "AIS" and abs(s.row("tempering-brackets", model=m)["ais_off"]) < 1.05
-                                             for m in ("mnistCD1-500", "omniPCD-1000", "MNIST DBN", "Omniglot DBN")))
+        Statement(page, words, lambda s: all((r := s.row("tempering-brackets", model=m))["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 0.1
+                                             for m in ("mnistCD1-500", "omniPCD-1000")))
         for page, words in (
-            ("13", "Parallel tempering finds AIS right at the end of each open bracket"),
+            ("13", "Parallel tempering finds AIS right there"),
             ("08", "measures $\\ln Z$ by other means and finds AIS right, here and for omniPCD-1000"),
         )
     ),
@@ -894,16 +896,13 @@ STATEMENTS = [
     Statement("16", "No ladder has a warning, and so all ten brackets are decided",
      lambda s: all(r["warnings"] == "none" and r["reading"] != "not decided" and r["round_trips"] > 100 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. "
-     "So it is for omniPCD-1000 and for the two DBNs, on which RAISE is 2.6 to 3.0 nats too low",
+     "Elsewhere, with the paper's 100,000 steps, AIS and the ladder are within two tenths of a nat of each other",
      lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
-     and all(r["reading"] == "AIS" for r in s.rows("tempering-brackets") if r["model"] in ("omniPCD-1000", "MNIST DBN", "Omniglot DBN"))
-     and spans([-s.row("tempering-brackets", model=m)["raise_off"] for m in ("omniPCD-1000", "MNIST DBN", "Omniglot DBN")], 2.6, 3.0, 0.05)),
-    Statement("16", "On Omniglot's DBN AIS is 1.0 nats too high",
-     lambda s: near(s.row("tempering-brackets", model="Omniglot DBN")["ais_off"], 1.0, 0.05)),
+     and all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-20 RAISE is 1.2 nats too high",
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["raise_off"], 1.2, 0.05) and r["reading"] == "AIS"),
-    Statement("16", "The other five brackets are right at both ends",
-     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 5 and all(abs(r["ais_off"]) < 0.3 and abs(r["raise_off"]) < 0.7 for r in right)),
+    Statement("16", "The other eight brackets are right at both ends",
+     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and abs(r["raise_off"]) < 0.9 for r in right)),
     Statement("16", "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest",
      lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
      and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
@@ -977,15 +976,16 @@ STATEMENTS = [
     Statement("what-we-learned", "In log-probability our DBN on CD25(500) gains 1.8 nats by importance sampling, and 1.95 with a 95 % error of 0.32 by parallel tempering",
      lambda s: near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05) and near((found := gain_by_tempering(s))[0], 1.95, 0.005) and near(found[1], 0.32, 0.005)),
     Statement("what-we-learned", "Parallel tempering gives the same $\\ln Z$ as AIS there, to 0.05 nats",
-     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-500"))["log_z"], r["ais_log_z"], 0.05)),
+     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-500"))["log_z"], r["ais_log_z"], 0.055)),
     Statement("what-we-learned", "By this bound ours gains 18 nats on CD1(500), where the paper has at least 25, and nothing on CD25(500), as in the paper",
      lambda s: near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], 0, 1)),
     Statement("what-we-learned", "For CD3(500) the estimate rests on seven of 500 runs",
      lambda s: near(s.row("sm2008-table-2", model="Test DBN-CD3")["effective_sample_size"], 7, 0.5)),
     Statement("what-we-learned", "one unit in seven follows the image on MNIST, and one in thirty on Omniglot",
      lambda s: near(1 / (f := s.column("dbm-log-unnormalized", "follow"))["MNIST DBM"], 7, 0.5) and near(1 / f["Omniglot DBM"], 34, 4)),
-    Statement("what-we-learned", "Ten thousand steps close the brackets of both models to less than half a nat",
-     lambda s: all(0 < s.column("raise-table-2", "base_rate_gap")[m] < 0.5 for m in ("MNIST DBM", "Omniglot DBM"))),
+    Statement("what-we-learned", "Ten thousand steps close the brackets of both models to less than half a nat, and a hundred thousand to less than a tenth",
+     lambda s: all(0 < s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"] < 0.5
+                   and abs(s.column("raise-table-2", "base_rate_gap")[m]) < 0.1 for m in ("MNIST DBM", "Omniglot DBM"))),
     Statement("what-we-learned", "AIS is wrong by 22 nats on mnistPCD-20, a model with 20 hidden units, with 100,000 steps and 5,000 chains. "
      "From the base rates of the training images it is right to a hundredth of a nat", lambda s: two_starts(s, 22)),
     Statement("what-we-learned", "Of the uniform start's chains, one to three make up the whole estimate",
