@@ -24,11 +24,13 @@ import torch
 from safetensors import safe_open
 
 from paperlib import cli
+from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError, ReproductionError
 from paperlib.experiments import DEVICE, SETTINGS, profiles, records
 from paperlib.experiments.profiles import get_profile
 from paperlib.experiments.recipes import RECIPES
 from paperlib.experiments.records import Column, Run, differences, read_record
+from paperlib.models import RBM
 from paperlib.publishing import runner, tables
 
 ROOT = Path(__file__).parents[1]
@@ -334,9 +336,10 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
         monkeypatch.setattr(
             profiles, name, lambda *given, **options: asked.append(options["device"])
         )
-    on_gpu.ais(None, None, 1, 1)
-    on_gpu.raise_log_prob(None, None, None, 1, 1)
-    assert asked == ["cuda", "cuda"]
+    path = BaseRatePath(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)))
+    on_gpu.ais(path, [0, 1], 1, 1)
+    on_gpu.raise_log_prob(path, torch.zeros(1, 3), [0, 1], 1, 1)
+    assert [device.type for device in asked] == ["cuda", "cuda"]
     monkeypatch.setattr(
         records, "binary_images", lambda name: SimpleNamespace(grey=SimpleNamespace(checksum=""))
     )

@@ -130,6 +130,11 @@ def start_of(column: str) -> str:
     return next((start for start in _STARTS if column.startswith(start)), "")
 
 
+def steps_from(row: Row, start: str) -> int:
+    """K of a row of the second paper's tables, of which a start may have its own."""
+    return row.get(f"{start}_steps") or row["steps"]
+
+
 def _named(rows: Iterable[Row]) -> dict[str, Row]:
     return {row["model"]: row for row in rows}
 
@@ -406,7 +411,7 @@ def _gap_cases(rows: Iterable[Row], start: str, models: Callable[[str], bool]) -
         {
             "model": row["model"],
             "start": start,
-            "steps": row.get("steps", row.get(f"{start}_steps")),
+            "steps": steps_from(row, start),
             "gap": row[f"{start}_gap"],
             "error": row[f"{start}_gap_error"],
         }
@@ -540,7 +545,7 @@ def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row
             {
                 "model": row["model"],
                 "start": best,
-                "steps": row.get("steps", row.get(f"{best}_steps")),
+                "steps": steps_from(row, best),
                 "gap": lowest - row[f"{best}_raise"],
                 "error": row[f"{best}_gap_error"],
             }

@@ -18,6 +18,7 @@ from paperlib.publishing.claims import (
     Records,
     findings,
     start_of,
+    steps_from,
 )
 from paperlib.publishing.tables import Table, cell_of, cell_std_error, difference, format_value
 from paperlib.publishing.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
@@ -149,7 +150,7 @@ def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
     if cell is None or not start:
         return None
     row = _row_of(cell, record)
-    return row.get("steps", row.get(f"{start}_steps"))
+    return steps_from(row, start) if row else None
 
 
 def comparison_rows(record_name: str) -> Iterator[ReportRow]:

@@ -17,10 +17,12 @@ from paperlib.publishing.claims import (
     Finding,
     Records,
     start_of,
+    steps_from,
 )
 from paperlib.publishing.tables import cell_of, difference, format_value, stored_std_error
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
+_STARTS = ("uniform", "base_rate")
 
 #: Every verdict, in the order in which a reader wants to see them. The outcomes of claims are in the middle.
 VERDICTS = (
@@ -188,14 +190,18 @@ def _setting(entry: Published, stored: Records) -> Judgement:
     return Judgement("setting, ours differs", f"ours: {listed}")
 
 
-# The record and column of our K, and the model if it is the K of a single one.
+# The record and the starts of our K, and the model if it is the K of a single one.
 _STEPS = {
-    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, "steps", None),
-    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, "uniform_steps", None),
-    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, "steps", None),
-    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, "steps", "omniPCD-1000"),
-    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, "uniform_steps", None),
-    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, "uniform_steps", None),
+    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, _STARTS, None),
+    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, _STARTS, None),
+    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
+    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (
+        _RBMS,
+        ("uniform",),
+        "omniPCD-1000",
+    ),
+    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, _STARTS, None),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, ("uniform",), None),
 }
 _UNITS_OF = {
     "CD1(25)": "mnist-cd1-25",
@@ -222,9 +228,9 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         Returns the record with a given name, or None.
     """
     if entry.id in _STEPS:
-        name, column, model = _STEPS[entry.id]
-        record = stored(name)
-        values = {r[column] for r in _rows(record) if model in (None, r["model"])}
+        name, starts, model = _STEPS[entry.id]
+        rows = [row for row in _rows(stored(name)) if model in (None, row["model"])]
+        values = {steps_from(row, start) for row in rows for start in starts}
         return sorted(values) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
