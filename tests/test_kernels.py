@@ -245,7 +245,8 @@ LEAVES = {
 
 
 def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backend, monkeypatch):
-    assert set(TAKES) >= {backend.name for backend in BACKENDS}
+    # one of them is among the backends only where there is a GPU
+    assert set(TAKES) == {backend.name for backend in BACKENDS} | {"GPU"}
     called = set()
     for name in _CHECKS:
         original = getattr(cpu, name)

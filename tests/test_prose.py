@@ -901,8 +901,9 @@ STATEMENTS = [
      and all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-20 RAISE is 1.2 nats too high",
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["raise_off"], 1.2, 0.05) and r["reading"] == "AIS"),
-    Statement("16", "The other eight brackets are right at both ends",
-     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and abs(r["raise_off"]) < 0.9 for r in right)),
+    Statement("16", "The other eight brackets are right at both ends: to half a nat, but for the MNIST DBN, on which RAISE is 0.8 nats too low",
+     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and (abs(r["raise_off"]) < 0.5 or r["model"] == "MNIST DBN") for r in right)
+     and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)),
     Statement("16", "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest",
      lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
      and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
@@ -975,8 +976,8 @@ STATEMENTS = [
      lambda s: recipes_in_order(s) and all(near(mean_at(s, "CD3(500)", e) - mean_at(s, "CD1(500)", e), lead, 0.5) for e, lead in ((10, 38), (100, 14)))),
     Statement("what-we-learned", "In log-probability our DBN on CD25(500) gains 1.8 nats by importance sampling, and 1.95 with a 95 % error of 0.32 by parallel tempering",
      lambda s: near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05) and near((found := gain_by_tempering(s))[0], 1.95, 0.005) and near(found[1], 0.32, 0.005)),
-    Statement("what-we-learned", "Parallel tempering gives the same $\\ln Z$ as AIS there, to 0.05 nats",
-     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-500"))["log_z"], r["ais_log_z"], 0.055)),
+    Statement("what-we-learned", "Parallel tempering gives the same $\\ln Z$ as AIS there, to 0.06 nats",
+     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-500"))["log_z"], r["ais_log_z"], 0.06)),
     Statement("what-we-learned", "By this bound ours gains 18 nats on CD1(500), where the paper has at least 25, and nothing on CD25(500), as in the paper",
      lambda s: near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], 0, 1)),
     Statement("what-we-learned", "For CD3(500) the estimate rests on seven of 500 runs",

@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 Records = Callable[[str], Mapping[str, Any] | None]
 
 # Either end of a bracket starts at uniform pixels or at the base rates.
-_STARTS = ("uniform", "base_rate")
+STARTS = ("uniform", "base_rate")
 #: Annealing steps of AIS and RAISE in both tables of the second paper.
 PAPERS_K = 100_000
 #: Chains of AIS in these tables. CSL is given as many Gibbs steps as all of these chains together.
@@ -127,7 +127,7 @@ def findings(stored: Records) -> dict[str, Finding]:
 
 def start_of(column: str) -> str:
     """The start to which a column of the second paper's tables belongs; empty if to none."""
-    return next((start for start in _STARTS if column.startswith(start)), "")
+    return next((start for start in STARTS if column.startswith(start)), "")
 
 
 def steps_from(row: Row, start: str) -> int:
@@ -531,7 +531,7 @@ def _one_exception(rows: Sequence[Row]) -> Finding:
 
 
 def _all_conservative(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
-    return _exceptions(_conservative([*rbms, *deep], _STARTS), "mnistCD1-20", "Omniglot DBM")
+    return _exceptions(_conservative([*rbms, *deep], STARTS), "mnistCD1-20", "Omniglot DBM")
 
 
 def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row]) -> Finding:
@@ -539,8 +539,8 @@ def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row
     for row in (*rbms, *deep):
         if row["model"] == "Omniglot DBM":  # the paper's exception
             continue
-        best = max(_STARTS, key=lambda start: row[f"{start}_raise"])
-        lowest = min(row[f"{start}_ais"] for start in _STARTS)
+        best = max(STARTS, key=lambda start: row[f"{start}_raise"])
+        lowest = min(row[f"{start}_ais"] for start in STARTS)
         cases.append(
             {
                 "model": row["model"],
@@ -893,7 +893,7 @@ CLAIMS = (
         _DBM,
         "RAISE",
         (_DEEP,),
-        _gaps(_STARTS, 1, models=lambda name: name == "MNIST DBM"),
+        _gaps(STARTS, 1, models=lambda name: name == "MNIST DBM"),
     ),
     Claim(
         "omniglot-dbm-overestimate",

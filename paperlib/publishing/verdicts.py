@@ -14,6 +14,7 @@ from paperlib.publishing.claims import (
     OUTCOMES,
     PAPERS_CHAINS,
     PAPERS_K,
+    STARTS,
     Finding,
     Records,
     start_of,
@@ -22,7 +23,6 @@ from paperlib.publishing.claims import (
 from paperlib.publishing.tables import cell_of, difference, format_value, stored_std_error
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
-_STARTS = ("uniform", "base_rate")
 
 #: Every verdict, in the order in which a reader wants to see them. The outcomes of claims are in the middle.
 VERDICTS = (
@@ -192,15 +192,15 @@ def _setting(entry: Published, stored: Records) -> Judgement:
 
 # The record and the starts of our K, and the model if it is the K of a single one.
 _STEPS = {
-    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, _STARTS, None),
-    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, _STARTS, None),
+    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, STARTS, None),
+    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, STARTS, None),
     "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
     "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (
         _RBMS,
         ("uniform",),
         "omniPCD-1000",
     ),
-    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, _STARTS, None),
+    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, STARTS, None),
     "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, ("uniform",), None),
 }
 _UNITS_OF = {
