@@ -72,8 +72,8 @@ class CheckpointLikelihood:
 
     Examples
     --------
-    >>> average = ImageAverage(-2.0, (-2.1, -1.9), (-2.5, -1.5))
-    >>> behind = ImageAverage(0.3, (0.2, 0.4), (-0.1, 0.7))
+    >>> average = ImageAverage(-2.0, (-2.1, -1.9), (-2.5, -1.5), 0.3)
+    >>> behind = ImageAverage(0.3, (0.2, 0.4), (-0.1, 0.7), 0.2)
     >>> CheckpointLikelihood("update_5", 3.0, (2.9, 3.1), average, behind).told_from_best
     'on these images'
     """
@@ -475,7 +475,7 @@ def _judged(
                 (log_z - reach, log_z + reach),
                 average_of(log_p[number], log_z, error, freedom),
                 # The best one is not behind itself.
-                behind if number != best else ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0)),
+                behind if number != best else ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0), 0.0),
             )
         )
     return TrainingLikelihood(

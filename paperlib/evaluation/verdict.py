@@ -155,7 +155,7 @@ class ImageAverage:
     mean: float
     interval: tuple[float, float]
     sample_interval: tuple[float, float]
-    image_std_error: float = math.nan
+    image_std_error: float
 
 
 def average_of(
