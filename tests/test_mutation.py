@@ -302,9 +302,34 @@ GROUPS = {
         Mutant(
             "RAISE contradicts from above as it does from below",
             "evaluation/verdict.py",
-            "if short <= lost + explained + _TOLERANCE:",
-            "if abs(short) <= lost + explained + _TOLERANCE:",
+            "if short > explained + _TOLERANCE else None",
+            "if abs(short) > explained + _TOLERANCE else None",
             (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
+        ),
+        Mutant(
+            "RAISE is forgiven whatever a ladder from its images finds",
+            "evaluation/verdict.py",
+            'else _of_modes([check], "a mode near some test images")',
+            "else []",
+            (
+                f"{EVALUATE}a_ladder_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
+            ),
+        ),
+        Mutant(
+            "RAISE is forgiven though it is too low for all images alike",
+            "evaluation/verdict.py",
+            "explained).double().mean() > _MOST:",
+            "explained).double().mean() > 1:",
+            (
+                f"{EVALUATE}where_raise_falls_short_for_nearly_all_images_their_place_does_not_explain_it[10-open]",
+            ),
+        ),
+        Mutant(
+            "the ladder from images starts at all of them",
+            "evaluation/annealing_runs.py",
+            "start_bias(self._model, self._test[hard],",
+            "start_bias(self._model, self._test,",
+            (f"{EVALUATE}the_last_ladder_starts_at_the_images_that_fall_short",),
         ),
         Mutant(
             "a ladder from a mode that finds more is not believed",

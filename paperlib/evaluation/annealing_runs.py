@@ -2,7 +2,8 @@
 
 The first round runs AIS and RAISE with K/16 steps, the whole ladder, AIS and RAISE with K/4 steps, and short ladders from modes of the model.
 What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer ladder, or a longer ladder from a mode.
-As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole.
+As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If RAISE is then too low for some images,
+one more short ladder starts there, in addition to the planned work.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from paperlib.estimators import (
 from paperlib.estimators.ladder_run import LadderRun, Plan
 from paperlib.estimators.tempering import summarize_ladder
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.targets import Model, annealed, log_unnormalized_of, path_to
+from paperlib.evaluation.targets import (
+    Model,
+    annealed,
+    log_unnormalized_of,
+    path_to,
+    start_bias,
+)
 from paperlib.evaluation.verdict import (
     LADDER,
     MODES,
@@ -38,6 +45,7 @@ from paperlib.evaluation.verdict import (
     ImageAverage,
     average_of,
     find_doubts,
+    hardly_reached,
     known_log_z,
 )
 from paperlib.kernels import can_replay
@@ -78,6 +86,8 @@ class AnnealingRun:
         The bracket around the average ln p(v) of the test images.
     seconds : float
         The time that it took.
+    chosen : Tensor, shape [n]
+        The numbers of the test images that RAISE was run for.
 
     Examples
     --------
@@ -95,6 +105,7 @@ class AnnealingRun:
     ais: PartitionEstimate
     bracket: Bracket
     seconds: float
+    chosen: Tensor
 
 
 @dataclass(frozen=True)
@@ -111,12 +122,15 @@ class FinishedRuns:
         Whether Ctrl-C ended the series.
     ladder : TemperingEstimate or None
         Parallel tempering from the same start; None if it was interrupted.
+    image_check : ModeCheck or None
+        What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
     """
 
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
     ladder: TemperingEstimate | None = None
+    image_check: ModeCheck | None = None
 
 
 @dataclass
@@ -160,7 +174,7 @@ class AnnealingRuns:
     ) -> None:
         # Single precision is enough: AIS is unbiased for the rounded model, whose weights differ by a relative 1e-7.
         single = model.to(dtype=torch.float32)
-        self._path = path_to(single, visible_bias)
+        self._model, self._path = single, path_to(single, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = annealed(single)
         self._annealed_path = path_to(self._annealed, visible_bias)
@@ -272,10 +286,11 @@ class AnnealingRuns:
         bar.set_postfix(K="modes")
         starts = mode_starts(self._annealed, ladder.estimate.samples, self._generator)
         short = max(LADDER_STEPS[0], round(MODES_WORK * ladder_steps / 2))
-        modes = [
-            self._climb(path_to(self._annealed, bias), short, bar.update, check=False)
-            for bias in starts
-        ]
+
+        def climb_from(bias: Tensor) -> _Ladder:
+            return self._climb(path_to(self._annealed, bias), short, bar.update, check=False)
+
+        modes = [climb_from(bias) for bias in starts]
         yield (found := replace(found, mode_checks=self._compare(ladder, modes)))
         left, portion = _LEFT * ladder_steps, round(_PORTION * ladder_steps)
         while left >= portion and (doubtful := self._doubtful(found, ladder, modes)):
@@ -287,7 +302,15 @@ class AnnealingRuns:
         last = int(largest * left / (_LEFT * ladder_steps))
         if last > middle:
             bar.set_postfix(K=last)
-            found = replace(found, runs=(*found.runs, self._run(last, bar.update)))
+            yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
+        best = found.runs[-1]
+        hard = best.chosen[hardly_reached(best, ladder.estimate).to(best.chosen.device)]
+        if len(hard):
+            bar.set_postfix(K="images")
+            bar.total += short
+            bias = start_bias(self._model, self._test[hard], None, self._generator)
+            (check,) = self._compare(ladder, [climb_from(bias)])
+            found = replace(found, image_check=check)
         yield replace(found, interrupted=False)
 
     def _doubtful(
@@ -345,7 +368,7 @@ class AnnealingRuns:
         chosen = self._choose()
         below = self._raise(chosen, num_steps, on_step)
         result = bracket(self._log_unnormalized, chosen, above, below, self._weights)
-        return AnnealingRun(num_steps, above, result, time.perf_counter() - began)
+        return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
 
     def _ais(
         self,

@@ -13,19 +13,22 @@ further. For the same reason, closed or open brackets and moving estimates of AI
 *RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
 down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
-RAISE is further below the ladder, chains hardly reach the images, and the ladder may know their surroundings as little. If RAISE lies above the
-ladder, that says nothing: short annealing often gives more probability to images than a bad model does.
+RAISE is further below the ladder, chains hardly reach some images, and the ladder may know their surroundings as little. Whether it does is
+asked of a second ladder, which starts at the base rates of those images. A part of Z that was missed elsewhere would lower RAISE for every
+image alike. If RAISE lies above the ladder, that says nothing: short annealing often gives more probability to images than a bad model does.
 
-*Ladders from the model's own modes* (`paperlib.evaluation.modes`) know the mass of regions that the ladder may have missed.
+*Ladders from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the mass of regions that
+the ladder may have missed.
 
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
 1. `not trusted`: the ladder has a warning of its own (fewer than ten round trips, a link without exchanges, halves or replicas that
    disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above the ladder's interval at the same
-   level; a ladder from a mode finds more than half a nat that the ladder missed; the run was interrupted; or the training images are not of
-   the model's kind.
+   level; a ladder from a mode or from images finds more than half a nat that the ladder missed; the run was interrupted; or the training
+   images are not of the model's kind.
 2. `open`: a mode could add more than half a nat within two standard errors; the ladder missed a mode that adds less, but where one was
-   missed, many beside it may have been; or RAISE is lower by a nat more than is explained.
+   missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or
+   without a ladder from those that are affected.
 3. `too noisy to tell`: the ladder's 95 % interval extends more than half a nat to either side.
 
 The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
@@ -42,6 +45,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
@@ -61,6 +65,8 @@ SMALL = 0.5
 _TOLERANCE = 1.0
 # A mode of which the ladder knows less than this part, and which adds more nats than this, may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
+# Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
+_MOST = 0.75
 # The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
 _CERTAIN = 0.999
 LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
@@ -228,8 +234,9 @@ def log_z_with_modes(finished: FinishedRuns) -> float:
     of_ais = finished.runs[-1].ais.log_z
     if finished.ladder is None:
         return of_ais
-    missed = max((check.missed for check in finished.mode_checks if check.significant), default=0.0)
-    return max(of_ais, finished.ladder.log_z + missed)
+    checks = [*finished.mode_checks, finished.image_check]
+    missed = [check.missed for check in checks if check is not None and check.significant]
+    return max(of_ais, finished.ladder.log_z + max(missed, default=0.0))
 
 
 def judge(
@@ -256,7 +263,9 @@ def judge(
         found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
     if finished.ladder is None:
         found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
-    found += find_doubts(finished, explained)
+    else:
+        found += find_doubts(finished, explained)
+        settled += _settled_at_images(finished, finished.ladder, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
     return Judgement(word, tuple(found), settled)
 
@@ -266,12 +275,11 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
     ladder = finished.ladder
     if ladder is None:
         return []
-    best = finished.runs[-1]
     return [
         *_of_ladder(ladder),
-        *_of_ais(best.ais, ladder),
+        *_of_ais(finished.runs[-1].ais, ladder),
         *_of_modes(finished.mode_checks),
-        *_of_raise(best, ladder, explained),
+        *_of_raise(finished, ladder, explained),
     ]
 
 
@@ -298,7 +306,7 @@ def _of_ais(ais: PartitionEstimate, ladder: TemperingEstimate) -> list[Doubt]:
     return [Doubt(NOT_TRUSTED, text)]
 
 
-def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
+def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
     if not checks:
         return [
             Doubt(
@@ -311,7 +319,7 @@ def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
     if found:
         worst = max(found, key=lambda check: check.missed)
         text = (
-            f"A ladder that starts at a mode of the model's own raises ln Z by {worst.missed:.1f} nats: the first ladder missed that "
+            f"A ladder that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first ladder missed that "
             "mode."
         )
         return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
@@ -319,24 +327,72 @@ def _of_modes(checks: Sequence[ModeCheck]) -> list[Doubt]:
     largest = max(unmet, default=0.0)
     if largest > _FIRST_OF_MANY:
         text = (
-            f"The ladder missed a mode of the model's own. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
+            f"The ladder missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
             "beside it may be."
         )
         return [Doubt(OPEN, text, NOTHING)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
-    text = f"A mode of the model's own that the ladder may have missed could raise ln Z by up to {most:.1f} nats."
+    text = f"{mode.capitalize()} that the ladder may have missed could raise ln Z by up to {most:.1f} nats."
     return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
 
 
-def _of_raise(best: AnnealingRun, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
-    lost = max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
-    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
-    if short <= lost + explained + _TOLERANCE:
+def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
+    best, check = finished.runs[-1], finished.image_check
+    short = _shortfall(best, ladder, explained)
+    if short is None:
         return []
-    text = (
-        f"RAISE is {short:.1f} nats below the ladder's average, and what annealing loses on its way explains {lost + explained:.1f} of "
-        "them. Some images may be hard to reach."
-    )
-    return [Doubt(OPEN, text, ANNEALING, short / _TOLERANCE)]
+    found = [] if check is None else _of_modes([check], "a mode near some test images")
+    text = ""
+    if check is None:
+        text = "Some images may be hard to reach."
+    elif hardly_reached(best, ladder, explained).double().mean() > _MOST:
+        text = "More than three quarters of the images are affected, as all would be if the ladder had missed a part of Z."
+    if text:
+        found.append(Doubt(OPEN, f"{short.text} {text}", ANNEALING, short.nats / _TOLERANCE))
+    return found
+
+
+def _settled_at_images(
+    finished: FinishedRuns, ladder: TemperingEstimate, explained: float
+) -> tuple[str, ...]:
+    """What is said of RAISE's shortfall where it leaves no doubt."""
+    short = _shortfall(finished.runs[-1], ladder, explained)
+    if short is None or _of_raise(finished, ladder, explained):
+        return ()
+    return (f"{short.text} A ladder that starts at such images finds no mode that was missed.",)
+
+
+@dataclass(frozen=True)
+class _Shortfall:
+    """By how many nats RAISE is below the ladder's average, and how many of them are explained."""
+
+    nats: float
+    explained: float
+
+    @property
+    def text(self) -> str:
+        return (
+            f"RAISE is {self.nats:.1f} nats below the ladder's average, and what annealing loses on its way explains {self.explained:.1f} of "
+            "them."
+        )
+
+
+def _shortfall(
+    best: AnnealingRun, ladder: TemperingEstimate, explained: float
+) -> _Shortfall | None:
+    """RAISE's shortfall on average, if it is larger than is explained."""
+    explained += max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
+    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
+    return _Shortfall(short, explained) if short > explained + _TOLERANCE else None
+
+
+def hardly_reached(best: AnnealingRun, ladder: TemperingEstimate, explained: float = 0.0) -> Tensor:
+    """Which of RAISE's images [n] are lower by more than is explained; none unless this is so on average."""
+    short = _shortfall(best, ladder, explained)
+    by_image = best.bracket.vector_gaps - (ladder.log_z - best.ais.log_z)
+    if short is None:
+        return torch.zeros(len(by_image), dtype=torch.bool)
+    # The average uses a control variate, so that it may be lower than every single image is.
+    return by_image >= min(short.explained + _TOLERANCE, by_image.max().item())
