@@ -7,7 +7,7 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.estimators import bennett
-from paperlib.estimators.bennett import bennett_roots
+from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.numerics import seeded_generator
 
 INFINITY = math.inf

@@ -20,8 +20,8 @@ from paperlib.variational import (
     tap_log_z,
     tree_reweighted_log_z,
 )
-from paperlib.variational.pair_free_energy import PairModel
-from paperlib.variational.tree_reweighted import _gap
+from paperlib.variational.log_z.pair_free_energy import PairModel
+from paperlib.variational.log_z.tree_reweighted import _gap
 
 METHODS = {
     "mean field": mean_field_log_z,

@@ -75,16 +75,15 @@ def test_compilers_and_private_parts_of_torch_stay_behind_the_door(path):
 
 # Enumeration, CSL and the bound for DBNs need the model itself. Every other estimator walks paths, or knows numbers only.
 TAKE_A_MODEL = {"exact", "exact_potts", "csl", "dbn_bound"}
-WALKERS = sorted(
-    path.stem
-    for path in (LIBRARY / "estimators").glob("*.py")
-    if path.stem != "__init__" and path.stem not in TAKE_A_MODEL
-)
+WALKERS = [
+    path
+    for path in MODULES
+    if room_of(path) == "estimators" and path.stem not in {"__init__", *TAKE_A_MODEL}
+]
 
 
-@pytest.mark.parametrize("name", WALKERS)
-def test_estimators_that_walk_paths_know_no_model(name):
-    path = LIBRARY / "estimators" / f"{name}.py"
+@pytest.mark.parametrize("path", WALKERS, ids=lambda path: path.stem)
+def test_estimators_that_walk_paths_know_no_model(path):
     models = [module for module in imported(path) if module.startswith("paperlib.models")]
     # files of tensors are no model
     assert set(models) <= {"paperlib.models.files"}

@@ -11,8 +11,8 @@ from enumeration import all_states, joint_log_table, log_z, random_rbm, state_nu
 from paperlib.annealing import AnnealingPath, BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, smc
-from paperlib.estimators.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
-from paperlib.estimators.populations import effective_part, log_z_std_error, systematic
+from paperlib.estimators.smc.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
+from paperlib.estimators.smc.populations import effective_part, log_z_std_error, systematic
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

@@ -20,13 +20,18 @@ from enumeration import (
 from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
-from paperlib.annealing.ladder import Ladder, Record, count_round_trips
 from paperlib.errors import InputError
-from paperlib.estimators import ladder_doubts as doubts
 from paperlib.estimators import parallel_tempering
-from paperlib.estimators.ladder_run import LadderRun, Plan
-from paperlib.estimators.temperatures import link_barriers, link_shares, place_rungs, rungs_for
-from paperlib.estimators.tempering import summarize_ladder
+from paperlib.estimators.tempering import ladder_doubts as doubts
+from paperlib.estimators.tempering.ladder import Ladder, Record, count_round_trips
+from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering.temperatures import (
+    link_barriers,
+    link_shares,
+    place_rungs,
+    rungs_for,
+)
+from paperlib.estimators.tempering.tempering import summarize_ladder
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator

@@ -56,7 +56,7 @@ def test_finished_runs_are_kept_and_told_apart(estimator, tmp_path, monkeypatch)
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("paperlib.experiments.tempering_runs._LONG_RUN", 2_000)
     whole = timed_run("ladder", PATH, 2_000, 1)
-    from paperlib.estimators.ladder_run import LadderRun
+    from paperlib.estimators.tempering.ladder_run import LadderRun
 
     advance, calls = LadderRun.advance, []
 

@@ -6,7 +6,6 @@ return to a mode that it has missed.
 """
 
 from paperlib.estimators.ais import ais
-from paperlib.estimators.bennett import BennettEstimate, bennett
 from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.certified import (
     CertifiedBound,
@@ -21,9 +20,14 @@ from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards, tempering_in_shards
-from paperlib.estimators.smc import SMCEstimate, smc
-from paperlib.estimators.tempering import TemperingEstimate, join_ladders, parallel_tempering
-from paperlib.estimators.trajectory import TrajectoryEstimate, log_z_along_training
+from paperlib.estimators.smc.smc import SMCEstimate, smc
+from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_training
+from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
+from paperlib.estimators.tempering.tempering import (
+    TemperingEstimate,
+    join_ladders,
+    parallel_tempering,
+)
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 
 __all__ = [

@@ -39,7 +39,6 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path, run_chains, summarize
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import PartitionEstimate
-from paperlib.estimators.ladder_run import Plan
 from paperlib.estimators.reverse_ais import (
     ReverseEstimate,
     require_reversible,
@@ -47,7 +46,8 @@ from paperlib.estimators.reverse_ais import (
     summarize_reverse,
 )
 from paperlib.estimators.shard_log import note
-from paperlib.estimators.tempering import (
+from paperlib.estimators.tempering.ladder_run import Plan
+from paperlib.estimators.tempering.tempering import (
     FEWEST_CHAIN_STEPS,
     TemperingEstimate,
     climb,

@@ -6,7 +6,7 @@ The distributions of the two are related: p_F(l) = e^{ln Z - l} p_R(l) (Crooks 1
     E_F[e^l] = Z,      E_R[e^{-r}] = 1 / Z,
 
 and by Jensen's inequality ln mean e^l is on average too small, and -ln mean e^{-r} too large (Grosse, Ghahramani & Adams 2015). Bennett's
-ratio over both (`paperlib.estimators.bennett`) has the smallest error that these weights allow.
+ratio over both (`paperlib.estimators.tempering.bennett`) has the smallest error that these weights allow.
 
 The estimate from above is valid only for draws from the target itself, such as those of `paperlib.estimators.parallel_tempering`. Data
 are not such draws, nor are the ends of AIS's own chains.
@@ -25,7 +25,6 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.ais import ais
-from paperlib.estimators.bennett import BennettEstimate, bennett
 from paperlib.estimators.blocks import step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
     PartitionEstimate,
@@ -34,6 +33,7 @@ from paperlib.estimators.estimate import (
     summary,
 )
 from paperlib.estimators.reverse_ais import require_steps_back, walk_back
+from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
 

@@ -28,8 +28,8 @@ from paperlib.estimators import (
     bracket,
     raise_log_prob,
 )
-from paperlib.estimators.ladder_run import LadderRun, Plan
-from paperlib.estimators.tempering import summarize_ladder
+from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering.tempering import summarize_ladder
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.targets import (
     Model,

@@ -49,7 +49,7 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
-from paperlib.estimators.ladder_doubts import FEWEST_ROUND_TRIPS
+from paperlib.estimators.tempering.ladder_doubts import FEWEST_ROUND_TRIPS
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.weighting import total_weight, weighted_std_error
 from paperlib.numerics import joined_error, student_quantile, weighted_mean

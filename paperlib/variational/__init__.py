@@ -1,6 +1,5 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
-from paperlib.variational.bethe import bethe_log_z
 from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
 from paperlib.variational.em import (
     exact_moments,
@@ -9,7 +8,10 @@ from paperlib.variational.em import (
     maximize_parameters,
 )
 from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
-from paperlib.variational.log_z_approximation import LogZApproximation, mean_field_log_z
+from paperlib.variational.log_z.bethe import bethe_log_z
+from paperlib.variational.log_z.log_z_approximation import LogZApproximation, mean_field_log_z
+from paperlib.variational.log_z.tap import tap_log_z
+from paperlib.variational.log_z.tree_reweighted import tree_reweighted_log_z
 from paperlib.variational.map_inference import improve_dictionary, learn_dictionary, map_codes
 from paperlib.variational.mean_field import (
     MeanFieldTrace,
@@ -18,8 +20,6 @@ from paperlib.variational.mean_field import (
     mean_field,
 )
 from paperlib.variational.recognition import Network, ascend
-from paperlib.variational.tap import tap_log_z
-from paperlib.variational.tree_reweighted import tree_reweighted_log_z
 from paperlib.variational.wake_sleep import (
     RecognitionWeights,
     sleep_step,

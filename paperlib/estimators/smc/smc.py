@@ -4,7 +4,7 @@ When the weights of a population have become uneven, its chains are redrawn in p
 that the work goes to the states that make up Z. For a fixed schedule a population's estimate of Z is unbiased, as in AIS, which is
 the case without resampling.
 
-The betas are given, or are found by a pilot population (`paperlib.estimators.pilot`), whose steps count towards the budget but not
+The betas are given, or are found by a pilot population (`paperlib.estimators.smc.pilot`), whose steps count towards the budget but not
 in the estimate. The chains of a population depend on each other, so the error comes from several independent populations.
 
 Resampling does not bring back modes that no chain has met. A population whose chains all descend from a few ancestors has seen
@@ -25,8 +25,8 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import UNIFORM_START, below_bound, format_estimate, summary
-from paperlib.estimators.pilot import pilot_schedule
-from paperlib.estimators.populations import Populations, log_z_std_error, walk_populations
+from paperlib.estimators.smc.pilot import pilot_schedule
+from paperlib.estimators.smc.populations import Populations, log_z_std_error, walk_populations
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
 

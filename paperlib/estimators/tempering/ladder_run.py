@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
-from paperlib.annealing.ladder import Ladder, Record
 from paperlib.annealing.path import state_tensors, with_tensors
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.estimators.temperatures import (
+from paperlib.estimators.tempering.ladder import Ladder, Record
+from paperlib.estimators.tempering.temperatures import (
     link_barriers,
     link_memory,
     link_shares,

@@ -24,12 +24,12 @@ from torch import Tensor
 
 from paperlib.models import RBM
 from paperlib.validation import require_count
-from paperlib.variational.log_z_approximation import (
+from paperlib.variational.log_z.log_z_approximation import (
     LogZApproximation,
     as_double,
     require_tolerance,
 )
-from paperlib.variational.pair_free_energy import PairFreeEnergy, PairModel, inner
+from paperlib.variational.log_z.pair_free_energy import PairFreeEnergy, PairModel, inner
 
 # Factor by which the temperature of the entropies falls, and the most steps before it does. It falls earlier if the gap is below the temperature.
 _COOLING, _STEPS_PER_TEMPERATURE = 0.5, 8

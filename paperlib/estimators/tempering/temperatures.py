@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.estimators.bennett import bennett_roots
+from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.mcmc.series import block_means
 
 # A link whose exchanges were never rejected still gets some room.

@@ -18,14 +18,14 @@ from torch import Tensor
 from paperlib.models import RBM
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, require_count
-from paperlib.variational.log_z_approximation import (
+from paperlib.variational.log_z.log_z_approximation import (
     LogZApproximation,
     as_double,
     hidden_starts,
     require_damping,
     require_tolerance,
 )
-from paperlib.variational.pair_free_energy import PairModel
+from paperlib.variational.log_z.pair_free_energy import PairModel
 
 
 def bethe_log_z(

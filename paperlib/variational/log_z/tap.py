@@ -17,7 +17,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.models import RBM
 from paperlib.validation import ArrayLike, require_count
-from paperlib.variational.log_z_approximation import (
+from paperlib.variational.log_z.log_z_approximation import (
     LogZApproximation,
     as_double,
     hidden_starts,

@@ -1,6 +1,6 @@
 """ln Z at every checkpoint of training, from chains that walk through all of them.
 
-Populations of chains walk a `TrajectoryPath` as in sequential Monte Carlo (`paperlib.estimators.smc`). At the knot of a checkpoint, a
+Populations of chains walk a `TrajectoryPath` as in sequential Monte Carlo (`paperlib.estimators.smc.smc`). At the knot of a checkpoint, a
 population's weight so far is an unbiased estimate of that checkpoint's Z, for a fixed schedule. Every estimate thus covers the whole
 way from the start, and is not a sum of links whose errors would have to be added. Estimates at two checkpoints share their chains and
 are correlated. The error of a difference is therefore computed from the differences of the populations, and is usually smaller than
@@ -26,8 +26,8 @@ from torch import Tensor
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate, summary
-from paperlib.estimators.populations import log_z_std_error
-from paperlib.estimators.smc import SMCOptions, population_warnings, walk_with_options
+from paperlib.estimators.smc.populations import log_z_std_error
+from paperlib.estimators.smc.smc import SMCOptions, population_warnings, walk_with_options
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, require_count
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.annealing.ladder import Record
+from paperlib.estimators.tempering.ladder import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10

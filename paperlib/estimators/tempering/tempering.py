@@ -1,12 +1,12 @@
 """Parallel tempering: ln Z, its error, and draws from the target, from chains that climb up and down a ladder of temperatures.
 
-AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.annealing.ladder`) keeps
+AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.estimators.tempering.ladder`) keeps
 chains at all temperatures at all times. They exchange temperatures, so that draws from the target keep coming from the start, and modes
 are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
-(`paperlib.estimators.bennett`).
+(`paperlib.estimators.tempering.bennett`).
 
 1. *Temperatures.* Three short runs, a seventh of the budget, find where exchanges are rejected and where chains are slow. The rungs are
-   placed so that the links contribute alike to the error (`paperlib.estimators.temperatures`).
+   placed so that the links contribute alike to the error (`paperlib.estimators.tempering.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
 3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
    replicas, give the error, which therefore includes the dependence between steps and between links. It is then divided by sqrt(a), where
@@ -36,10 +36,8 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.annealing.ladder import Record
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.bennett import bennett_roots, interval_of
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import (
     below_bound,
@@ -47,9 +45,11 @@ from paperlib.estimators.estimate import (
     require_finite_log_weights,
     summary,
 )
-from paperlib.estimators.ladder_doubts import find_ladder_warnings
-from paperlib.estimators.ladder_run import LadderRun, Plan, run_signature
-from paperlib.estimators.populations import systematic
+from paperlib.estimators.smc.populations import systematic
+from paperlib.estimators.tempering.bennett import bennett_roots, interval_of
+from paperlib.estimators.tempering.ladder import Record
+from paperlib.estimators.tempering.ladder_doubts import find_ladder_warnings
+from paperlib.estimators.tempering.ladder_run import LadderRun, Plan, run_signature
 from paperlib.mcmc.series import block_means, mean_error, settled
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count

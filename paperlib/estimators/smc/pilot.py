@@ -23,7 +23,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
-from paperlib.estimators.populations import effective_part, systematic
+from paperlib.estimators.smc.populations import effective_part, systematic
 
 _MAX_BISECTIONS = 60
 # The step need only be accurate to a few per cent.

@@ -1,0 +1,1 @@
+"""Approximations of ln Z of an RBM by free energies: TAP, Bethe and tree-reweighted."""
