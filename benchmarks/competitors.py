@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import floors, library, parts, peers, reference
 from benchmarks.work import Work
-from paperlib.publishing import speed
+from boltzmann_companion import speed
 
 Prepare = Callable[[Work, str], Callable[[], Any] | None]
 

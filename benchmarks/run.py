@@ -19,9 +19,9 @@ from typing import Any
 import torch
 
 from benchmarks.competitors import calls
+from boltzmann_companion import speed
 from paperlib import storage
 from paperlib.provenance import processor_name, repository_state
-from paperlib.publishing import speed
 
 ROOT = storage.repository_root()
 _THREAD_VARIABLES = (

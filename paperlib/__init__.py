@@ -13,8 +13,6 @@ a tractable distribution to a model, and estimators that walk a path and return 
 `paperlib.annealing`    paths from a tractable distribution to a model, and schedules of beta
 `paperlib.estimators`   exact enumeration, importance sampling, AIS, RAISE, control variates, the bound on a DBN's ln p(v)
 `paperlib.evaluation`   the test log-probability of a model from a file, with a verdict
-`paperlib.experiments`  recipes, profiles, published numbers, records with provenance: what is computed and kept
-`paperlib.publishing`   chapters and their execution, tables, plots, players, the book: how it is shown
 ======================
 
 All log-probabilities are in nats. Symbols follow Salakhutdinov & Murray (2008): `W` [D, M], visible biases

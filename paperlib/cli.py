@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from boltzmann_companion import DEVICE
 from paperlib import __version__, storage
 from paperlib.cli_options import (
     BinarizeOption,
@@ -30,7 +31,6 @@ from paperlib.cli_options import (
     WeightsOption,
 )
 from paperlib.errors import InputError, ReproductionError
-from paperlib.experiments import DEVICE
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -408,8 +408,8 @@ def train(
     A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
     with the identical result.
     """
-    from paperlib.experiments.recipes import model_path
-    from paperlib.experiments.training import train_models
+    from boltzmann_companion.recipes import model_path
+    from boltzmann_companion.training import train_models
     from paperlib.provenance import repository_state
 
     if output is not None and len(model_ids) > 1:
@@ -427,7 +427,7 @@ def train(
 @app.command()
 def models() -> None:
     """List the models: id, name in the papers, data set, whether it is stored."""
-    from paperlib.experiments.recipes import RECIPES, model_path
+    from boltzmann_companion.recipes import RECIPES, model_path
 
     for model_id, chosen in RECIPES.items():
         stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
@@ -471,8 +471,8 @@ def reproduce(
     Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
     data/cache/shards as they proceed, and found again with or without --resume.
     """
-    from paperlib.experiments.profiles import get_profile
-    from paperlib.publishing.runner import chapters, execute_chapters
+    from boltzmann_companion.build.runner import chapters, execute_chapters
+    from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
     selected, parameters = chapters(only or ()), _parameters(set_ or [])
@@ -511,10 +511,10 @@ def compute_long_runs(
     """
     import os
 
+    from boltzmann_companion.profiles import get_profile
+    from boltzmann_companion.studies.long_runs import long_runs, pack_shards, progress_table
     from paperlib import cluster
     from paperlib.estimators.shards import computed_once
-    from paperlib.experiments.long_runs import long_runs, pack_shards, progress_table
-    from paperlib.experiments.profiles import get_profile
     from paperlib.validation import require_device
 
     os.environ[DEVICE] = str(require_device("device", device))
@@ -541,7 +541,7 @@ def compute_long_runs(
 @app.command()
 def refresh(only: OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
-    from paperlib.publishing.runner import chapters, refresh_stored_outputs
+    from boltzmann_companion.build.runner import chapters, refresh_stored_outputs
 
     for chapter in refresh_stored_outputs(chapters(only or ())):
         typer.echo(f"{chapter.stem}: stored outputs changed")
@@ -555,9 +555,9 @@ def book(
     ] = False,
 ) -> None:
     """Build the HTML book from executed chapters and check its pages."""
-    from paperlib.experiments.profiles import get_profile
-    from paperlib.publishing.book import build_book
-    from paperlib.publishing.pdf import build_pdf
+    from boltzmann_companion.build.book import build_book
+    from boltzmann_companion.build.pdf import build_pdf
+    from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
     if pdf:

@@ -2,13 +2,13 @@
 
 import torch
 
+from boltzmann_companion.players.brackets import bracket_player
+from boltzmann_companion.players.chains import chain_player
+from boltzmann_companion.players.frames import frame_player
+from boltzmann_companion.players.ladders import ladder_player
+from boltzmann_companion.players.particles import particle_player, particle_run
+from boltzmann_companion.players.traces import trace_player
 from paperlib.mcmc import MarkovChain
-from paperlib.publishing.widgets.brackets import bracket_player
-from paperlib.publishing.widgets.chains import chain_player
-from paperlib.publishing.widgets.frames import frame_player
-from paperlib.publishing.widgets.ladders import ladder_player
-from paperlib.publishing.widgets.particles import particle_player, particle_run
-from paperlib.publishing.widgets.traces import trace_player
 
 SHAPE = (8, 8)
 NASTY = 'Two & "more" </script><b title="x">'

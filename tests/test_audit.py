@@ -10,6 +10,7 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 from typer.testing import CliRunner
 
+from boltzmann_companion.studies.audit_study import audit_study, audited_models
 from paperlib import cli
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
@@ -23,7 +24,6 @@ from paperlib.evaluation.audit import (
 )
 from paperlib.evaluation.evaluation import AnnealingRuns
 from paperlib.evaluation.result import Evaluation
-from paperlib.experiments.audit_study import audit_study, audited_models
 from paperlib.models import RBM, planted
 from paperlib.numerics import seeded_generator
 
@@ -396,7 +396,7 @@ def test_wrong_commands(folder, monkeypatch, capsys, arguments, message):
 
 def test_models_of_digits():
     """PCD(16) and CD1(16) by enumeration: the sign and the size of their difference are those of the exact averages."""
-    from paperlib.experiments.recipes import load_model
+    from boltzmann_companion.recipes import load_model
 
     test = binary_images("digits").test
     models = [load_model(name, torch.float64) for name in ("digits-cd1-16", "digits-pcd-16")]

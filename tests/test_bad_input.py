@@ -8,6 +8,8 @@ import pytest
 import torch
 from enumeration import random_rbm
 
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.recipes import load_model, recipe
 from paperlib.annealing import (
     BaseRatePath,
     RBMPairPath,
@@ -22,8 +24,6 @@ from paperlib.estimators import (
     exact_log_z,
     importance_sampling,
 )
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.recipes import load_model, recipe
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM, log_z_lower_bound
 

@@ -13,8 +13,8 @@ import torch
 from benchmarks import run
 from benchmarks.competitors import COMPETITORS, calls, runs
 from benchmarks.work import CD_STEPS, LEARNING_RATE, Work, growth_work, main_work
-from paperlib.experiments.records import read_record
-from paperlib.publishing import speed
+from boltzmann_companion import speed
+from boltzmann_companion.records import read_record
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2

@@ -8,9 +8,7 @@ import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from paperlib import __version__
-from paperlib.experiments.records import read_record
-from paperlib.publishing.book import (
+from boltzmann_companion.build.book import (
     as_download,
     as_page,
     claims_checked,
@@ -20,9 +18,11 @@ from paperlib.publishing.book import (
     with_footer,
     with_repository,
 )
-from paperlib.publishing.extension import mark_columns, prose_of
-from paperlib.publishing.glossary import add_index_entries, defining_chapters
-from paperlib.publishing.status import status_table
+from boltzmann_companion.build.extension import mark_columns, prose_of
+from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
+from boltzmann_companion.build.status import status_table
+from boltzmann_companion.records import read_record
+from paperlib import __version__
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())

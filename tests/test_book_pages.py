@@ -22,6 +22,7 @@ import torch
 import yaml
 from enumeration import all_states, joint_log_table, log_f_pair_table, log_z, random_rbm
 
+import boltzmann_companion
 import paperlib.annealing
 import paperlib.estimators
 import paperlib.evaluation
@@ -30,12 +31,12 @@ import paperlib.mcmc
 import paperlib.models
 import paperlib.models.planted
 import paperlib.variational
-from paperlib.experiments.published import load_published
+from boltzmann_companion.build.book import toc_pages
+from boltzmann_companion.build.glossary import defining_chapters
+from boltzmann_companion.claims.claims import CLAIMS
+from boltzmann_companion.claims.verdicts import deciding
+from boltzmann_companion.published import load_published
 from paperlib.models import RBM
-from paperlib.publishing.book import toc_pages
-from paperlib.publishing.claims import CLAIMS
-from paperlib.publishing.glossary import defining_chapters
-from paperlib.publishing.verdicts import deciding
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -119,7 +120,10 @@ def test_every_link_to_a_page_has_a_target(page):
 
 def defined_in_the_library():
     """Functions and classes without an underscore, under the module that defines them."""
-    for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+    packages = (paperlib, boltzmann_companion)
+    for found in itertools.chain.from_iterable(
+        pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in packages
+    ):
         if found.name.endswith("__main__") or (
             found.name.endswith("gpu") and not find_spec("triton")
         ):
@@ -160,7 +164,9 @@ def test_every_public_name_is_in_the_library_reference(name):
 def test_every_page_of_the_reference_has_the_name_of_its_room():
     """Nobody has to look for the page that a change belongs on."""
     for page in reference_pages()[1:]:
-        modules = re.findall(r"^\.\. auto\w+:: paperlib\.(\w+)", page.read_text(), re.MULTILINE)
+        modules = re.findall(
+            r"^\.\. auto\w+:: (?:paperlib\.|boltzmann_)(\w+)", page.read_text(), re.MULTILINE
+        )
         assert page.stem in modules
 
 

@@ -11,11 +11,11 @@ import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
+from boltzmann_companion import chapter as module
+from boltzmann_companion import records
+from boltzmann_companion.chapter import open_chapter
+from boltzmann_companion.records import Column
 from paperlib.errors import InputError
-from paperlib.experiments import records
-from paperlib.experiments.records import Column
-from paperlib.publishing import chapter as module
-from paperlib.publishing.chapter import open_chapter
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -184,8 +184,8 @@ def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp
             'profile = "digits"\nseed = 1', metadata={"tags": ["parameters"]}
         ),
         nbformat.v4.new_code_cell(
-            "from paperlib.experiments.records import Column\n"
-            "from paperlib.publishing.chapter import open_chapter\n"
+            "from boltzmann_companion.records import Column\n"
+            "from boltzmann_companion.chapter import open_chapter\n"
             'chapter = open_chapter("05-x", globals(), seed=1)\n'
             # the name of a committed record, which must not be overwritten
             'chapter.save("sm2008-table-1", {"a": Column("a")}, [{"a": seed}])'

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from paperlib.publishing.claims import CLAIMS, OUTCOMES, SUBJECTS, findings
-from paperlib.publishing.report import (
+from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES, SUBJECTS, findings
+from boltzmann_companion.claims.report import (
     PAPERS,
     bracket_table,
     claim_findings,

@@ -13,6 +13,10 @@ import pytest
 import torch
 from enumeration import random_rbm
 
+from boltzmann_companion.build import runner
+from boltzmann_companion.profiles import PROFILES
+from boltzmann_companion.recipes import RECIPES
+from boltzmann_companion.training import train_models
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import ReproductionError
@@ -23,14 +27,10 @@ from paperlib.estimators import (
     shards,
     tempering_in_shards,
 )
-from paperlib.experiments.profiles import PROFILES
-from paperlib.experiments.recipes import RECIPES
-from paperlib.experiments.training import train_models
 from paperlib.kernels import products
 from paperlib.models import RBM
 from paperlib.models.files import read_metadata
 from paperlib.numerics import seeded_generator
-from paperlib.publishing import runner
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -227,7 +227,7 @@ def test_models_are_trained_on_a_cluster_after_those_below_them(tmp_path, monkey
         started.append((model_id, all(file.exists() for file in waits.get(model_id, ()))))
         path.write_text(model_id)
 
-    monkeypatch.setattr("paperlib.experiments.training._train_and_store", note)
+    monkeypatch.setattr("boltzmann_companion.training._train_and_store", note)
     names = ["digits-dbn-cd1", "digits-cd1-16", "digits-cd1-50"]
     paths = {name: tmp_path / name for name in names}
     waits = {"digits-dbn-cd1": [paths["digits-cd1-50"]]}
@@ -265,7 +265,7 @@ CHAPTER = """
 import sys
 sys.path[:0] = {path!r}
 from test_cluster import BETAS, PATH
-from paperlib.experiments.profiles import PROFILES
+from boltzmann_companion.profiles import PROFILES
 print(PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False).log_z)
 """
 

@@ -20,7 +20,11 @@ BOOK = ROOT / "book"
 
 
 def variables_of_the_code():
-    files = [path for part in ("paperlib", "benchmarks") for path in (ROOT / part).rglob("*.py")]
+    files = [
+        path
+        for part in ("paperlib", "book/companion", "benchmarks")
+        for path in (ROOT / part).rglob("*.py")
+    ]
     texts = [path.read_text() for path in (*files, ROOT / "Makefile", ROOT / ".ci" / "run")]
     return set(re.findall(r"PAPERLIB_[A-Z]+", "\n".join(texts)))
 

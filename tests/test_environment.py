@@ -64,7 +64,7 @@ def imports(path):
 
 
 def foreign_imports(folder):
-    own = {"paperlib", "benchmarks", *sys.stdlib_module_names}
+    own = {"paperlib", "boltzmann_companion", "benchmarks", *sys.stdlib_module_names}
     for path in sorted((ROOT / folder).rglob("*.py")):
         for name, at_once in imports(path):
             if name not in own:
@@ -89,7 +89,7 @@ def undeclared(found, requirements):
     )
 
 
-@pytest.mark.parametrize("folder", ["paperlib", "benchmarks"])
+@pytest.mark.parametrize("folder", ["paperlib", "book/companion", "benchmarks"])
 def test_every_import_is_declared(folder):
     found = list(foreign_imports(folder))
     assert len({name for _, name, _ in found}) >= 4
@@ -97,12 +97,12 @@ def test_every_import_is_declared(folder):
 
 
 def test_the_library_imports_without_extras():
-    # `publishing` draws and runs notebooks: that is what the extra `book` is for. triton comes with torch on a GPU.
-    elsewhere = (Path("paperlib/publishing"), Path("paperlib/kernels/gpu.py"))
+    # triton comes with torch on a GPU.
+    elsewhere = Path("paperlib/kernels/gpu.py")
     found = [
         (path, name, at_once)
         for path, name, at_once in foreign_imports("paperlib")
-        if at_once and not any(path.is_relative_to(place) for place in elsewhere)
+        if at_once and path != elsewhere
     ]
     assert undeclared(found, PROJECT["dependencies"]) == []
 
@@ -163,7 +163,8 @@ def others_than(requirements):
     return {
         module
         for module, names in DISTRIBUTIONS.items()
-        if not kept & set(map(normalized, names)) and module not in ("paperlib", "benchmarks")
+        if not kept & set(map(normalized, names))
+        and module not in ("paperlib", "boltzmann_companion", "benchmarks")
     }
 
 
@@ -217,7 +218,7 @@ def test_a_model_is_evaluated_without_any_extra():
 def test_every_module_imports_without_them():
     code = """
 import importlib, pkgutil, paperlib
-left_out = ("publishing", "__main__", "kernels.cpu", "kernels.gpu")  # drawing, compiled functions
+left_out = ("__main__", "kernels.cpu", "kernels.gpu")  # compiled functions
 for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
     if not any(name in found.name for name in left_out):
         importlib.import_module(found.name)

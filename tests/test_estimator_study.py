@@ -8,18 +8,15 @@ import pytest
 import torch
 from enumeration import log_z, random_rbm
 
-from paperlib.errors import InputError
-from paperlib.estimators import exact_log_z
-from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.experiments import budgeted_estimators, estimator_study
-from paperlib.experiments.budgeted_estimators import (
+from boltzmann_companion.studies import budgeted_estimators, estimator_study
+from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
     ESTIMATORS,
     LEVELS,
     SMALLEST_BUDGET,
     Answer,
 )
-from paperlib.experiments.estimator_study import (
+from boltzmann_companion.studies.estimator_study import (
     HIDDEN,
     OTHERS,
     accuracy_rows,
@@ -33,7 +30,10 @@ from paperlib.experiments.estimator_study import (
     trust_rows,
     wilson_interval,
 )
-from paperlib.experiments.known_models import KINDS, KnownModel, in_hidden_mode, known_models
+from boltzmann_companion.studies.known_models import KINDS, KnownModel, in_hidden_mode, known_models
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.estimators.estimate import UNIFORM_START
 from paperlib.models import RBM, planted
 from paperlib.numerics import seeded_generator
 

@@ -20,6 +20,7 @@ from scipy.io import savemat
 from sklearn.neural_network import BernoulliRBM
 from typer.testing import CliRunner
 
+from boltzmann_companion.studies.study import Case, Mode, study_images
 from paperlib import cli, storage
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import (
@@ -39,7 +40,6 @@ from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.evaluation.targets import base_rates, start_bias
 from paperlib.evaluation.verdict import Doubt, Judgement, average_of, hardly_reached, judge
-from paperlib.experiments.study import Case, Mode, study_images
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+import boltzmann_companion
 import paperlib
 
-LIBRARY = Path(paperlib.__file__).parent
 MODULES = [
-    ".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(LIBRARY.rglob("*.py"))
+    ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
+    for folder in (Path(package.__file__).parent for package in (paperlib, boltzmann_companion))
+    for path in sorted(folder.rglob("*.py"))
     if path.name != "__main__.py"
 ]
 ROOMS = [

@@ -15,12 +15,12 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
+from boltzmann_companion.published import Cell, load_published
+from boltzmann_companion.records import read_record
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import LOADERS
 from paperlib.estimators import ais, exact_log_z, parallel_tempering, raise_log_prob, smc
-from paperlib.experiments.published import Cell, load_published
-from paperlib.experiments.records import read_record
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.numerics import seeded_generator
 

@@ -15,9 +15,9 @@ from enumeration import random_rbm
 from faults import MOMENT, VICTIM
 from safetensors.torch import save_file
 
+from boltzmann_companion.recipes import store_model, train_recipe
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, raise_in_shards
-from paperlib.experiments.recipes import store_model, train_recipe
 from paperlib.models import RBM
 from paperlib.models.files import read_safetensors
 from paperlib.numerics import seeded_generator
@@ -125,8 +125,8 @@ sys.path[:0] = {path!r}
 import faults
 from test_faults import anneal
 from paperlib.datasets import cache_folder
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.records import Column, Run
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.records import Column, Run
 torch.set_num_threads(1)
 run = Run("01-one", get_profile(profile), 1)
 Path("{pid}").write_text(str(os.getpid()))

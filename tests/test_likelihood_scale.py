@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from paperlib.experiments.likelihood_scale import MODELS, likelihood_scale
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.records import load_result
+from boltzmann_companion.likelihood_scale import MODELS, likelihood_scale
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.records import load_result
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,11 @@ import torch
 from enumeration import log_z, random_rbm
 from typer.testing import CliRunner
 
-from paperlib import cli
-from paperlib.annealing import uniform_betas
-from paperlib.datasets import binary_images
-from paperlib.errors import InputError
-from paperlib.estimators import csl_in_shards, shards
-from paperlib.estimators.csl import csl_run
-from paperlib.estimators.shards import computed_once
-from paperlib.experiments import DEVICE, bracket_tables, long_runs, profiles
-from paperlib.experiments.bracket_tables import (
+from boltzmann_companion import DEVICE, profiles
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.recipes import recipe
+from boltzmann_companion.studies import bracket_tables, long_runs
+from boltzmann_companion.studies.bracket_tables import (
     STARTS,
     TABLES,
     bracket_runs,
@@ -28,8 +24,13 @@ from paperlib.experiments.bracket_tables import (
     steps_for,
     stored_csl,
 )
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.recipes import recipe
+from paperlib import cli
+from paperlib.annealing import uniform_betas
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.estimators import csl_in_shards, shards
+from paperlib.estimators.csl import csl_run
+from paperlib.estimators.shards import computed_once
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 

@@ -20,9 +20,9 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 
 import paperlib
+from boltzmann_companion import model_store
+from boltzmann_companion.recipes import RECIPES, load_model
 from paperlib import storage
-from paperlib.experiments import model_store
-from paperlib.experiments.recipes import RECIPES, load_model
 
 ROOT = Path(__file__).parents[1]
 # What reads all that a wheel must bring along: published numbers, models and records. It takes seconds.
@@ -41,7 +41,7 @@ def run(*command, folder, expected=0, **environment):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
-    for name in ("paperlib", "data", "figures"):
+    for name in ("paperlib", "book/companion", "data", "figures"):
         ignored = shutil.ignore_patterns("__pycache__", "cache", "digits")
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -77,7 +77,7 @@ def test_wheel_has_a_name_of_its_own_and_the_version_of_the_code(wheel):
         folders = {name.partition("/")[0] for name in archive.namelist()}
     # `paperlib` on the package index is another project's.
     assert (found["Name"], found["Version"]) == (model_store._DISTRIBUTION, paperlib.__version__)
-    assert {name for name in folders if "." not in name} == {"paperlib"}
+    assert {name for name in folders if "." not in name} == {"paperlib", "boltzmann_companion"}
 
 
 def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
@@ -95,9 +95,12 @@ def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
     }
     # Nothing of the package itself is forgotten, whatever its kind.
-    package = [path for path in (ROOT / "paperlib").rglob("*") if path.is_file()]
-    expected = {str(p.relative_to(ROOT)) for p in package if "__pycache__" not in p.parts}
-    assert {name for name in names if name.startswith("paperlib/")} == expected
+    for folder in (ROOT / "paperlib", ROOT / "book" / "companion" / "boltzmann_companion"):
+        package = [path for path in folder.rglob("*") if path.is_file()]
+        expected = {
+            str(p.relative_to(folder.parent)) for p in package if "__pycache__" not in p.parts
+        }
+        assert {name for name in names if name.startswith(f"{folder.name}/")} == expected
 
 
 def test_every_stored_model_has_its_checksum():
@@ -248,7 +251,7 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
 
 def test_players_find_their_style_and_script(clean_python, tmp_path):
     show = (
-        "from paperlib.publishing.widgets.page import Slider, card\n"
+        "from boltzmann_companion.players.page import Slider, card\n"
         "print(card('frames', '', '', '', Slider('', 1), {}, milliseconds=1))"
     )
     shown = run(clean_python, "-c", show, folder=tmp_path)

@@ -26,13 +26,13 @@ from players import (
     some_traces,
 )
 
+from boltzmann_companion.players import page
+from boltzmann_companion.players.brackets import bracket_player
+from boltzmann_companion.players.chains import chain_player
+from boltzmann_companion.players.frames import frame_player
+from boltzmann_companion.players.ladders import ladder_player
+from boltzmann_companion.players.particles import particle_player, particle_run
 from paperlib.errors import InputError
-from paperlib.publishing.widgets import page
-from paperlib.publishing.widgets.brackets import bracket_player
-from paperlib.publishing.widgets.chains import chain_player
-from paperlib.publishing.widgets.frames import frame_player
-from paperlib.publishing.widgets.ladders import ladder_player
-from paperlib.publishing.widgets.particles import particle_player, particle_run
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 

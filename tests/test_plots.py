@@ -9,8 +9,8 @@ import pytest
 import torch
 from matplotlib.patches import Circle, FancyArrowPatch
 
+from boltzmann_companion.plots import draw_chain, label_logarithmic
 from paperlib.errors import InputError
-from paperlib.publishing.plots import draw_chain, label_logarithmic
 
 CHAIN = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.996, 0.004, 0.0]])
 

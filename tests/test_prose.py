@@ -20,12 +20,12 @@ import pytest
 import torch
 from scipy.special import fdtri
 
+from boltzmann_companion.claims.claims import CLAIMS
+from boltzmann_companion.recipes import model_path
+from boltzmann_companion.records import load_result
 from paperlib.estimators import exact_hidden_samples, exact_log_z
-from paperlib.experiments.recipes import model_path
-from paperlib.experiments.records import load_result
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
-from paperlib.publishing.claims import CLAIMS
 
 ROOT = Path(__file__).parents[1]
 Row = Mapping[str, Any]

@@ -9,13 +9,13 @@ import pytest
 import torch
 from enumeration import random_rbm
 
+from boltzmann_companion import records
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.records import Column, History, Run, history, read_record
 from paperlib import provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, shards
 from paperlib.estimators.shard_log import shards_used, summarize_shards
-from paperlib.experiments import records
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.records import Column, History, Run, history, read_record
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 
 PATH = BaseRatePath(random_rbm(4, 3, 0))

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paperlib.experiments.published import (
+from boltzmann_companion.claims.claims import CLAIMS
+from boltzmann_companion.published import (
     CRITERIA,
     LATER_PAPERS,
     Criterion,
@@ -23,7 +24,6 @@ from paperlib.experiments.published import (
     find,
     load_published,
 )
-from paperlib.publishing.claims import CLAIMS
 
 SLACK = 0.011
 PATH = Path(__file__).parents[1] / "data" / "published.yaml"

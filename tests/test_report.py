@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from paperlib.experiments.published import Cell, Criterion, load_published
-from paperlib.experiments.records import load_result
-from paperlib.publishing.claims import CLAIMS, OUTCOMES
-from paperlib.publishing.report import (
+from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES
+from boltzmann_companion.claims.report import (
     Report,
     comparison_rows,
     comparison_table,
     counts,
     report_rows,
 )
-from paperlib.publishing.tables import cell_std_error, difference
-from paperlib.publishing.verdicts import VERDICTS, Judgement, deciding, judge, used_setting
+from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, judge, used_setting
+from boltzmann_companion.published import Cell, Criterion, load_published
+from boltzmann_companion.records import load_result
+from boltzmann_companion.tables import cell_std_error, difference
 
 ENTRIES = load_published()
 ROWS = report_rows()

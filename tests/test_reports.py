@@ -13,6 +13,7 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 from typer.testing import CliRunner
 
+from boltzmann_companion.recipes import load_model
 from paperlib import __version__, cli
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
@@ -23,7 +24,6 @@ from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.verdict import Doubt, Judgement
-from paperlib.experiments.recipes import load_model
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state

@@ -23,15 +23,15 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from boltzmann_companion import DEVICE, SETTINGS, profiles, records, tables
+from boltzmann_companion.build import runner
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.recipes import RECIPES
+from boltzmann_companion.records import Column, Run, differences, read_record
 from paperlib import cli
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError, ReproductionError
-from paperlib.experiments import DEVICE, SETTINGS, profiles, records
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.recipes import RECIPES
-from paperlib.experiments.records import Column, Run, differences, read_record
 from paperlib.models import RBM
-from paperlib.publishing import runner, tables
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [sys.executable, "-m", "paperlib"]
@@ -39,7 +39,7 @@ COMMAND = [sys.executable, "-m", "paperlib"]
 
 def test_the_driver_of_a_chapter_does_without_torch():
     """It would take seconds for each of the chapters, whose kernels import it again."""
-    code = "import paperlib.publishing.execute, sys; print('torch' in sys.modules)"
+    code = "import boltzmann_companion.build.execute, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
@@ -132,7 +132,7 @@ def test_processor_bound_record_is_kept_by_other_processors(
 def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
     import matplotlib.pyplot as plt
 
-    from paperlib.publishing.plots import use_style
+    from boltzmann_companion.plots import use_style
 
     use_style()
 
@@ -309,8 +309,8 @@ def test_results_of_other_settings_lie_elsewhere_and_name_them(checkout, monkeyp
     chapter = checkout / "book" / "01-one.ipynb"
     save = """
 import os
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.records import Column, Run
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.records import Column, Run
 record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")}, [{"a": 1}])
 print(os.environ.get("PAPERLIB_FIGURES"), record["provenance"]["command"], sep="\\n")"""
     nbformat.write(notebook(save), chapter)
@@ -638,7 +638,7 @@ def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
     (root / "book").mkdir(parents=True)
     nbformat.write(notebook("print(seed + 1)"), root / "book" / "01-one.ipynb")
     script = (
-        "import sys; from pathlib import Path; from paperlib.publishing import runner; "
+        "import sys; from pathlib import Path; from boltzmann_companion.build import runner; "
         "runner.storage.repository_root = lambda: Path(sys.argv[1]); "
         "print(*runner.execute_chapters(runner.chapters(), 'digits'))"
     )
@@ -730,7 +730,7 @@ def test_interrupted_execution_leaves_no_half_written_file(checkout):
         notebook("open('started', 'w').close()", "import time; time.sleep(3600)"), chapter
     )
     script = (
-        "import sys; from pathlib import Path; from paperlib.publishing import runner; "
+        "import sys; from pathlib import Path; from boltzmann_companion.build import runner; "
         "root = Path(sys.argv[1]); runner.storage.repository_root = lambda: root; "
         "runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
     )

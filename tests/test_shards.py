@@ -9,9 +9,9 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 from interruptions import interrupt_call
 
+from boltzmann_companion.recipes import load_model
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
-from paperlib.experiments.recipes import load_model
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 

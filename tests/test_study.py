@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from paperlib.estimators import exact_log_z
-from paperlib.evaluation.annealing_runs import AnnealingRuns
-from paperlib.experiments.audit_study import _evaluated
-from paperlib.experiments.study import (
+from boltzmann_companion.studies.audit_study import _evaluated
+from boltzmann_companion.studies.study import (
     CASES,
     COLUMNS,
     OUTCOMES,
@@ -20,6 +18,8 @@ from paperlib.experiments.study import (
     study,
     study_images,
 )
+from paperlib.estimators import exact_log_z
+from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.learning import ContrastiveDivergence
 
 LITTLE = ContrastiveDivergence(4, epochs=2, batch_size=100)

@@ -7,12 +7,11 @@ import pytest
 import torch
 from enumeration import log_z, random_rbm
 
-from paperlib.annealing import BaseRatePath
-from paperlib.experiments import open_brackets as brackets
-from paperlib.experiments.open_brackets import bracket_reading, bracket_row, open_brackets
-from paperlib.experiments.profiles import get_profile
-from paperlib.experiments.records import load_result
-from paperlib.experiments.tempering_runs import (
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.records import load_result
+from boltzmann_companion.studies import open_brackets as brackets
+from boltzmann_companion.studies.open_brackets import bracket_reading, bracket_row, open_brackets
+from boltzmann_companion.studies.tempering_runs import (
     AIS_CHAINS,
     ESTIMATORS,
     error_row,
@@ -20,6 +19,7 @@ from paperlib.experiments.tempering_runs import (
     repeated_runs,
     timed_run,
 )
+from paperlib.annealing import BaseRatePath
 
 RBM = random_rbm(6, 4, seed=5)
 PATH = BaseRatePath(RBM)
@@ -44,8 +44,8 @@ def test_finished_runs_are_kept_and_told_apart(estimator, tmp_path, monkeypatch)
     again = timed_run(estimator, PATH, 2_000, 1)
     assert again["log_z"] == first["log_z"]
     assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr("paperlib.experiments.tempering_runs._ladder", None)
-    monkeypatch.setattr("paperlib.experiments.tempering_runs._ais", None)
+    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._ladder", None)
+    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._ais", None)
     assert timed_run(estimator, PATH, 2_000, 1, tmp_path) == first
     other = BaseRatePath(RBM, torch.ones(6))
     for arguments in ((PATH, 2_000, 2), (PATH, 3_000, 1), (other, 2_000, 1)):
@@ -54,7 +54,7 @@ def test_finished_runs_are_kept_and_told_apart(estimator, tmp_path, monkeypatch)
 
 
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("paperlib.experiments.tempering_runs._LONG_RUN", 2_000)
+    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._LONG_RUN", 2_000)
     whole = timed_run("ladder", PATH, 2_000, 1)
     from paperlib.estimators.tempering.ladder_run import LadderRun
 
@@ -87,7 +87,7 @@ def test_an_error_that_is_not_known_is_kept(tmp_path):
 def test_ais_spends_what_it_may(monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "paperlib.experiments.tempering_runs.ais",
+        "boltzmann_companion.studies.tempering_runs.ais",
         lambda path, betas, chains, *_: taken.append((len(betas) - 1) * chains) or 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
@@ -123,7 +123,7 @@ def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypat
         log_z = 2.5 if steps == 4_000 else values[name, seed]
         return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": [], "seconds": steps / 1_000}
 
-    monkeypatch.setattr("paperlib.experiments.tempering_runs.timed_run", run)
+    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs.timed_run", run)
     taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
 
     known = errors_in_turns(PATH, 2_000, 2, 0, truth=2.0, longer=(3.0, 4_000))

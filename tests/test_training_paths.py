@@ -8,12 +8,12 @@ import pytest
 import torch
 from enumeration import random_rbm
 
+from boltzmann_companion.seeds import prediction_interval
+from boltzmann_companion.studies import training_paths
+from boltzmann_companion.studies.training_paths import ROWS, look_at, path_file, training_path
 from paperlib.datasets import BinaryImages, load_digits
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.experiments import training_paths
-from paperlib.experiments.seeds import prediction_interval
-from paperlib.experiments.training_paths import ROWS, look_at, path_file, training_path
 from paperlib.learning import ContrastiveDivergence, contrastive_divergence, train_rbm
 from paperlib.models.bounds import likeliest_hidden_state, search_points
 from paperlib.numerics import all_states

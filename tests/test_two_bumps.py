@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal, melt
 from paperlib.annealing import uniform_betas
 from paperlib.errors import InputError
-from paperlib.experiments.two_bumps import TwoBumpPath, anneal, melt
 
 PLACES = 61
 BETAS = uniform_betas(6).tolist()

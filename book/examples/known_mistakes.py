@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from boltzmann_companion.recipes import load_model
 from paperlib.datasets import binary_images
 from paperlib.estimators import (
     PartitionEstimate,
@@ -17,7 +18,6 @@ from paperlib.estimators import (
     exact_log_z,
 )
 from paperlib.evaluation import audit
-from paperlib.experiments.recipes import load_model
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 

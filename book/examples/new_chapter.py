@@ -4,12 +4,12 @@ seed = 7
 num_chains = 100
 
 # %%
+from boltzmann_companion.chapter import open_chapter
+from boltzmann_companion.records import Column
+from boltzmann_companion.tables import record_table
 from paperlib.annealing import base_rate_path, uniform_betas
 from paperlib.estimators import ais, exact_log_z
-from paperlib.experiments.records import Column
 from paperlib.numerics import seeded_generator
-from paperlib.publishing.chapter import open_chapter
-from paperlib.publishing.tables import record_table
 
 chapter = open_chapter("16-how-many-steps", globals(), seed=7, num_chains=100)
 model_id = {"digits": "digits-cd1-16", "paper": "mnist-cd1-20"}[profile]

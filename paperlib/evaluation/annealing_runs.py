@@ -145,7 +145,7 @@ class _Ladder:
 class AnnealingRuns:
     """A ladder, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
-    `evaluate` uses it where nothing can be enumerated, and `paperlib.experiments.study` where the truth is known.
+    `evaluate` uses it where nothing can be enumerated, and `boltzmann_companion.studies.study` where the truth is known.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paperlib.publishing.book import toc_pages
-from paperlib.publishing.runner import chapters
+from boltzmann_companion.build.book import toc_pages
+from boltzmann_companion.build.runner import chapters
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"

@@ -6,7 +6,7 @@ import pytest
 from built_book import HEIGHT, go
 from playwright.sync_api import sync_playwright
 
-from paperlib.publishing.pdf import PATIENCE, QUIET
+from boltzmann_companion.build.pdf import PATIENCE, QUIET
 
 
 @pytest.fixture(scope="session")

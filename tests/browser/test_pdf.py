@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pypdf import PdfReader
 
+from boltzmann_companion.build.pdf import print_book
 from paperlib.errors import ReproductionError
-from paperlib.publishing.pdf import print_book
 
 PAGE = """<!doctype html><html lang="en"><title>x</title><body>
 <h1>{title}<a class="headerlink" href="#">#</a></h1><p>{words}</p>

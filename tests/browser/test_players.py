@@ -6,8 +6,8 @@ import pytest
 import torch
 from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_ladder, some_traces
 
+from boltzmann_companion.players.frames import frame_player
 from paperlib.mcmc import total_variation
-from paperlib.publishing.widgets.frames import frame_player
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 # Longer than any moment is shown, shorter than two.

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from built_book import EACH_CHAPTER, EACH_PAGE, HTML, ROOT, go, page_path, resize, switch
 
-from paperlib.publishing.runner import chapters
+from boltzmann_companion.build.runner import chapters
 
 # A4 less the margins of the style sheet, at 96 pixels to the inch.
 PRINTED_WIDTH = int((210 - 2 * 15) / 25.4 * 96)
@@ -182,12 +182,17 @@ def test_download_is_the_executed_chapter_and_nothing_else(tab):
 def public_objects():
     """Everything without an underscore that is defined in the library: functions, classes, their methods and properties."""
     import importlib
+    import itertools
     import pkgutil
     from importlib.util import find_spec
 
+    import boltzmann_companion
     import paperlib
 
-    for found in pkgutil.walk_packages(paperlib.__path__, "paperlib."):
+    packages = (paperlib, boltzmann_companion)
+    for found in itertools.chain.from_iterable(
+        pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in packages
+    ):
         if found.name.endswith(("__main__", "reproduction.execute")):  # they run when imported
             continue
         if found.name.endswith("fused_gpu") and find_spec("triton") is None:

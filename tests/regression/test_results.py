@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paperlib.experiments.records import comparable, differences, processor_kind, read_record
+from boltzmann_companion.records import comparable, differences, processor_kind, read_record
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = sorted((ROOT / "figures" / "digits").glob("*.json"))

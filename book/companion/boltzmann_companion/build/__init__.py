@@ -1,0 +1,1 @@
+"""From notebooks to pages: execution, the extension for Sphinx, the printed book."""

@@ -1,0 +1,572 @@
+"""Executing chapters with papermill: only copies are executed, parameters are checked, and outputs are written whole or not at all.
+
+An executed copy carries a checksum of its inputs, which tells a later run what has been done already.
+A chapter that reads records of other chapters lists these in its metadata, `"paperlib": {"reads": [...]}`, and is
+executed after them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+
+import boltzmann_companion
+from boltzmann_companion import DEVICE
+from paperlib import cluster, storage
+from paperlib.errors import InputError, ReproductionError
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed import Future as ClusterFuture
+
+# Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
+_PATIENCE = 1_200
+_PAPERMILL_TAGS = {"injected-parameters"}
+# What may be said of a parameter's value, by the type of the chapter's own.
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    type(None): "numbers or None",
+}
+# The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
+_LONGEST_FOLDER = 60
+# The library's sources; these include the players' style and script, which are part of the outputs of chapters.
+_SOURCES = {".py", ".css", ".js"}
+
+
+def chapters(only: Sequence[str] = ()) -> list[Path]:
+    """The notebooks of the book in order, or those whose name contains one of `only`.
+
+    Raises
+    ------
+    InputError
+        If a name in `only` matches no chapter.
+    """
+    notebooks = sorted((storage.repository_root() / "book").glob("*.ipynb"))
+    for name in only:
+        if not any(name in notebook.stem for notebook in notebooks):
+            known = ", ".join(notebook.stem for notebook in notebooks)
+            raise InputError(
+                f"only: expected part of a chapter's name ({known}), got {name!r}"
+            )
+    return [
+        notebook
+        for notebook in notebooks
+        if not only or any(name in notebook.stem for name in only)
+    ]
+
+
+def executed_path(chapter: Path, profile: str) -> Path:
+    """The path of a chapter's executed copy, in `_build` of the checkout whose `book` contains the chapter."""
+    return chapter.parents[1] / "_build" / "executed" / profile / chapter.name
+
+
+def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless every parameter is one of the chapter's own, and of the same kind.
+
+    papermill itself only warns, and then runs the chapter with its defaults.
+    """
+    import papermill
+
+    if "profile" in parameters:
+        raise InputError(
+            f"set: expected --profile {parameters['profile']}, got --set profile=..."
+        )
+    known = papermill.inspect_notebook(str(chapter))
+    unknown = [name for name in ("profile", *parameters) if name not in known]
+    if unknown:
+        raise InputError(
+            f"set: expected parameters of {chapter.stem} ({', '.join(known)}), got {', '.join(unknown)}"
+        )
+    for name, value in parameters.items():
+        kind = type(ast.literal_eval(known[name]["default"]))
+        fits = (
+            not isinstance(value, str)
+            if kind is type(None)
+            else isinstance(value, kind)
+        )
+        if not fits and not (kind is float and isinstance(value, int)):
+            raise InputError(
+                f"set: expected {_KINDS[kind]} for {name} of {chapter.stem}, got {value!r}"
+            )
+
+
+def reads(chapter: Path) -> list[Path]:
+    """The chapters whose records a chapter reads, as listed in its metadata.
+
+    Raises
+    ------
+    InputError
+        If a listed name is not that of a chapter in the same folder.
+    """
+    names = (
+        nbformat.read(chapter, as_version=4)
+        .metadata.get("paperlib", {})
+        .get("reads", [])
+    )
+    others = [chapter.with_name(f"{name}.ipynb") for name in names]
+    for other in others:
+        if not other.is_file():
+            raise InputError(
+                f"reads: expected names of chapters in {chapter}, got {other.stem!r}"
+            )
+    return others
+
+
+def is_executed(
+    chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether the executed copy of a chapter was made from the inputs as they are now.
+
+    The inputs are the chapter, the parameters, this library, the published numbers, the stored models,
+    and the executed copies of the chapters that it reads. Other packages are not compared.
+    """
+    copy = executed_path(chapter, profile)
+    if not copy.is_file():
+        return False
+    made_from = (
+        nbformat.read(copy, as_version=4).metadata.get("paperlib", {}).get("inputs")
+    )
+    return made_from == _inputs(chapter, profile, parameters or {})
+
+
+def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
+    data = chapter.parents[1] / "data"
+    files = [chapter]
+    for module in (storage, boltzmann_companion):
+        folder = Path(str(module.__file__)).parent.rglob("[!.]*")
+        files += sorted(file for file in folder if file.suffix in _SOURCES)
+    files += [
+        data / "published.yaml",
+        *sorted((data / "models").glob("[!.]*.safetensors")),
+    ]
+    files += [executed_path(other, profile) for other in reads(chapter)]
+    contents = [
+        (file.name, storage.file_sha256(file)) for file in files if file.is_file()
+    ]
+    settings = {name: repr(value) for name, value in parameters.items()}
+    return storage.sha256(
+        json.dumps([profile, settings, contents], sort_keys=True).encode()
+    )
+
+
+def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Remove everything that differs from run to run: timings, papermill's notes, the interpreter's patch version.
+
+    The cell with injected parameters stays, tagged so that the book leaves it out. The names of the
+    chapters that this one reads stay, too.
+    """
+    others = notebook.metadata.get("paperlib", {}).get("reads", [])
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {
+                "display_name": "Python 3",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        }
+    )
+    if others:
+        notebook.metadata.update(paperlib={"reads": others})
+    for cell in notebook.cells:
+        for key in ("papermill", "execution", "ExecuteTime"):
+            cell.metadata.pop(key, None)
+        tags = cell.metadata.get("tags", [])
+        if _PAPERMILL_TAGS & set(tags):
+            cell.metadata["tags"] = [*tags, "remove-cell"]
+        elif not tags:
+            cell.metadata.pop("tags", None)
+        if cell.cell_type == "code":
+            cell.outputs = _joined_streams(cell.outputs)
+    return notebook
+
+
+def _joined_streams(
+    outputs: list[nbformat.NotebookNode],
+) -> list[nbformat.NotebookNode]:
+    """Outputs with printed text in one piece, since the number of pieces from a kernel depends on timing."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if (
+            last
+            and output.output_type == last.output_type == "stream"
+            and output.name == last.name
+        ):
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
+
+
+def execute_chapter(
+    chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
+) -> Path:
+    """Execute a copy of a chapter in this process, and return the path of the executed copy.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell fails, the kernel dies, or a file cannot be written. An earlier executed copy stays; the partial one is kept beside it
+        as `<name>.failed.ipynb`.
+    InputError
+        If a parameter is not one of the chapter's.
+    """
+    parameters = dict(parameters or {})
+    check_parameters(chapter, parameters)
+    target = executed_path(chapter, profile)
+    try:
+        inputs = _inputs(chapter, profile, parameters)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with storage.atomic_path(target) as temporary:
+            _execute(chapter, temporary, {"profile": profile, **parameters}, target)
+            notebook = clean_notebook(nbformat.read(temporary, as_version=4))
+            notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
+            if parameters:
+                notebook.metadata["paperlib"]["parameters"] = parameters
+            nbformat.write(notebook, temporary)
+    except OSError as error:
+        raise ReproductionError(
+            f"{chapter.stem}: expected to be able to write to this checkout and to {tempfile.gettempdir()}: {error}"
+        ) from error
+    return target
+
+
+def _execute(
+    chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path
+) -> None:
+    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target."""
+    import papermill
+
+    failed = target.with_suffix(".failed.ipynb")
+    failed.unlink(missing_ok=True)
+    long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER
+    with tempfile.TemporaryDirectory(dir="/tmp" if long else None) as sockets:
+        try:
+            papermill.execute_notebook(
+                str(chapter),
+                str(temporary),
+                parameters=parameters,
+                cwd=str(chapter.parent),
+                kernel_name="python3",
+                progress_bar=False,
+                start_timeout=_PATIENCE,
+                iopub_timeout=_PATIENCE,
+                **_kernel(Path(sockets)),
+            )
+            return
+        except papermill.PapermillExecutionError as error:
+            told = f"failed with {error.ename}: {error.evalue}"
+            raise _failure(temporary, target, told) from error
+        except RuntimeError as error:
+            # nbclient says so of a kernel that was killed, and jupyter_client of one that did not start.
+            if "Kernel died" not in str(error):
+                raise
+            told = "was running when the kernel died, killed perhaps for want of memory"
+            raise _failure(temporary, target, told) from error
+
+
+def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
+    """What to raise after a run that ended within a cell: the last one that was started."""
+    partial = target.with_suffix(".failed.ipynb")
+    partial.write_bytes(temporary.read_bytes())
+    # without the cells that papermill puts in front to report an error
+    cells = [
+        c
+        for c in nbformat.read(partial, as_version=4).cells
+        if "papermill" in c.metadata
+    ]
+    number = max(sum(bool(cell.metadata.papermill.start_time) for cell in cells), 1) - 1
+    source = cells[number].source.strip().splitlines()
+    return ReproductionError(
+        f"{target.stem}: cell {number} {told}\n  the cell begins: {source[0] if source else ''}\n  partial run: {partial}"
+    )
+
+
+def _kernel(folder: Path) -> dict[str, Any]:
+    """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
+
+    With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
+    first and taken a second later. And a kernel that is found by its name may belong to another Python.
+    """
+    from ipykernel.kernelspec import get_kernel_dict
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+    from traitlets.config import Config
+
+    class OfThisInterpreter(AsyncKernelManager):
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(**get_kernel_dict())
+
+    file = str(folder / "kernel.json")
+    config = Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
+    return {"kernel_manager_class": OfThisInterpreter, "config": config}
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    chapter: Path
+    seconds: float
+    error: str | None
+
+
+def execute_chapters(
+    selected: Sequence[Path],
+    profile: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    jobs: int = 2,
+    resume: bool = False,
+    client: Client | None = None,
+    device: str = "cpu",
+    report: Any = print,
+) -> list[Path]:
+    """Execute chapters, `jobs` at a time, each in its own process with its share of the cores.
+
+    A chapter starts when all selected chapters that it reads are done.
+
+    Parameters
+    ----------
+    selected : sequence of Path
+        From `chapters`.
+    profile : str
+        `digits` or `paper`.
+    parameters : mapping, optional
+        Given to every chapter.
+    jobs : int
+        Number of chapters executed at the same time.
+    resume : bool
+        Skip the chapters that have been executed already, according to `is_executed`, unless one that they
+        read is executed now.
+    client : dask.distributed.Client, optional
+        Client of the cluster on which to execute the chapters and their shards. Workers must see this checkout, the data and the
+        cache under the same paths.
+    device : str
+        Device on which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
+    report : callable
+        Called with a line of text when a chapter ends.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell failed; chapters in progress are completed first, and no others are started.
+    InputError
+        If a parameter is unknown to one of the chapters, there is no such device, or chapters read each
+        other in a circle. It is raised before any chapter starts.
+    """
+    # The driver of a chapter needs no torch, which takes seconds to import; its kernel imports it.
+    from paperlib.validation import require_device
+
+    if (
+        require_device("device", device, client is None).type != "cpu"
+        and profile == "digits"
+    ):
+        raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
+    for chapter in selected:
+        check_parameters(chapter, parameters or {})
+    before = {chapter: set(reads(chapter)) & set(selected) for chapter in selected}
+    order = TopologicalSorter(before)
+    try:
+        order.prepare()
+    except CycleError as error:
+        circle = " -> ".join(chapter.stem for chapter in error.args[1])
+        raise InputError(
+            f"reads: expected no circle of chapters, got {circle}"
+        ) from error
+    # Variables that differ from the environment of this process, or of a worker.
+    threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
+    environment = {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        DEVICE: device,
+    }
+    for name in ("PAPERLIB_DATA", "PAPERLIB_CACHE", "PAPERLIB_FIGURES"):
+        # Chapters run in their own folder, so a path relative to the current one would name another place.
+        if os.environ.get(name):
+            environment[name] = str(Path(os.environ[name]).absolute())
+    if "PAPERLIB_FIGURES" not in environment:
+        # Results from other settings must not replace those of the book.
+        root = storage.repository_root()
+        folder = root / "_build" / "figures" if parameters else root / "figures"
+        environment["PAPERLIB_FIGURES"] = str(folder)
+        if parameters:
+            report(f"with parameters of your own, results go to {folder / profile}")
+    if client is not None:
+        assert client.scheduler is not None  # it is connected
+        environment[cluster.VARIABLE] = str(client.scheduler.address)
+    running: list[subprocess.Popen[str]] = []
+    sent: list[ClusterFuture] = []
+
+    def execute(chapter: Path) -> _Outcome:
+        started = time.perf_counter()
+        arguments = [str(chapter), profile]
+        arguments += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
+        if client is None:
+            process = _start(arguments, environment)
+            running.append(process)
+            error = _finish(process)
+        else:
+            sent.append(
+                client.submit(_execute_on_worker, arguments, environment, pure=False)
+            )
+            problem = sent[-1].exception()
+            error = sent[-1].result() if problem is None else repr(problem)
+        return _Outcome(chapter, time.perf_counter() - started, error)
+
+    failures: list[str] = []
+    ready: list[Path] = []
+    executed: set[Path] = set()
+    with ThreadPoolExecutor(jobs) as pool:
+        pending: set[Future[_Outcome]] = set()
+        try:
+            while order.is_active() and not (failures and not pending):
+                ready = sorted([*ready, *order.get_ready()], key=selected.index)
+                if ready and len(pending) < jobs and not failures:
+                    chapter = ready.pop(0)
+                    untouched = resume and not before[chapter] & executed
+                    if untouched and is_executed(chapter, profile, parameters):
+                        report(f"{chapter.stem}: executed already")
+                        order.done(chapter)
+                    else:
+                        executed.add(chapter)
+                        pending.add(pool.submit(execute, chapter))
+                    continue
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for outcome in (future.result() for future in done):
+                    verb = "failed after" if outcome.error else "executed in"
+                    report(f"{outcome.chapter.stem}: {verb} {outcome.seconds:.0f} s")
+                    order.done(outcome.chapter)
+                    if outcome.error:
+                        failures.append(outcome.error)
+        except KeyboardInterrupt:
+            for future in pending:
+                future.cancel()
+            for process in running:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+            for future in sent:
+                future.cancel()
+            raise
+    if failures:
+        raise ReproductionError("\n".join(failures))
+    return [executed_path(chapter, profile) for chapter in selected]
+
+
+def _start(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "boltzmann_companion.build.execute", *arguments],
+        # Where ASCII is forced, papermill could not write down the path of a checkout with an accent.
+        env=os.environ | environment | {"PYTHONUTF8": "1"},
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # In its own session, Ctrl-C reaches it only once and through us, so that it can shut down its kernel.
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str]) -> str | None:
+    """Wait for a chapter's process, and return what went wrong, if anything."""
+    # Not `communicate`, which would close its standard input.
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    # The kernel's own notices arrive in the same stream.
+    told = [
+        line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")
+    ]
+    status = process.wait()
+    if status == 0:
+        return None
+    # A process that is killed prints nothing.
+    return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
+
+
+def _execute_on_worker(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> str | None:
+    """Execute a chapter on a worker of a cluster, and return what went wrong, if anything."""
+    from distributed import secede
+
+    if not Path(arguments[0]).is_file():
+        return (
+            f"cluster: expected this checkout on a file system that all workers share, found no {arguments[0]} on "
+            f"{socket.gethostname()}"
+        )
+    # A chapter mostly waits for its shards, which this worker may have to compute.
+    secede()
+    return _finish(_start(arguments, environment))
+
+
+def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
+    """The executed copy of a chapter, if it was made with the chapter's own parameters.
+
+    Raises
+    ------
+    ReproductionError
+        If there is none, or it was made with others, whose results would pass for the book's.
+    """
+    again = f"run `paperlib reproduce --profile {profile} --only {chapter.stem}`"
+    copy = executed_path(chapter, profile)
+    if not copy.is_file():
+        raise ReproductionError(f"{chapter.stem} has not been executed; {again}")
+    notebook = nbformat.read(copy, as_version=4)
+    others = notebook.metadata.get("paperlib", {}).get("parameters", {})
+    if others:
+        settings = ", ".join(f"{name}={value!r}" for name, value in others.items())
+        raise ReproductionError(
+            f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
+        )
+    return notebook
+
+
+def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
+    """Copy the outputs of the executed `digits` copies into the committed chapters, and return the chapters that changed.
+
+    Raises
+    ------
+    ReproductionError
+        As in `copy_for_the_book`; the chapters before that one are done.
+    """
+    changed = []
+    for chapter in selected:
+        executed = copy_for_the_book(chapter, "digits")
+        executed.cells = [
+            cell
+            for cell in executed.cells
+            if not _PAPERMILL_TAGS & set(cell.metadata.get("tags", []))
+        ]
+        for count, cell in enumerate(
+            (cell for cell in executed.cells if cell.cell_type == "code"), start=1
+        ):
+            cell.execution_count = count
+            for output in cell.outputs:
+                if "execution_count" in output:
+                    output.execution_count = count
+        text = nbformat.writes(clean_notebook(executed)) + "\n"
+        if text != chapter.read_text():
+            with storage.atomic_path(chapter) as temporary:
+                temporary.write_text(text)
+            changed.append(chapter)
+    return changed

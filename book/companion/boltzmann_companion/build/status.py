@@ -1,0 +1,60 @@
+"""When each chapter was computed, in what time and with which versions, from the records that it has written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_HEAD = """
+| chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims that hold |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+
+def status_table(
+    records: Iterable[Mapping[str, Any]], claims: Mapping[tuple[str, str], Counter[str]]
+) -> str:
+    """A row for each chapter and profile, as Markdown.
+
+    A record that has not moved keeps the date at which it was written, so a row has the date of the last one.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        From `boltzmann_companion.records.read_record`. Those that no chapter has written are passed over.
+    claims : mapping of (str, str) to Counter
+        How many claims a chapter has checked with a profile, by the answer.
+
+    Examples
+    --------
+    >>> made = {"chapter": "05-exact", "utc": "2026-11-24T22:55:46+00:00", "seconds": 56.3}
+    >>> made |= {"version": "0.3.0", "commit": "0123456789", "python": "3.11.7", "torch": "2.13.0"}
+    >>> record = {"profile": "digits", "provenance": made | {"numpy": "2.4.6"}}
+    >>> claims = {("05-exact", "digits"): Counter(yes=7, no=1)}
+    >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
+    digits | 1 | 2026-11-24 | 56 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    """
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for record in records:
+        made = record["provenance"]
+        if "chapter" in made:
+            found.setdefault((made["chapter"], record["profile"]), []).append(made)
+    rows = []
+    for (chapter, profile), all_made in sorted(found.items()):
+        last = max(all_made, key=lambda made: made["utc"])
+        # from the beginning of the chapter to its last record
+        seconds = max(made["seconds"] for made in all_made)
+        checked = claims.get((chapter, profile))
+        cells = [
+            f"{{doc}}`{chapter}`",
+            profile,
+            len(all_made),
+            last["utc"].partition("T")[0],
+            f"{seconds:,.0f}",
+            ", ".join(filter(None, (last.get("version"), (last["commit"] or "")[:7]))),
+            *(last.get(name) or "" for name in ("python", "torch", "numpy")),
+            f"{checked['yes']} of {checked.total()}" if checked else "",
+        ]
+        rows.append(f"| {' | '.join(map(str, cells))} |\n")
+    return _HEAD + "".join(rows)

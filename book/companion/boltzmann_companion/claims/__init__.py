@@ -1,0 +1,1 @@
+"""What the papers print and this book claims, and the verdicts on it."""

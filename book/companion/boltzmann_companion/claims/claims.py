@@ -1,0 +1,1028 @@
+"""The conclusions of the two papers, each judged from the stored records.
+
+A claim is an inequality or an ordering. Its threshold is the paper's own, with an allowance of three Monte Carlo standard errors.
+Where the paper went to a larger K than we did and a gap is still open, the claim is *open at our K*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from boltzmann_companion.recipes import RECIPES, model_path
+from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
+from boltzmann_companion.tables import format_value
+from paperlib.learning import ContrastiveDivergence
+from paperlib.models.files import read_metadata
+
+#: The possible outcomes of a claim, the best first.
+OUTCOMES = (
+    "holds",
+    "partly",
+    "says nothing",
+    "open at our K",
+    "does not hold",
+    "no estimate",
+    "not run",
+)
+#: What claims are about, in the order of the report.
+SUBJECTS = ("AIS", "RAISE", "CSL", "models")
+
+Row = Mapping[str, Any]
+Records = Callable[[str], Mapping[str, Any] | None]
+
+# Either end of a bracket starts at uniform pixels or at the base rates.
+STARTS = ("uniform", "base_rate")
+#: Annealing steps of AIS and RAISE in both tables of the second paper.
+PAPERS_K = 100_000
+#: Chains of AIS in these tables. CSL is given as many Gibbs steps as all of these chains together.
+PAPERS_CHAINS = 5_000
+_RBMS, _DEEP = "raise-table-1", "raise-table-2"
+_PATHS = "sm2008-training-paths"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How a claim was judged.
+
+    Attributes
+    ----------
+    outcome : str
+        One of `OUTCOMES`.
+    ours : str
+        Our result in a line.
+    why : str
+        The reason that we found, if the claim does not simply hold.
+    details : str
+        The numbers of all models, if the claim is about several.
+    cases : mapping of (str, str) to Finding
+        The same question asked of one model alone, by the model's name in the record and the start (`uniform`, `base_rate` or empty).
+    """
+
+    outcome: str
+    ours: str
+    why: str = ""
+    details: str = ""
+    cases: Mapping[tuple[str, str], Finding] = field(default_factory=dict)
+
+    def of(self, model: str, column: str) -> Finding:
+        """The finding for the model, and the start, to which a cell of a record belongs; this one if it is about no model in particular."""
+        return self.cases.get((model, start_of(column)), self)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A conclusion of a paper.
+
+    Attributes
+    ----------
+    id : str
+        Name of the claim in `data/published.yaml`.
+    paper : str
+        `sm2008` or `raise2015`.
+    where : str
+        Section, table or figure.
+    statement : str
+        The conclusion in our words.
+    chapter : str
+        The name of the notebook that discusses it.
+    about : str
+        One of `SUBJECTS`.
+    records : tuple of str
+        Names of the records that decide.
+    judge : callable
+        Takes the rows of each of these records and returns a `Finding`.
+    """
+
+    id: str
+    paper: str
+    where: str
+    statement: str
+    chapter: str
+    about: str
+    records: tuple[str, ...]
+    judge: Callable[..., Finding]
+
+    def finding(self, stored: Records) -> Finding:
+        """The finding from the records; `not run` if one of them does not exist.
+
+        Parameters
+        ----------
+        stored : callable
+            Returns the record with a given name, or None.
+        """
+        records = [stored(name) for name in self.records]
+        missing = [
+            name
+            for name, record in zip(self.records, records, strict=True)
+            if not record
+        ]
+        if missing:
+            return Finding(
+                "not run", "–", f"{', '.join(missing)} has not been computed"
+            )
+        return self.judge(*(record["rows"] for record in records if record))
+
+
+def findings(stored: Records) -> dict[str, Finding]:
+    """The finding for every claim, by its id."""
+    return {claim.id: claim.finding(stored) for claim in CLAIMS}
+
+
+def start_of(column: str) -> str:
+    """The start to which a column of the second paper's tables belongs; empty if to none."""
+    return next((start for start in STARTS if column.startswith(start)), "")
+
+
+def steps_from(row: Row, start: str) -> int:
+    """K of a row of the second paper's tables, of which a start may have its own."""
+    return row.get(f"{start}_steps") or row["steps"]
+
+
+def _named(rows: Iterable[Row]) -> dict[str, Row]:
+    return {row["model"]: row for row in rows}
+
+
+def _listed(values: Mapping[str, float]) -> str:
+    return "; ".join(f"{name} {format_value(value)}" for name, value in values.items())
+
+
+def _holds(condition: bool, ours: str, why: str = "") -> Finding:
+    return Finding("holds", ours) if condition else Finding("does not hold", ours, why)
+
+
+def _share(
+    held: Mapping[str, bool], ours: Mapping[str, str], what: str, why: str
+) -> Finding:
+    """The finding for a claim about several models, each of which it holds for or not."""
+    cases = {(name, ""): _holds(held[name], ours[name], why) for name in held}
+    outcome = (
+        "holds"
+        if all(held.values())
+        else "partly"
+        if any(held.values())
+        else "does not hold"
+    )
+    return Finding(
+        outcome,
+        f"{sum(held.values())} of {len(held)} {what}",
+        "" if outcome == "holds" else why,
+        "; ".join(f"{name}: {text}" for name, text in ours.items()),
+        cases,
+    )
+
+
+# ---- intervals and ratios of the first paper
+
+
+def _inside(interval: Sequence[float], value: float) -> bool:
+    low, high = (float(end) for end in interval)
+    return low <= value <= high
+
+
+def _intervals_hold_truth(rows: Sequence[Row]) -> Finding:
+    held = {
+        row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"])
+        for row in rows
+    }
+    ours = {row["model"]: f"exact {format_value(row['exact_log_z'])}" for row in rows}
+    missed = ", ".join(name for name, inside in held.items() if not inside)
+    return _share(held, ours, "intervals of 100 runs hold it", f"missed for {missed}")
+
+
+def _ten_runs(rows: Sequence[Row]) -> Finding:
+    few = {row["model"]: row for row in rows if row["runs"] == 10}
+    off = {name: row["log_z"] - row["exact_log_z"] for name, row in few.items()}
+    warned = [name for name, row in few.items() if row["warned"] == "yes"]
+    near = {name: abs(error) <= 1 and name not in warned for name, error in off.items()}
+    ours = {name: f"off by {format_value(error)}" for name, error in off.items()}
+    why = (
+        f"the library distrusts ten runs of {', '.join(sorted(warned))}"
+        if warned
+        else "off by more than a nat"
+    )
+    return _share(near, ours, "within a nat and trusted", why)
+
+
+def _ratio_truth(rows: Sequence[Row]) -> Finding:
+    row = rows[0]
+    ours = f"ln r {format_value(row['log_ratio'])}, exact {format_value(row['exact'])}"
+    why = "the chain from which the runs start, and most of their weights, miss a mode of our models"
+    return _holds(_inside(row["interval_3_sigma"], row["exact"]), ours, why)
+
+
+def _ratio_agrees(rows: Sequence[Row]) -> Finding:
+    row = rows[0]
+    apart = row["log_ratio"] - row["difference"]
+    low, high = (float(end) for end in row["interval_3_sigma"])
+    other_low, other_high = (float(end) for end in row["difference_interval"])
+    width = math.hypot((high - low) / 2, (other_high - other_low) / 2)
+    ours = f"apart by {format_value(apart)}, allowed {format_value(width)}"
+    return _holds(abs(apart) <= width, ours)
+
+
+# ---- what the first paper says of its models
+
+
+def _judged_after(rows: Iterable[Row], model: str) -> str:
+    """The length of training at which a model of the released recipe is judged, in words."""
+    [epochs] = {
+        row["epoch"] for row in rows if row["model"] == model and row["judged"] == "yes"
+    }
+    return f"after {epochs} epochs"
+
+
+def _at_judged_length(rows: Iterable[Row], model: str, column: str) -> dict[int, float]:
+    """A model's values by seed, at the training length that was fixed beforehand, where AIS is trusted."""
+    return {
+        row["seed"]: float(row[column])
+        for row in rows
+        if row["model"] == model
+        and row["judged"] == "yes"
+        and row["distrusted"] == "no"
+        and row[column] is not None
+    }
+
+
+def _difference(
+    better: Mapping[int, float],
+    worse: Mapping[int, float],
+    published: float,
+    after: str,
+) -> Finding:
+    """The finding for the difference of two rows of Table 1, taken seed by seed."""
+    seeds = sorted(better.keys() & worse.keys())
+    if len(seeds) < FEWEST_SEEDS:
+        return Finding(
+            "no estimate", "–", f"{len(seeds)} seeds of both; {FEWEST_SEEDS} are needed"
+        )
+    gains = [better[seed] - worse[seed] for seed in seeds]
+    low, high = prediction_interval(gains)
+    ours = f"{format_value(min(gains))} to {format_value(max(gains))} nats {after}"
+    if low <= 0 < published <= high:
+        return Finding(
+            "says nothing", ours, "seeds differ so much that no gain is typical, too"
+        )
+    if low <= published <= high:
+        return Finding("holds", ours)
+    if min(gains) > 0:
+        return Finding(
+            "partly",
+            ours,
+            "the order holds for every seed, the size depends on the length of training",
+        )
+    return Finding(
+        "does not hold", ours, "the order depends on seed and length of training"
+    )
+
+
+def _cd3_over_cd1(rows: Sequence[Row]) -> Finding:
+    better, worse = (
+        _at_judged_length(rows, name, "test") for name in ("CD3(500)", "CD1(500)")
+    )
+    return _difference(better, worse, 20, _judged_after(rows, "CD1(500)"))
+
+
+def _cd25_over(model: str, published: float) -> Callable[..., Finding]:
+    def judge(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
+        worse = _at_judged_length(rows, model, "test")
+        better = {seed: float(own[0]["test"]) for seed in worse}
+        return _difference(better, worse, published, _judged_after(rows, model))
+
+    return judge
+
+
+def _mixtures_below_rbm(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
+    test = {row["model"]: row["test"] for row in rows}
+    # Mixtures whose start and smoothing were chosen without any published number.
+    unfitted = {
+        name: value
+        for name, value in test.items()
+        if name.endswith("started at images")
+    }
+    rbm = own[0]["test"]
+    short = {
+        name: f"{format_value(rbm - value)} nats below"
+        for name, value in unfitted.items()
+    }
+    held = {name: value < rbm for name, value in unfitted.items()}
+    return _share(held, short, "mixtures below CD25(500)", "a mixture is as good")
+
+
+def _one_hidden_state(rows: Sequence[Row]) -> Finding:
+    masses = list(_at_judged_length(rows, "CD1(20)", "largest_mass").values())
+    if len(masses) < FEWEST_SEEDS:
+        return Finding(
+            "no estimate", "–", f"{len(masses)} seeds; {FEWEST_SEEDS} are needed"
+        )
+    low, high = prediction_interval(masses)
+    after = _judged_after(rows, "CD1(20)")
+    ours = f"{format_value(min(masses))} to {format_value(max(masses))} {after}"
+    if not low <= 0.93 <= high:
+        return Finding(
+            "does not hold", ours, "the mass depends on seed and length of training"
+        )
+    if high >= 1:
+        why = f"the seeds exclude no share above {format_value(low)}"
+        return Finding("says nothing", ours, why)
+    return Finding("holds", ours)
+
+
+def _dbn_training_time() -> Finding:
+    """The minutes for an epoch of the second layer against those of the first, as the files of the stored models state them."""
+    ratios = {}
+    for below, above in (
+        ("mnist-cd1-500", "mnist-dbn-cd1"),
+        ("mnist-cd3-500", "mnist-dbn-cd3"),
+    ):
+        minutes = []
+        for model_id in (below, above):
+            training, path = RECIPES[model_id].training, model_path(model_id)
+            metadata = read_metadata(path) if path.is_file() else {}
+            if "minutes" not in metadata or not isinstance(
+                training, ContrastiveDivergence
+            ):
+                return Finding("not run", "–", f"the time of {model_id} is not known")
+            minutes.append(float(metadata["minutes"]) / training.epochs)
+        ratios[RECIPES[above].label] = 1 + minutes[1] / minutes[0]
+    # "Roughly three times longer" means a ratio that rounds to three.
+    near = {name: round(ratio) == 3 for name, ratio in ratios.items()}
+    times = {name: f"{format_value(ratio)} times" for name, ratio in ratios.items()}
+    why = "with as many epochs in each layer, ours takes longer"
+    return _share(near, times, "DBNs take three times as long", why)
+
+
+# ---- deep belief nets of the first paper
+
+
+def _bound_gain(row: Row, published: float, why: str) -> Finding:
+    """Whether a second layer raises the bound by so much, on the images of one row of Table 2."""
+    ours = f"{format_value(row['gain'])} nats by the bound"
+    low = float(row["ais_error"][0])
+    if math.isinf(low) or row["warnings"] != "none":
+        runs = format_value(row["effective_sample_size"])
+        return Finding(
+            "no estimate",
+            ours,
+            f"AIS on the second layer is worth {runs} effective runs, so that the bound may be too high; {why}",
+        )
+    error = math.hypot(row["error_bound"], low)
+    if row["gain"] + error >= published:
+        return Finding("holds", ours)
+    return Finding("partly" if row["gain"] > 0 else "does not hold", ours, why)
+
+
+def _gain(model: str, published: float, why: str) -> Callable[..., Finding]:
+    def judge(rows: Sequence[Row], sampled: Sequence[Row]) -> Finding:
+        cases = {
+            (name, ""): _bound_gain(_named(rows)[name], published, why)
+            for name in (f"Test {model}", f"Train {model}")
+            if name in _named(rows)
+        }
+        test = cases[f"Test {model}", ""]
+        by_model = format_value(_named(sampled)[model]["gain"])
+        details = f"{by_model} nats of log-probability, by importance sampling with the same ln Z"
+        return Finding(test.outcome, test.ours, test.why, details, cases)
+
+    return judge
+
+
+def _no_gain(
+    rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row]
+) -> Finding:
+    """Of the bound, and of the model: parallel tempering knows the ln Z of both layers, with an error."""
+    cases = {}
+    for row in rows:
+        if "DBN-CD25" in row["model"]:
+            error = math.hypot(row["error_bound"], float(row["ais_error"][0]))
+            ours = f"{format_value(row['gain'])} nats by the bound"
+            cases[row["model"], ""] = _holds(
+                row["gain"] <= error, ours, "more than the error"
+            )
+    test = cases["Test DBN-CD25", ""]
+    above, below = (_named(ladder)[name] for name in ("MNIST DBN", "mnistCD25-500"))
+    gain = above["ladder"] - below["ladder"]
+    error = math.hypot(
+        *((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below))
+    )
+    ours = f"bound {format_value(_named(rows)['Test DBN-CD25']['gain'])} nats, model {format_value(gain)} ± {format_value(error)}"
+    by_sampling = format_value(_named(sampled)["DBN-CD25"]["gain"])
+    details = f"the model's log-probability by parallel tempering, 95 %; by importance sampling {by_sampling} nats"
+    if test.outcome == "holds" and gain - error > 0:
+        why = "true of the bound, which leaves out more than the second layer gains"
+        return Finding("partly", ours, why, details, cases)
+    return Finding(test.outcome, ours, test.why, details, cases)
+
+
+def _total_error(rows: Sequence[Row]) -> Finding:
+    widths = {
+        row["model"]: row["error_bound"]
+        + max(abs(float(end)) for end in row["ais_error"])
+        for row in rows
+    }
+    distrusted = [name for name, width in widths.items() if math.isinf(width)]
+    ours = {name: f"{format_value(width)} nats" for name, width in widths.items()}
+    held = {name: width <= 2 for name, width in widths.items()}
+    why = (
+        f"AIS's error has no finite end for {', '.join(distrusted)}"
+        if distrusted
+        else "larger"
+    )
+    return _share(held, ours, "bounds with at most 2 nats", why)
+
+
+def _train_test(*printed: int) -> Callable[..., Finding]:
+    """Whether gaps round to the number that the paper states, or to those that its own tables round to."""
+
+    def judge(rows: Sequence[Row], *own: Sequence[Row]) -> Finding:
+        gaps = {}
+        if own:
+            gaps["CD25(500), the authors' weights"] = (
+                own[0][0]["train"] - own[0][0]["test"]
+            )
+            for model in ("CD1(500)", "CD3(500)"):
+                test, train = (
+                    _at_judged_length(rows, model, column)
+                    for column in ("test", "train")
+                )
+                if test:
+                    name = f"{model} {_judged_after(rows, model)}"
+                    gaps[name] = sum(train[seed] - test[seed] for seed in test) / len(
+                        test
+                    )
+        else:
+            bounds = {row["model"]: row["bound"] for row in rows}
+            for model in ("DBN-CD1", "DBN-CD3", "DBN-CD25"):
+                gaps[model] = bounds[f"Train {model}"] - bounds[f"Test {model}"]
+        near = {name: round(gap) in printed for name, gap in gaps.items()}
+        ours = {name: f"{format_value(gap)} nats" for name, gap in gaps.items()}
+        return _share(near, ours, "models", "the gap grows with the length of training")
+
+    return judge
+
+
+# ---- brackets of the second paper
+
+
+def _gap_cases(
+    rows: Iterable[Row], start: str, models: Callable[[str], bool]
+) -> list[Row]:
+    return [
+        {
+            "model": row["model"],
+            "start": start,
+            "steps": steps_from(row, start),
+            "gap": row[f"{start}_gap"],
+            "error": row[f"{start}_gap_error"],
+        }
+        for row in rows
+        if models(row["model"])
+    ]
+
+
+def _gap_text(case: Row) -> str:
+    return f"{format_value(case['gap'])} ± {format_value(case['error'])} at K = {case['steps']:,}"
+
+
+def _case(case: Row, limit: float) -> Finding:
+    """Whether one gap is at most `limit` within three standard errors, at its own K."""
+    ours = f"gap {_gap_text(case)}"
+    if abs(case["gap"]) > limit + 3 * case["error"]:
+        if case["gap"] > 0 and case["steps"] < PAPERS_K:
+            return Finding("open at our K", ours, f"{ours}, the paper's {PAPERS_K:,}")
+        return Finding("does not hold", ours)
+    # As for a bracket, it proves nothing if two noisy numbers are near each other.
+    if case["error"] > limit / 2:
+        return Finding(
+            "no estimate", ours, f"the error of the gap is large: {_gap_text(case)}"
+        )
+    return Finding("holds", ours)
+
+
+def _lasting(cases: Iterable[Row], limit: float, longer: Iterable[Row]) -> list[str]:
+    """The models whose gap is too wide at the paper's K: in their own row, or in `longer`, on a few images."""
+    at_papers_k = {
+        row["model"]: row["gap"] for row in longer if row["steps"] == PAPERS_K
+    }
+    found = [(case["model"], _case(case, limit).outcome) for case in cases]
+    return [
+        model
+        for model, outcome in found
+        if outcome == "does not hold"
+        or (outcome == "open at our K" and at_papers_k.get(model, 0) > limit)
+    ]
+
+
+def _within(cases: Sequence[Row], limit: float, longer: Sequence[Row] = ()) -> Finding:
+    """Whether all gaps are at most `limit`, within three standard errors; `longer` has some at the paper's K."""
+    found = {(case["model"], case["start"]): _case(case, limit) for case in cases}
+    models: dict[str, list[str]] = {}
+    for (model, _), finding in found.items():
+        models.setdefault(finding.outcome, []).append(model)
+    held = len(models.get("holds", []))
+    ours = f"{held} of {len(cases)} within {limit:g}"
+    details = "; ".join(f"{case['model']} {_gap_text(case)}" for case in cases)
+    wide = [*models.get("does not hold", []), *models.get("open at our K", [])]
+    for row in longer:
+        if row["model"] in wide and row["steps"] == PAPERS_K:
+            told = {"gap": row["gap"], "error": row["gap_error"], "steps": row["steps"]}
+            details += f"; {row['model']} {_gap_text(told)} on {row['images']} images"
+    lasting = _lasting(cases, limit, longer)
+    if not wide:
+        noisy = ", ".join(models.get("no estimate", []))
+        why = (
+            f"the error of the gap is more than half of that for {noisy}"
+            if noisy
+            else ""
+        )
+        return Finding("no estimate" if noisy else "holds", ours, why, details, found)
+    not_known = ", ".join(model for model in wide if model not in lasting)
+    why = [f"not for {', '.join(lasting)}"] if lasting else []
+    why += (
+        [f"still open at a smaller K than the paper's: {not_known}"]
+        if not_known
+        else []
+    )
+    outcome = "partly" if held else "does not hold"
+    return Finding(
+        outcome if lasting else "open at our K", ours, "; ".join(why), details, found
+    )
+
+
+def _gaps(
+    starts: Sequence[str],
+    limit: float,
+    *left_out: str,
+    models: Callable[[str], bool] = lambda _: True,
+) -> Callable[..., Finding]:
+    def judge(rows: Sequence[Row], *longer: Sequence[Row]) -> Finding:
+        cases = [
+            case
+            for start in starts
+            for case in _gap_cases(
+                rows, start, lambda n: n not in left_out and models(n)
+            )
+        ]
+        return _within(cases, limit, *longer)
+
+    return judge
+
+
+def _many_small_gaps(rows: Sequence[Row], longer: Sequence[Row]) -> Finding:
+    cases = _gap_cases(rows, "base_rate", lambda _: True)
+    found, lasting = _within(cases, 0.1, longer), _lasting(cases, 0.1, longer)
+    small = sum(abs(case["gap"]) <= 0.1 for case in cases)
+    ours = f"{small} of {len(cases)}"
+    if 2 * small > len(cases):
+        return Finding("holds", ours, details=found.details)
+    if small:
+        return Finding("partly", ours, found.why, found.details)
+    # more steps can only make many small gaps if they can close more than half of them
+    refuted = 2 * len(lasting) >= len(cases)
+    return Finding(
+        "does not hold" if refuted else "open at our K", ours, found.why, found.details
+    )
+
+
+def _conservative(rows: Iterable[Row], starts: Iterable[str]) -> list[str]:
+    """Models for which RAISE exceeds the lowest AIS estimate by more than three standard errors."""
+    exceptions = []
+    for row in rows:
+        lowest = min(row[f"{start}_ais"] for start in starts)
+        for start in starts:
+            if row[f"{start}_raise"] - 3 * row[f"{start}_raise_error"] > lowest:
+                exceptions.append(row["model"])
+                break
+    return exceptions
+
+
+def _exceptions(found: Sequence[str], *named: str) -> Finding:
+    """The finding for a claim that RAISE is conservative for all models but those that the paper names."""
+    others = [name for name in found if name not in named]
+    ours = f"exceptions: {', '.join(found) or 'none'}"
+    why = f"the paper names {', '.join(named)}, and not {', '.join(others)}"
+    return _holds(not others, ours, why)
+
+
+def _one_exception(rows: Sequence[Row]) -> Finding:
+    return _exceptions(_conservative(rows, ["base_rate"]), "mnistCD1-20")
+
+
+def _all_conservative(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
+    return _exceptions(
+        _conservative([*rbms, *deep], STARTS), "mnistCD1-20", "Omniglot DBM"
+    )
+
+
+def _all_accurate(
+    rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row]
+) -> Finding:
+    cases = []
+    for row in (*rbms, *deep):
+        if row["model"] == "Omniglot DBM":  # the paper's exception
+            continue
+        best = max(STARTS, key=lambda start: row[f"{start}_raise"])
+        lowest = min(row[f"{start}_ais"] for start in STARTS)
+        cases.append(
+            {
+                "model": row["model"],
+                "start": best,
+                "steps": steps_from(row, best),
+                "gap": lowest - row[f"{best}_raise"],
+                "error": row[f"{best}_gap_error"],
+            }
+        )
+    return _within(cases, 1, longer)
+
+
+def _bracket_holds_truth(rows: Sequence[Row]) -> Finding:
+    held, ours = {}, {}
+    for row in rows:
+        if row["exact"] is not None:
+            low = row["base_rate_raise"] - 3 * row["base_rate_raise_error"]
+            high = row["base_rate_ais"] + 3 * row["base_rate_ais_error"]
+            held[row["model"]] = low <= row["exact"] <= high
+            ours[row["model"]] = (
+                f"{format_value(row['base_rate_raise'])} to {format_value(row['base_rate_ais'])}, exact {format_value(row['exact'])}"
+            )
+    why = "RAISE exceeds the exact value, as in the paper's Figure 5"
+    return _share(held, ours, "brackets", why)
+
+
+def _uniform_start_misleads(rows: Sequence[Row]) -> Finding:
+    row = _named(rows)["mnistCD1-500"]
+    ours = f"gap {format_value(row['uniform_gap'])}, from base rates {format_value(row['base_rate_gap'])}"
+    smaller = row["uniform_gap"] - 3 * row["uniform_gap_error"] > abs(
+        row["base_rate_gap"]
+    )
+    if row["uniform_gap"] - 3 * row["uniform_gap_error"] > 10 and smaller:
+        return Finding("holds", ours)
+    return Finding(
+        "partly" if smaller else "does not hold",
+        ours,
+        f"our model's gap is smaller than the paper's, at K = {row['steps']:,}",
+    )
+
+
+def _base_rates_better(rows: Sequence[Row]) -> Finding:
+    held, ours = {}, {}
+    for row in rows:
+        near, far = abs(row["base_rate_gap"]), abs(row["uniform_gap"])
+        error = 3 * math.hypot(row["uniform_gap_error"], row["base_rate_gap_error"])
+        held[row["model"]] = near <= far + error
+        ours[row["model"]] = f"{format_value(near)} and {format_value(far)}"
+    missed = ", ".join(name for name, better in held.items() if not better)
+    return _share(held, ours, "models", f"not for {missed}")
+
+
+def _csl_far_below(rows: Sequence[Row]) -> Finding:
+    short = {row["model"]: row["base_rate_ais"] - row["csl"] for row in rows}
+    cases = {
+        (name, ""): _holds(
+            value > 10, f"short by {format_value(value)} nats", "by less than ten"
+        )
+        for name, value in short.items()
+    }
+    tens = sum(value > 10 for value in short.values())
+    ours = f"{tens} of {len(short)} models by more than ten nats"
+    states, papers = rows[0]["csl_states"], PAPERS_CHAINS * PAPERS_K
+    fewer = f", the paper's {papers:,}, with which CSL would be less short"
+    details = f"{_listed(short)}; {states:,} hidden states each{fewer if states < papers else ''}"
+    if 2 * tens > len(short):
+        return Finding("holds", ours, details=details, cases=cases)
+    return Finding(
+        "partly", ours, "with fewer hidden states than the paper's", details, cases
+    )
+
+
+def _omniglot_overestimate(rows: Sequence[Row]) -> Finding:
+    row = _named(rows)["Omniglot DBM"]
+    lowest = min(row["uniform_ais"], row["base_rate_ais"])
+    over = max(row["uniform_raise"], row["base_rate_raise"]) - lowest
+    return _holds(
+        over >= 6,
+        f"{format_value(over)} nats",
+        "our DBM was trained anew on other images, and RAISE stays below AIS",
+    )
+
+
+def _is_dbn(name: str) -> bool:
+    return name.endswith("DBN")
+
+
+_OWN = "sm2008-own-weights"
+_SMALL = "05-exact-partition-functions"
+_FULL, _BELIEF, _RAISE, _DBM = (
+    "06-full-size-rbms",
+    "07-deep-belief-networks",
+    "08-raise",
+    "10-deep-boltzmann-machines",
+)
+_SEEDS = "15-own-images-weights-and-seeds"
+_BASE = "our CD1(500) and CD3(500), on which these layers stand, are fitted"
+
+#: Every conclusion of both papers, in the order of the papers.
+CLAIMS = (
+    Claim(
+        "intervals-hold-truth",
+        "sm2008",
+        "Table 1",
+        "The 3-sigma interval of 100 AIS runs holds the exact ln Z of each small RBM.",
+        _SMALL,
+        "AIS",
+        ("sm2008-table-1",),
+        _intervals_hold_truth,
+    ),
+    Claim(
+        "ten-runs",
+        "sm2008",
+        "Section 5.1",
+        "Ten runs give good estimates of ln Z for the small RBMs.",
+        _SMALL,
+        "AIS",
+        ("sm2008-figure-3",),
+        _ten_runs,
+    ),
+    Claim(
+        "ratio-truth",
+        "sm2008",
+        "Section 5.1",
+        "AIS between two RBMs of different size gives their exact ratio, within its interval.",
+        _SMALL,
+        "AIS",
+        ("sm2008-ratios",),
+        _ratio_truth,
+    ),
+    Claim(
+        "ratio-agrees",
+        "sm2008",
+        "Section 5.1",
+        "For CD25(500) and CD3(500), the direct ratio agrees with the difference of two ln Z within three standard deviations.",
+        _FULL,
+        "AIS",
+        ("sm2008-ratios-full-size",),
+        _ratio_agrees,
+    ),
+    Claim(
+        "cd3-over-cd1",
+        "sm2008",
+        "Section 5.1",
+        "CD3(500) is better than CD1(500) by 20 nats.",
+        _SEEDS,
+        "models",
+        (_PATHS,),
+        _cd3_over_cd1,
+    ),
+    Claim(
+        "cd25-over-cd1",
+        "sm2008",
+        "Section 5.1",
+        "CD25(500) is better than CD1(500) by 39 nats.",
+        _SEEDS,
+        "models",
+        (_PATHS, _OWN),
+        _cd25_over("CD1(500)", 39),
+    ),
+    Claim(
+        "cd25-over-cd3",
+        "sm2008",
+        "Section 5.1",
+        "CD25(500) is better than CD3(500) by 19 nats.",
+        _SEEDS,
+        "models",
+        (_PATHS, _OWN),
+        _cd25_over("CD3(500)", 19),
+    ),
+    Claim(
+        "mixtures-below-rbm",
+        "sm2008",
+        "Section 5.1",
+        "Mixtures of up to 500 Bernoullis are far worse than the best RBM.",
+        _FULL,
+        "models",
+        ("sm2008-mixtures", _OWN),
+        _mixtures_below_rbm,
+    ),
+    Claim(
+        "dbn-training-time",
+        "sm2008",
+        "Section 5.2",
+        "Training a DBN takes roughly three times as long as its RBM.",
+        _BELIEF,
+        "models",
+        (),
+        _dbn_training_time,
+    ),
+    Claim(
+        "dbn-cd1-gain",
+        "sm2008",
+        "Section 5.2",
+        "A second layer on CD1(500) gains at least 25 nats.",
+        _BELIEF,
+        "models",
+        ("sm2008-table-2", "dbn-bound-gap"),
+        _gain("DBN-CD1", 25, _BASE),
+    ),
+    Claim(
+        "dbn-cd3-gain",
+        "sm2008",
+        "Section 5.2",
+        "A second layer on CD3(500) gains at least 7 nats.",
+        _BELIEF,
+        "models",
+        ("sm2008-table-2", "dbn-bound-gap"),
+        _gain("DBN-CD3", 7, _BASE),
+    ),
+    Claim(
+        "dbn-cd25-no-gain",
+        "sm2008",
+        "Section 5.2",
+        "A second layer on CD25(500) does not gain more than the error.",
+        _BELIEF,
+        "models",
+        ("sm2008-table-2", "dbn-bound-gap", "tempering-brackets"),
+        _no_gain,
+    ),
+    Claim(
+        "total-error",
+        "sm2008",
+        "Table 2",
+        "The total error of the bound is about 2 nats.",
+        _BELIEF,
+        "AIS",
+        ("sm2008-table-2",),
+        _total_error,
+    ),
+    Claim(
+        "rbm-train-test",
+        "sm2008",
+        "Section 5.2",
+        "Training images are about 3 nats more probable than test images under the RBMs of 500 units.",
+        _SEEDS,
+        "models",
+        (_PATHS, _OWN),
+        _train_test(3),
+    ),
+    Claim(
+        "dbn-train-test",
+        "sm2008",
+        "Section 5.2",
+        "Their bounds are about 4 nats higher under the DBNs.",
+        _BELIEF,
+        "models",
+        ("sm2008-table-2",),
+        _train_test(3, 4),
+    ),
+    Claim(
+        "bracket-holds-truth",
+        "raise2015",
+        "Table 1",
+        "AIS and RAISE from base rates bracket the exact value of the small RBMs.",
+        _RAISE,
+        "RAISE",
+        (_RBMS,),
+        _bracket_holds_truth,
+    ),
+    Claim(
+        "base-rates-within-1",
+        "raise2015",
+        "Section 5.1",
+        "From base rates AIS and RAISE agree within a nat for every RBM.",
+        _RAISE,
+        "RAISE",
+        (_RBMS, "raise-longer"),
+        _gaps(("base_rate",), 1),
+    ),
+    Claim(
+        "base-rates-many",
+        "raise2015",
+        "Section 5.1",
+        "In many cases they agree within 0.1 nats.",
+        _RAISE,
+        "RAISE",
+        (_RBMS, "raise-longer"),
+        _many_small_gaps,
+    ),
+    Claim(
+        "base-rates-others",
+        "raise2015",
+        "Section 5.1",
+        "They agree within 0.1 nats for every RBM but mnistCD1-20.",
+        _RAISE,
+        "RAISE",
+        (_RBMS, "raise-longer"),
+        _gaps(("base_rate",), 0.1, "mnistCD1-20"),
+    ),
+    Claim(
+        "base-rates-exceptions",
+        "raise2015",
+        "Section 5.1",
+        "RAISE from base rates is conservative for every RBM but mnistCD1-20.",
+        _RAISE,
+        "RAISE",
+        (_RBMS,),
+        _one_exception,
+    ),
+    Claim(
+        "base-rates-better",
+        "raise2015",
+        "Section 5.1",
+        "Base rates agree at least as well as the uniform start.",
+        _RAISE,
+        "RAISE",
+        (_RBMS,),
+        _base_rates_better,
+    ),
+    Claim(
+        "uniform-start-misleads",
+        "raise2015",
+        "Section 5.1",
+        "From the uniform start AIS can be tens of nats too high, where base rates agree: mnistCD1-500.",
+        _RAISE,
+        "AIS",
+        (_RBMS,),
+        _uniform_start_misleads,
+    ),
+    Claim(
+        "uniform-start-agrees",
+        "raise2015",
+        "Table 1",
+        "From the uniform start, too, AIS and RAISE agree within about two nats for the other RBMs.",
+        _RAISE,
+        "RAISE",
+        (_RBMS,),
+        _gaps(("uniform",), 2.09, "mnistCD1-500"),
+    ),
+    Claim(
+        "csl-far-below",
+        "raise2015",
+        "Section 5.1",
+        "CSL falls short by tens of nats in almost all cases.",
+        _RAISE,
+        "CSL",
+        (_RBMS,),
+        _csl_far_below,
+    ),
+    Claim(
+        "one-hidden-state",
+        "raise2015",
+        "Section 5.1",
+        "A single hidden state holds 93 % of mnistCD1-20's probability.",
+        _SEEDS,
+        "models",
+        (_PATHS,),
+        _one_hidden_state,
+    ),
+    Claim(
+        "mnist-dbm-agrees",
+        "raise2015",
+        "Table 2",
+        "AIS and RAISE agree within a nat for the MNIST DBM.",
+        _DBM,
+        "RAISE",
+        (_DEEP,),
+        _gaps(STARTS, 1, models=lambda name: name == "MNIST DBM"),
+    ),
+    Claim(
+        "omniglot-dbm-overestimate",
+        "raise2015",
+        "Section 5.2",
+        "RAISE overestimates the Omniglot DBM by at least 6 nats.",
+        _DBM,
+        "RAISE",
+        (_DEEP,),
+        _omniglot_overestimate,
+    ),
+    Claim(
+        "dbn-gaps",
+        "raise2015",
+        "Section 5.3",
+        "AIS and RAISE agree within a nat for both DBNs.",
+        _DBM,
+        "RAISE",
+        (_DEEP,),
+        _gaps(("uniform",), 1, models=_is_dbn),
+    ),
+    Claim(
+        "all-conservative",
+        "raise2015",
+        "Section 5.4",
+        "RAISE is conservative for all models but mnistCD1-20 and the Omniglot DBM.",
+        _DBM,
+        "RAISE",
+        (_RBMS, _DEEP),
+        _all_conservative,
+    ),
+    Claim(
+        "all-accurate",
+        "raise2015",
+        "Section 5.4",
+        "RAISE is within a nat of the lowest AIS estimate for all models but the Omniglot DBM.",
+        _DBM,
+        "RAISE",
+        (_RBMS, _DEEP, "raise-longer"),
+        _all_accurate,
+    ),
+)

@@ -1,0 +1,477 @@
+"""The reproduction report: the papers' conclusions and every published number beside ours, drawn from `data/published.yaml` and the stored records."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from boltzmann_companion.claims.claims import (
+    CLAIMS,
+    OUTCOMES,
+    SUBJECTS,
+    Finding,
+    Records,
+    findings,
+    start_of,
+    steps_from,
+)
+from boltzmann_companion.claims.verdicts import (
+    VERDICTS,
+    Judgement,
+    deciding,
+    is_fitted,
+    judge,
+)
+from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
+from boltzmann_companion.records import load_result, source_line
+from boltzmann_companion.tables import (
+    Table,
+    cell_of,
+    cell_std_error,
+    difference,
+    format_value,
+)
+
+PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
+# Names for narrow columns.
+_IN_SHORT = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}
+#: Grades for the size of a difference, in the unit of the number. A grade describes and does not judge.
+GRADES = {0.1: "within 0.1", 1.0: "within 1", 3.0: "within 3", 10.0: "within 10"}
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """A published number beside one of ours, and the verdict. All that is said of ours comes from the row of one record.
+
+    Attributes
+    ----------
+    entry : Published
+        The number, its unit and the criterion it is judged by.
+    cell : Cell or None
+        Where our number is stored.
+    model : str
+        Whose number it is.
+    value : number, pair of numbers or None
+        Our value; of several trainings, the mean.
+    interval : pair of numbers or None
+        Of several trainings, the 95 % prediction interval.
+    std_error : float or None
+        Monte Carlo standard error of the value.
+    judgement : Judgement
+        The verdict and the evidence for it.
+    steps : int or None
+        Our number of annealing steps, if the value depends on it.
+    fitted : bool
+        Whether the recipe of the model was fitted to published values.
+    chapter, command, commit, utc : str or None
+        The chapter that discusses the number, the command that reproduces ours, the commit of the library
+        that the chapter used, and the time.
+    """
+
+    entry: Published
+    cell: Cell | None
+    model: str
+    value: Any
+    interval: Sequence[float] | None
+    std_error: float | None
+    judgement: Judgement
+    steps: int | None
+    fitted: bool
+    chapter: str | None
+    command: str | None
+    commit: str | None
+    utc: str | None
+
+    @property
+    def grade(self) -> str:
+        """How far ours is from the published number, one of `GRADES` or `further`; empty if no difference can be taken."""
+        gap = difference(self.entry.meant, self.value)
+        if not isinstance(gap, int | float):
+            return ""
+        return next(
+            (name for size, name in GRADES.items() if abs(gap) <= size), "further"
+        )
+
+    @property
+    def ours(self) -> str:
+        """Our value with its error, interval and number of steps, as far as it has them."""
+        text = format_value(self.value)
+        if self.std_error is not None:
+            text += f" ± {format_value(self.std_error)}"
+        if self.interval is not None:
+            text = f"mean {text}, 95\N{NO-BREAK SPACE}% {format_value(self.interval)}"
+        if self.fitted:
+            text += " (fitted)"
+        if self.steps is not None:
+            text += f" (K = {self.steps:,})"
+        return text
+
+
+def _stored(name: str) -> dict[str, Any] | None:
+    return load_result(name, "paper")
+
+
+def report_rows() -> list[ReportRow]:
+    """A row for every published number, in the papers' order, with the number of ours that is judged."""
+    stored, entries = cache(_stored), load_published()
+    claims = findings(stored)
+    return [
+        _row(entry, deciding(entry), judge(entry, stored, claims, entries), stored)
+        for entry in entries
+    ]
+
+
+def _row(
+    entry: Published, cell: Cell | None, judgement: Judgement, stored: Records
+) -> ReportRow:
+    record = None if cell is None else stored(cell.record)
+    made = {} if record is None else record["provenance"]
+    model, value, interval = entry.row, cell_of(cell, record), None
+    if cell is not None and cell == entry.criterion.judged_by:
+        if entry.criterion.kind == "same-weights":
+            model += ", the authors' weights"
+        elif entry.criterion.kind == "claim":
+            model = cell.row
+        elif value is not None:
+            model += f", {_row_of(cell, record)['seeds']} trainings"
+            interval, value = value, sum(value) / 2
+    return ReportRow(
+        entry,
+        cell,
+        model,
+        value,
+        interval,
+        cell_std_error(cell, record),
+        judgement,
+        _steps(cell, record),
+        is_fitted(cell, record),
+        made.get("chapter"),
+        made.get("command"),
+        made.get("commit"),
+        made.get("utc"),
+    )
+
+
+def _row_of(cell: Cell, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    rows = [] if record is None else record["rows"]
+    return next((row for row in rows if row.get("model") == cell.row), {})
+
+
+def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
+    """Our K for a number from one of the starts in the second paper's tables."""
+    start = "" if cell is None else start_of(cell.column)
+    if cell is None or not start:
+        return None
+    row = _row_of(cell, record)
+    return steps_from(row, start) if row else None
+
+
+def comparison_rows(record_name: str) -> Iterator[ReportRow]:
+    """The rows of `comparison_table`: a stored model that is not the one that is judged has a row of its own, above the judged one.
+
+    Parameters
+    ----------
+    record_name : str
+        Name of the record, for example `sm2008-table-1`.
+    """
+    stored = cache(_stored)
+    for row in report_rows():
+        source = row.entry.reproduced_by
+        if source is None or source.record != record_name:
+            continue
+        if row.cell != source:
+            reason = f"the number is judged by {row.model}"
+            yield _row(row.entry, source, Judgement("not judged", reason), stored)
+        yield row
+
+
+def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
+    """How often each verdict was given, by criterion."""
+    given: dict[str, dict[str, int]] = {kind: {} for kind in CRITERIA}
+    for row in rows:
+        of_kind = given[row.entry.criterion.kind]
+        verdict = row.judgement.verdict
+        of_kind[verdict] = of_kind.get(verdict, 0) + 1
+    return {
+        kind: {verdict: of_kind[verdict] for verdict in VERDICTS if verdict in of_kind}
+        for kind, of_kind in given.items()
+    }
+
+
+def claim_findings() -> dict[str, Finding]:
+    """The finding for every claim at the papers' size, by its id."""
+    return findings(cache(_stored))
+
+
+def claim_table(found: Mapping[str, Finding]) -> Table:
+    """The papers' conclusions: claim and place, outcome, ours, chapter. The numbers of single models and the reason unfold.
+
+    Parameters
+    ----------
+    found : mapping of str to Finding
+        From `claim_findings`.
+    """
+    rows = []
+    for claim in CLAIMS:
+        finding = found[claim.id]
+        where = f"<small>({_IN_SHORT[claim.paper]}, {claim.where})</small>"
+        link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
+        ours, more = (
+            finding.ours,
+            ". ".join(filter(None, (finding.details, finding.why))),
+        )
+        if more:
+            ours = f"<details><summary style='white-space: nowrap; margin: 0'>{ours}</summary>{more}.</details>"
+        rows.append(
+            [f"{claim.statement} {where}", _marked(finding.outcome), ours, link]
+        )
+    heading = ["claim", "outcome", "ours", "chapter"]
+    return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
+
+
+# What became of a claim, in words for a heading.
+_TOGETHER = {
+    "hold": ("holds",),
+    "hold in part": ("partly",),
+    "do not hold": ("does not hold",),
+    "open at our K": ("open at our K",),
+    "cannot be judged": ("says nothing", "no estimate", "not run"),
+}
+
+
+def conclusion_table(found: Mapping[str, Finding]) -> Table:
+    """What became of the claims about AIS, RAISE, CSL and the trained models: how many of each kind.
+
+    Parameters
+    ----------
+    found : mapping of str to Finding
+        From `claim_findings`.
+    """
+    rows = []
+    for subject in SUBJECTS:
+        own = [found[claim.id].outcome for claim in CLAIMS if claim.about == subject]
+        number = [
+            sum(outcome in together for outcome in own)
+            for together in _TOGETHER.values()
+        ]
+        rows.append([subject, str(len(own)), *map(str, number)])
+    return Table(["about", "claims", *_TOGETHER], rows)
+
+
+def bracket_table(rows: Iterable[ReportRow]) -> Table:
+    """How the brackets of the second paper's tables came out, by start and by our number of steps.
+
+    Closed ones are at most a nat wide, within three standard errors.
+
+    Parameters
+    ----------
+    rows : iterable of ReportRow
+        From `report_rows`.
+    """
+    gaps: dict[tuple[str, int], list[ReportRow]] = {}
+    for row in rows:
+        if (
+            row.cell is not None
+            and row.cell.column.endswith("_gap")
+            and row.steps is not None
+        ):
+            gaps.setdefault((start_of(row.cell.column), row.steps), []).append(row)
+    table = []
+    for (start, steps), own in sorted(gaps.items()):
+        wide = [row for row in own if abs(row.value) > 1 + 3 * (row.std_error or 0.0)]
+        models = ", ".join(f"{row.entry.row} {format_value(row.value)}" for row in wide)
+        number = [str(len(own)), str(len(own) - len(wide)), models or "none"]
+        table.append([start.replace("_", " "), f"{steps:,}", *number])
+    heading = ["start", "K", "brackets", "closed", "open (nats)"]
+    return Table(heading, table)
+
+
+def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:
+    """How many claims had each outcome."""
+    outcomes = [finding.outcome for finding in found.values()]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
+
+
+def comparison_table(record_name: str) -> Table:
+    """Published | ours | difference | criterion | verdict, for every published number that a record at the papers' size answers.
+
+    The rows are those of `comparison_rows`.
+
+    Parameters
+    ----------
+    record_name : str
+        Name of the record, for example `sm2008-table-1`.
+    """
+    stored = cache(_stored)
+    shown = list(comparison_rows(record_name))
+    own = stored(record_name)
+    columns = {} if own is None else own["columns"]
+    rows = []
+    for row in shown:
+        source = row.entry.reproduced_by
+        assert source is not None  # or the row would not be shown
+        quantity = columns.get(source.column, {}).get("label", row.entry.column)
+        judged = row.cell == deciding(row.entry)
+        rows.append(
+            [
+                row.model,
+                quantity.replace("|", "\\|"),
+                format_value(row.entry.printed),
+                row.ours,
+                format_value(difference(row.entry.meant, row.value)),
+                row.entry.criterion.kind.replace("-", " ") if judged else "–",
+                row.judgement.verdict,
+            ]
+        )
+    heading = [
+        "model",
+        "quantity",
+        "published",
+        "ours",
+        "difference",
+        "judged by",
+        "verdict",
+    ]
+    used = dict.fromkeys([record_name, *(row.cell.record for row in shown if row.cell)])
+    sources = [
+        source_line(record) for record in map(stored, used) if record is not None
+    ]
+    return Table(heading, rows, "\n\n".join(sources))
+
+
+@dataclass(frozen=True)
+class Report:
+    """All rows as a table that the reader can filter without a kernel and without contacting another host."""
+
+    rows: Sequence[ReportRow]
+
+    def __repr__(self) -> str:
+        return f"Report({len(self.rows)} published numbers)"
+
+    def _repr_html_(self) -> str:
+        names = (
+            "where",
+            "of what",
+            "published",
+            "ours ± standard error",
+            "difference",
+            "judged by",
+            "verdict and reason",
+            "chapter",
+        )
+        heading = "".join(f"<th scope='col'>{name}</th>" for name in names)
+        body = "".join(_html_row(row) for row in self.rows)
+        given = {row.judgement.verdict for row in self.rows}
+        options = "".join(
+            f"<option>{name}</option>" for name in VERDICTS if name in given
+        )
+        kinds = "".join(
+            f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA
+        )
+        return (
+            _PAGE.replace("{options}", options)
+            .replace("{kinds}", kinds)
+            .replace("{heading}", heading)
+            .replace("{body}", body)
+        )
+
+
+# A symbol beside the colour, for readers who cannot see the colour.
+_SIGNS = {
+    "good": ("✓", ("agrees", "typical", "holds")),
+    "mixed": (
+        "~",
+        ("partly", "says nothing", "open at our K", "setting, ours differs"),
+    ),
+    "bad": ("✗", ("differs", "not typical", "does not hold", "no estimate")),
+}
+
+
+def _marked(verdict: str) -> str:
+    """A verdict in its colour, with its symbol."""
+    sign = next(
+        (name for name, (_, words) in _SIGNS.items() if verdict in words), "none"
+    )
+    mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""
+    return f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span>"
+
+
+def _html_row(row: ReportRow) -> str:
+    entry, verdict = row.entry, row.judgement.verdict
+    unit = "" if entry.unit in ("count", "dimensionless") else f" {entry.unit}"
+    chapter = (
+        ""
+        if row.chapter is None
+        else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
+    )
+    off = format_value(difference(entry.meant, row.value))
+    kind = entry.criterion.kind.replace("-", " ")
+    cells = [
+        html.escape(f"{_IN_SHORT[entry.paper]}, {entry.where}"),
+        html.escape(f"{row.model}: {entry.column}"),
+        html.escape(format_value(entry.printed) + unit),
+        html.escape(row.ours),
+        html.escape(f"{off} ({row.grade})" if row.grade else off),
+        html.escape(kind),
+        f"{_marked(verdict)}<br>"
+        + html.escape(row.judgement.evidence or entry.criterion.why),
+        chapter,
+    ]
+    return (
+        f"<tr data-verdict='{verdict}' data-kind='{kind}'{' hidden' if verdict == 'setting' else ''} title='{html.escape(row.command or '', quote=True)}'>"
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "</tr>"
+    )
+
+
+_PAGE = """\
+<div class="reproduction-report">
+<p><label>Verdict <select><option value="">all</option>{options}</select></label>
+<label>Judged by <select><option value="">all</option>{kinds}</select></label>
+<label><input type="checkbox"> with settings that ours share</label>
+<label>Containing <input type="search" placeholder="for example CD25"></label>
+<span role="status"></span></p>
+<div class="reproduction-report-scroll" tabindex="0" role="region" aria-label="Published numbers beside ours">
+<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>
+<style>
+.reproduction-report-scroll { max-height: 80vh; overflow: auto; }
+.reproduction-report label { margin-right: 1.5em; }
+.reproduction-report th { position: sticky; top: 0; background: #fff; color: #1a1a1a; }
+.verdict-good { color: #1a7f37; font-weight: 600; }
+.verdict-bad { color: #b3261e; font-weight: 600; }
+.verdict-mixed { color: #7a5900; font-weight: 600; }
+html[data-theme="dark"] .verdict-good { color: #57d17c; }
+html[data-theme="dark"] .verdict-bad { color: #ff9b91; }
+html[data-theme="dark"] .verdict-mixed { color: #e8c468; }
+.reproduction-report th { text-align: left; padding: 2px 6px; }
+.reproduction-report td:nth-child(7) { min-width: 14em; }
+.reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
+</style>
+<script>
+(() => {
+  const report = document.currentScript.closest(".reproduction-report");
+  const [verdict, kind] = report.querySelectorAll("select"), words = report.querySelector("[type=search]"), settings = report.querySelector("[type=checkbox]");
+  const rows = [...report.querySelectorAll("tbody tr")];
+  const show = () => {
+    let shown = 0;
+    for (const row of rows) {
+      const fits = (!verdict.value || row.dataset.verdict === verdict.value)
+        && (!kind.value || row.dataset.kind === kind.value)
+        && (settings.checked || row.dataset.verdict !== "setting" || verdict.value === "setting" || kind.value === "setting")
+        && row.textContent.toLowerCase().includes(words.value.toLowerCase());
+      row.hidden = !fits;
+      shown += fits;
+    }
+    report.querySelector("[role=status]").textContent = `${shown} of ${rows.length} numbers`;
+  };
+  verdict.addEventListener("change", show);
+  kind.addEventListener("change", show);
+  settings.addEventListener("change", show);
+  words.addEventListener("input", show);
+  show();
+})();
+</script>
+</div>"""

@@ -1,0 +1,220 @@
+"""A player for particles on a line: how they move as the temperature changes, and how their weights grow apart.
+
+The upper part shows the density at the current temperature and, in grey, that of the target. In the lower part every particle has its
+own lane, and its disc is larger the larger its weight is among the particles. The reader chooses among runs.
+`boltzmann_companion.players.page` says what holds for every player.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from boltzmann_companion.players.page import Slider, card, select
+from paperlib.errors import InputError
+from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
+
+_MILLISECONDS = 300  # per moment while playing
+# Size of the drawing in its own units, and where the density and the lanes begin and end.
+_WIDTH, _HEIGHT = 480, 330
+_LEFT, _RIGHT, _TOP, _BOTTOM = 12, 468, 30, 160
+_LANES = (176, 318)
+# Radius of a disc with weight zero, and how much the largest weight adds.
+_RADIUS, _GROWTH = 2.0, 7.0
+
+
+@dataclass(frozen=True)
+class ParticleRun:
+    """Particles of one run, moment by moment.
+
+    Attributes
+    ----------
+    label : str
+        Name by which the reader chooses the run.
+    betas : list of float
+        The temperature of each moment, [T + 1].
+    places : list of lists of int
+        Places of the particles, [T + 1][N].
+    weights : list of lists of float
+        Weights relative to the largest of the moment, [T + 1][N].
+    captions : list of str
+        Caption of each moment, [T + 1].
+    """
+
+    label: str
+    betas: list[float]
+    places: list[list[int]]
+    weights: list[list[float]]
+    captions: list[str]
+
+
+@dataclass(frozen=True)
+class ParticlePlayer:
+    """The result of `particle_player`, which shows itself in a notebook and in the book.
+
+    Attributes
+    ----------
+    runs : list of ParticleRun
+        The runs to choose from.
+    start, target : list of float
+        ln f of every place at beta = 0 and at beta = 1, [G].
+    description : str
+        Description for readers who cannot see the player.
+    """
+
+    runs: list[ParticleRun]
+    start: list[float]
+    target: list[float]
+    description: str
+
+    def __repr__(self) -> str:
+        labels = ", ".join(run.label for run in self.runs)
+        first = self.runs[0]
+        moments = f"{len(first.places[0])} particles, {len(first.betas)} moments"
+        return f"{self.description} ({labels}; {moments})"
+
+    def _repr_html_(self) -> str:
+        first = self.runs[0]
+        return card(
+            "particles",
+            self.description,
+            drawing=self._drawing(),
+            caption=first.captions[-1],
+            slider=Slider(
+                f"Moment: {self.description}", last=len(first.betas) - 1, word="moment"
+            ),
+            data={
+                "runs": [vars(run) for run in self.runs],
+                "start": self.start,
+                "target": self.target,
+                "left": _LEFT,
+                "right": _RIGHT,
+                "top": _TOP,
+                "bottom": _BOTTOM,
+                "radius": _RADIUS,
+                "growth": _GROWTH,
+            },
+            milliseconds=_MILLISECONDS,
+            choices=select("run", [run.label for run in self.runs]),
+        )
+
+    def _x(self, place: int) -> float:
+        return _LEFT + (_RIGHT - _LEFT) * place / (len(self.start) - 1)
+
+    def _curve(self, beta: float) -> str:
+        pairs = zip(self.start, self.target, strict=True)
+        logs = [low + beta * (high - low) for low, high in pairs]
+        most = max(logs)
+        return " ".join(
+            f"{self._x(place):.1f},{_BOTTOM - (_BOTTOM - _TOP) * math.exp(log - most):.1f}"
+            for place, log in enumerate(logs)
+        )
+
+    def _drawing(self) -> str:
+        run = self.runs[0]
+        count = len(run.places[-1])
+        height = (_LANES[1] - _LANES[0]) / count
+        circles = "".join(
+            f'<circle cx="{self._x(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '
+            f'r="{_RADIUS + _GROWTH * math.sqrt(weight):.2f}" fill="#D55E00" fill-opacity="0.75"/>'
+            for lane, (place, weight) in enumerate(
+                zip(run.places[-1], run.weights[-1], strict=True)
+            )
+        )
+        name = html.escape(f"{self.description}: {run.captions[-1]}")
+        return f"""\
+<svg class="dark-light" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{name}">
+<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>
+<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>
+<path d="M{self._curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>
+<polyline points="{self._curve(run.betas[-1])}" fill="none" stroke="#0072B2" stroke-width="3"/>
+{circles}
+</svg>"""
+
+
+def particle_run(
+    label: str,
+    betas: Sequence[float],
+    places: ArrayLike,
+    log_weights: ArrayLike,
+    captions: Sequence[str],
+) -> ParticleRun:
+    """A run for `particle_player`.
+
+    Parameters
+    ----------
+    label : str
+        Name by which the reader chooses the run.
+    betas : sequence of T + 1 numbers
+        The temperature of each moment.
+    places : array or Tensor, shape [T + 1, N]
+        Places of the particles, whole numbers.
+    log_weights : array or Tensor, shape [T + 1, N]
+        Log-weights of the particles, in nats, up to a constant.
+    captions : sequence of T + 1 str
+        Caption of each moment, in plain text.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two moments, or the shapes do not match.
+    """
+    moments = len(betas)
+    if moments < 2 or len(captions) != moments:
+        raise InputError(
+            f"captions: expected one for each of at least two betas, got {len(captions)} for {moments}"
+        )
+    table = as_tensor("places", places).cpu()
+    require_shape("places", table, [moments, None])
+    logs = as_float_tensor("log_weights", log_weights).double().cpu()
+    require_shape("log_weights", logs, list(table.shape))
+    weights = torch.exp(logs - logs.max(1, keepdim=True).values)
+    return ParticleRun(
+        label,
+        [float(beta) for beta in betas],
+        table.long().tolist(),
+        [[round(weight, 4) for weight in row] for row in weights.tolist()],
+        list(captions),
+    )
+
+
+def particle_player(
+    runs: Sequence[ParticleRun], start: ArrayLike, target: ArrayLike, description: str
+) -> ParticlePlayer:
+    """A player for particles between two densities on a line.
+
+    Parameters
+    ----------
+    runs : sequence of ParticleRun
+        At least one run from `particle_run`; all have as many moments and particles as the first.
+    start, target : array or Tensor, shape [G]
+        ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear in beta.
+    description : str
+        What the player shows, in plain text.
+
+    Raises
+    ------
+    InputError
+        If there is no run, runs differ in size, or a place is not on the line.
+    """
+    ends = [
+        as_float_tensor(*end).double().cpu()
+        for end in (("start", start), ("target", target))
+    ]
+    require_shape("target", ends[1], list(ends[0].shape))
+    sizes = {(len(run.betas), len(run.places[0])) for run in runs}
+    if len(sizes) != 1:
+        raise InputError(
+            f"runs: expected at least one, all of one size, got sizes {sorted(sizes)}"
+        )
+    last = len(ends[0]) - 1
+    if not all(
+        0 <= place <= last for run in runs for row in run.places for place in row
+    ):
+        raise InputError(f"runs: expected places from 0 to {last}, got another one")
+    rounded = [[round(value, 4) for value in end.tolist()] for end in ends]
+    return ParticlePlayer(list(runs), rounded[0], rounded[1], description)

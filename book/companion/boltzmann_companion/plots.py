@@ -1,0 +1,237 @@
+"""One look for all figures: a palette that colour-blind readers can tell apart, and line styles in addition to colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import torch
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.ticker import LogLocator, NullLocator
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.validation import require_shape
+
+# Okabe & Ito's colours without the light ones, which vanish on white.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
+LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+# Radius of the states of a drawn chain, in which neighbours are about 1 apart.
+_RADIUS = 0.2
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults for this book; called once at the top of a chapter."""
+    mpl.rcParams.update(
+        {
+            "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=LINE_STYLES),
+            "axes.grid": True,
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 110,
+            "figure.figsize": (7.0, 3.6),
+            "font.size": 10,
+            "grid.alpha": 0.3,
+            "image.cmap": "gray_r",
+            "legend.frameon": False,
+            # Figures are white cards even on a dark page, so that black text stays readable.
+            "figure.facecolor": "white",
+            "savefig.facecolor": "white",
+            "svg.hashsalt": "paperlib",
+        }
+    )
+
+
+def label_logarithmic(*axes: Axis, between: bool = True) -> None:
+    """Label logarithmic axes with plain numbers.
+
+    Parameters
+    ----------
+    *axes : Axis
+        For example `axes.xaxis`; logarithmic already.
+    between : bool
+        Label 1, 2, 5, 10, ..., and not powers of ten alone. It suits an axis that spans no more than two of them.
+
+    Examples
+    --------
+    >>> figure, axes = plt.subplots()
+    >>> [line] = axes.loglog([1, 40], [1, 40])
+    >>> label_logarithmic(axes.xaxis, axes.yaxis)
+    >>> plt.close(figure)
+    """
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if between else (1,)))
+        axis.set_major_formatter("{x:,.12g}")
+        axis.set_minor_locator(NullLocator())
+
+
+def show_images(
+    images: Tensor,
+    image_shape: tuple[int, int],
+    columns: int = 10,
+    title: str | None = None,
+) -> Figure:
+    """Show images as one grid.
+
+    Parameters
+    ----------
+    images : Tensor, shape [N, D]
+        Rows of pixels in [0, 1].
+    image_shape : (int, int)
+        Height and width.
+    columns : int
+        Images per row.
+    title : str, optional
+        Title above the grid.
+    """
+    figure, axes = plt.subplots(
+        figsize=(0.62 * columns, 0.62 * -(-len(images) // columns) + 0.3)
+    )
+    draw_images(axes, images, image_shape, columns)
+    if title:
+        axes.set_title(title)
+    return figure
+
+
+def draw_images(
+    axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int
+) -> None:
+    """Draw images as one grid into the given axes; arguments as in `show_images`."""
+    height, width = image_shape
+    rows = -(-len(images) // columns)
+    canvas = torch.zeros(rows * (height + 1) + 1, columns * (width + 1) + 1)
+    for index, image in enumerate(images):
+        top, left = (
+            (index // columns) * (height + 1) + 1,
+            (index % columns) * (width + 1) + 1,
+        )
+        canvas[top : top + height, left : left + width] = image.reshape(image_shape)
+    axes.imshow(canvas, vmin=0, vmax=1, interpolation="nearest")
+    # draw thin lines between the images, so that blank images stay visible
+    for edge in range(columns + 1):
+        axes.axvline(edge * (width + 1), color="0.8", linewidth=0.6, linestyle="-")
+    for edge in range(rows + 1):
+        axes.axhline(edge * (height + 1), color="0.8", linewidth=0.6, linestyle="-")
+    axes.set_axis_off()
+
+
+def draw_chain(
+    axes: Axes,
+    rates: Tensor,
+    places: Tensor | None = None,
+    labels: Sequence[str] | None = None,
+    shades: Tensor | None = None,
+) -> None:
+    """Draw a finite Markov chain as a graph: an arrow for every move, a loop for every chance to stay.
+
+    The larger a rate, the wider its arrow. Rates of up to a hundredth of the largest have no arrow.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    rates : Tensor, shape [S, S]
+        Rates from row to column: a transition matrix or a flow.
+    places : Tensor, shape [S, 2], optional
+        Positions of the states, in units in which neighbours are about 1 apart. By default the states are on a circle,
+        clockwise from the top.
+    labels : sequence of str, optional
+        Text inside the states.
+    shades : Tensor, shape [S], optional
+        How dark the states are, from 0 (white) to 1 (black). By default all are white.
+
+    Raises
+    ------
+    InputError
+        If a shape does not fit, or a rate is negative or not a number.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> _, axes = plt.subplots()
+    >>> draw_chain(axes, torch.tensor([[0.5, 0.5], [1.0, 0.0]]), labels=["A", "B"])
+    >>> len(axes.patches)  # two states, two arrows, one loop
+    5
+    """
+    require_shape("rates", rates, (len(rates), len(rates)))
+    if not bool((rates >= 0).all()):
+        raise InputError("rates: expected no negative number and no NaN")
+    places = _on_a_circle(len(rates)) if places is None else places
+    require_shape("places", places, (len(rates), 2))
+    if labels is not None and len(labels) != len(rates):
+        raise InputError(f"labels: expected {len(rates)}, got {len(labels)}")
+    if shades is not None:
+        require_shape("shades", shades, (len(rates),))
+    largest = rates.max().item()
+    for x in range(len(rates)):
+        for following in range(len(rates)):
+            rate = rates[x, following].item()
+            if rate <= 0.01 * largest:
+                continue
+            width = 0.3 + 1.4 * rate / largest
+            if x == following:
+                axes.add_patch(_loop(places[x], places.mean(0), width))
+            else:
+                # two arrows between the same states bend away from each other
+                bend = 0.22 if rates[following, x] > 0.01 * largest else 0.0
+                axes.add_patch(_arrow(places[x], places[following], width, bend))
+    for x in range(len(rates)):
+        dark = 0.0 if shades is None else shades[x].item()
+        face = {"facecolor": str(1 - dark), "edgecolor": "black", "zorder": 3}
+        axes.add_patch(Circle(_point(places[x]), _RADIUS, **face))
+        if labels is not None:
+            ink = {
+                "color": "white" if dark > 0.5 else "black",
+                "fontsize": 7,
+                "zorder": 4,
+            }
+            axes.annotate(labels[x], _point(places[x]), ha="center", va="center", **ink)
+    # a square around the graph, so that graphs of different shapes line up
+    low, high = places.min(0).values, places.max(0).values
+    x, y = _point((low + high) / 2)
+    half = (high - low).max().item() / 2 + 3 * _RADIUS
+    axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
+    axes.set_axis_off()
+
+
+def _point(place: Tensor) -> tuple[float, float]:
+    return place[0].item(), place[1].item()
+
+
+def _loop(place: Tensor, middle: Tensor, width: float) -> Circle:
+    """A circle behind a state, on the side away from the middle of the graph."""
+    out = place - middle
+    # upwards for the only state of a chain, or for one in the middle
+    out = out / out.norm() if out.norm() > 0 else torch.tensor([0.0, 1.0])
+    centre = _point(place + 1.3 * _RADIUS * out)
+    return Circle(centre, 0.7 * _RADIUS, fill=False, linewidth=width, zorder=1)
+
+
+def _arrow(start: Tensor, end: Tensor, width: float, bend: float) -> FancyArrowPatch:
+    """An arrow from the edge of one state to the edge of another."""
+    gap = _RADIUS * (end - start) / (end - start).norm()
+    return FancyArrowPatch(
+        _point(start + gap),
+        _point(end - gap),
+        connectionstyle=f"arc3,rad={bend}",
+        arrowstyle=f"-|>,head_length={2 + width},head_width={1 + 0.6 * width}",
+        shrinkA=0,
+        shrinkB=0,
+        linewidth=width,
+        color=PALETTE[0],
+        zorder=2,
+    )
+
+
+def _on_a_circle(number: int) -> Tensor:
+    """Places on a circle, clockwise from the top, with a distance of 1 between neighbours, [number, 2]."""
+    angles = 2 * math.pi * torch.arange(number, dtype=torch.float64) / number
+    radius = 0.5 / math.sin(math.pi / number) if number > 1 else 0.0
+    return radius * torch.stack([angles.sin(), angles.cos()], dim=1)

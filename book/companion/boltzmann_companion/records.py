@@ -1,0 +1,487 @@
+"""Results on disk: `figures/<profile>/<name>.json` with provenance, and pictures beside them.
+
+A record's columns give the unit of each number and how far two runs may differ in it. Saving a
+result that agrees with the record on disk within those tolerances leaves the files unchanged, so
+that version control shows a change exactly when a number has changed.
+
+Its provenance says what made it:
+
+============================  ====================================================================
+`command`, `chapter`, `seed`  how to make it again
+`commit`, `dirty`             the code, and whether anything in `checked` differed from the commit
+`checked`                     what that covers; older records lack it and checked the library only
+`utc`                         when it was written
+`seconds`                     from the start of the *chapter* until then, including its earlier
+                              cells but not shards that were found on disk
+`shards`                      what computed the shards of AIS and RAISE that the chapter used until
+                              then (`paperlib.estimators.shard_log.summarize_shards`)
+`processor`, `torch`, ...     the machine and the versions (`paperlib.provenance.made_by`)
+`device`, `threads`, `dtype`  where and how chains walked
+`draws`                       the version of the draws (`paperlib.kernels.version`)
+`data`, `models`              SHA-256 of what went in
+============================  ====================================================================
+
+`history` says what this establishes, and what remains unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from boltzmann_companion import SETTINGS
+from boltzmann_companion.recipes import RECIPES, Model
+from paperlib import storage
+from paperlib.datasets import binary_images
+from paperlib.errors import InputError
+from paperlib.estimators.shard_log import shards_used, summarize_shards
+from paperlib.kernels.version import DRAWS
+from paperlib.provenance import CHECKED, made_by
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from boltzmann_companion.profiles import Profile
+
+Value = float | int | str | None | list[Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a record says about one of its columns.
+
+    Attributes
+    ----------
+    label : str
+        Heading, in Markdown.
+    unit : str
+        `nats`, `minutes`, `count`, ... ; empty for names.
+    tolerance : float or None
+        Largest absolute difference between two runs of the same code with the same seed; None: not compared.
+    """
+
+    label: str
+    unit: str = ""
+    tolerance: float | None = 0.0
+
+
+def results_folder(profile: str) -> Path:
+    """Where a profile's results go: `$PAPERLIB_FIGURES/<profile>`, or else a local folder.
+
+    `paperlib reproduce` sets that variable to the `figures` of the checkout. A notebook that runs in
+    any other way cannot change these: it writes to `figures/<profile>` in the current folder or,
+    inside a checkout, to `_build/figures/<profile>` of that checkout.
+    """
+    chosen = os.environ.get("PAPERLIB_FIGURES")
+    if chosen:
+        return Path(chosen) / profile
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if storage.is_checkout(folder):
+            return folder / "_build" / "figures" / profile
+    return here / "figures" / profile
+
+
+class Run:
+    """One execution of a chapter, from its start on, that writes results with their provenance.
+
+    Parameters
+    ----------
+    chapter : str
+        Name of the notebook without its suffix.
+    profile : Profile
+        The size at which it runs.
+    seed : int
+        The seed from which all of its draws derive.
+    """
+
+    def __init__(self, chapter: str, profile: Profile, seed: int) -> None:
+        self._chapter = chapter
+        self._profile = profile
+        self._seed = seed
+        self._started = time.perf_counter()
+        # The state of the code that was imported, not that of the folder hours later.
+        self._made_by = made_by()
+        self._shards_before = len(shards_used())
+
+    def save(
+        self,
+        name: str,
+        columns: Mapping[str, Column],
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        models: Mapping[str, Model] | None = None,
+        datasets: Iterable[str] = (),
+        figure: Figure | None = None,
+        processor_bound: bool = False,
+    ) -> dict[str, Any]:
+        """Write a record, and its picture as SVG and PNG, unless it says nothing new.
+
+        A record on disk is kept if it agrees with this one, or if the two cannot be compared.
+        A record of uncommitted code that agrees is replaced by one of committed code.
+
+        Parameters
+        ----------
+        name : str
+            For example `sm2008-table-1`.
+        columns : mapping of str to Column
+            Every key that occurs in a row.
+        rows : sequence of mappings
+            Numbers, text, None, or pairs of numbers for intervals.
+        models : mapping of str to model, optional
+            The models that the numbers belong to; their checksums are kept.
+        datasets : iterable of str
+            Further data sets that they belong to, besides the profile's and the models'.
+        figure : matplotlib Figure, optional
+            The picture.
+        processor_bound : bool
+            Whether the numbers follow thousands of updates of a model. Processors of different
+            makers or with different vector instructions round sums differently in the last digits;
+            the updates amplify these differences and end at different models.
+
+        Returns
+        -------
+        dict
+            The record as computed now, whether or not it was written.
+
+        Raises
+        ------
+        InputError
+            If a row has a key that is not a column, or a value that a record cannot hold.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from unittest import mock
+        >>> from boltzmann_companion.profiles import get_profile
+        >>> columns = {"steps": Column("$K$", "count"), "log_z": Column("ln Z", "nats", 1e-6)}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with mock.patch.dict(os.environ, {"PAPERLIB_FIGURES": folder}):
+        ...         run = Run("05-exact-partition-functions", get_profile("digits"), 2008)
+        ...         record = run.save("table", columns, [{"steps": 10, "log_z": 1.5}])
+        >>> record["rows"], record["provenance"]["shards"]["count"]
+        ([{'steps': 10, 'log_z': 1.5}], 0)
+        """
+        record = {
+            "name": name,
+            "profile": self._profile.name,
+            "columns": {
+                key: {"label": c.label, "unit": c.unit, "tolerance": c.tolerance}
+                for key, c in columns.items()
+            },
+            "rows": [_plain_row(row, columns) for row in rows],
+            "processor_bound": processor_bound,
+            "provenance": self._provenance(models or {}, datasets),
+        }
+        folder = results_folder(self._profile.name)
+        path = folder / f"{name}.json"
+        pictures = (
+            [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
+        )
+        unchanged = (
+            os.environ.get("PAPERLIB_REFRESH") != "1"
+            and path.is_file()
+            and all(picture.is_file() for picture in pictures)
+            and not (
+                comparable(old := read_record(path), record)
+                and (differences(old, record) or _is_committed_at_last(old, record))
+            )
+        )
+        if not unchanged:
+            for picture in pictures:
+                assert figure is not None
+                with storage.atomic_path(picture) as temporary:
+                    # A fixed date keeps two pictures of the same numbers identical.
+                    figure.savefig(
+                        temporary,
+                        metadata={"Date": None} if picture.suffix == ".svg" else None,
+                        dpi=150,
+                    )
+            with storage.atomic_path(path) as temporary:
+                temporary.write_text(
+                    json.dumps(_encode(record), indent=1, allow_nan=False) + "\n"
+                )
+        return record
+
+    def _provenance(
+        self, models: Mapping[str, Model], others: Iterable[str]
+    ) -> dict[str, Any]:
+        # Most chapters look at one data set only; RAISE's tables have models of two.
+        datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
+        datasets |= {self._profile.dataset, *others}
+        command = (
+            f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
+        )
+        if self._profile.device != "cpu":
+            command += f" --device {self._profile.device}"
+        return {
+            "command": f"{command} {os.environ.get(SETTINGS, '')}".rstrip(),
+            "chapter": self._chapter,
+            "seed": self._seed,
+            **self._made_by,
+            "checked": list(CHECKED),
+            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - self._started, 1),
+            "shards": summarize_shards(shards_used()[self._shards_before :]),
+            "device": self._profile.device,
+            "threads": torch.get_num_threads(),
+            "dtype": str(self._profile.dtype).removeprefix("torch."),
+            "draws": DRAWS,
+            "data": {
+                name: binary_images(name).grey.checksum for name in sorted(datasets)
+            },
+            "models": {key: model.checksum() for key, model in models.items()},
+        }
+
+
+def _is_committed_at_last(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return bool(old["provenance"].get("dirty")) and new["provenance"]["dirty"] is False
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A record from its file.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or is not a record.
+
+    Examples
+    --------
+    >>> folder = storage.companion_folder() / "figures" / "paper"
+    >>> read_record(folder / "sm2008-table-1.json")["provenance"]["chapter"]
+    '05-exact-partition-functions'
+    """
+    try:
+        record = _decode(json.loads(Path(path).read_text()))
+    except FileNotFoundError as error:
+        raise InputError(f"path: expected a record at {path}, found none") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"path: expected a record in {path}, it is not JSON: {error}"
+        ) from error
+    missing = {"name", "profile", "columns", "rows", "provenance"} - set(record)
+    if missing:
+        raise InputError(
+            f"path: expected a record in {path}, it lacks {', '.join(sorted(missing))}"
+        )
+    return record
+
+
+def load_result(name: str, profile: str) -> dict[str, Any] | None:
+    """The committed record of this name, or None if there is none.
+
+    Examples
+    --------
+    >>> load_result("sm2008-table-1", "paper")["name"]
+    'sm2008-table-1'
+    >>> load_result("no-such-record", "paper") is None
+    True
+    """
+    path = storage.companion_folder() / "figures" / profile / f"{name}.json"
+    return read_record(path) if path.is_file() else None
+
+
+def source_line(record: Mapping[str, Any]) -> str:
+    """Where a record is and the command that makes it again, as Markdown.
+
+    It is shown below the record's tables and pictures.
+
+    Examples
+    --------
+    >>> provenance = {"command": "paperlib models"}
+    >>> source_line({"profile": "digits", "name": "t", "provenance": provenance})
+    '<small>[figures/digits/t.json](../figures/digits/t.json) · `paperlib models`</small>'
+    """
+    path = f"figures/{record['profile']}/{record['name']}.json"
+    return f"<small>[{path}](../{path}) · `{record['provenance']['command']}`</small>"
+
+
+@dataclass(frozen=True)
+class History:
+    """What a record establishes about the code that made it.
+
+    Each attribute is "committed", "uncommitted" or "unknown".
+
+    Attributes
+    ----------
+    library : str
+        The code of `paperlib`, with the versions of `constraints.txt` and the published numbers.
+    chapter : str
+        The notebook, and the stored models.
+    shards : str
+        The code that computed the shards that the chapter used; "none" if it used none.
+    """
+
+    library: str
+    chapter: str
+    shards: str
+
+    @property
+    def established(self) -> bool:
+        """Whether all that made the record is in the commits that it names."""
+        return {self.library, self.chapter, self.shards} <= {"committed", "none"}
+
+
+def history(record: Mapping[str, Any]) -> History:
+    """What a record establishes about the code that made it.
+
+    Older records checked only the library, and say nothing about the shards that their chapter
+    found on disk, so that part of their history is unknown.
+
+    Examples
+    --------
+    >>> history({"provenance": {"commit": "1f0c", "dirty": False}})
+    History(library='committed', chapter='unknown', shards='unknown')
+    """
+    provenance = record["provenance"]
+    state = _state(provenance.get("commit"), provenance.get("dirty"))
+    chapter = state if "book" in provenance.get("checked", ()) else "unknown"
+    return History(state, chapter, _shards_state(provenance.get("shards")))
+
+
+def _state(commit: str | None, dirty: bool | None) -> str:
+    if commit is None or dirty is None:
+        return "unknown"
+    return "uncommitted" if dirty else "committed"
+
+
+def _shards_state(shards: Mapping[str, Any] | None) -> str:
+    if shards is None:
+        return "unknown"
+    if shards["count"] == 0:
+        return "none"
+    if shards["uncommitted"]:
+        return "uncommitted"
+    return "unknown" if shards["unknown"] else "committed"
+
+
+def processor_kind(record: Mapping[str, Any]) -> str:
+    """The processor that made a record, and its vector instructions.
+
+    Examples
+    --------
+    >>> processor_kind({"provenance": {"processor": "AMD EPYC", "instructions": "AVX512"}})
+    'AMD EPYC, AVX512'
+    """
+    provenance = record["provenance"]
+    return f"{provenance['processor']}, {provenance['instructions']}"
+
+
+def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
+    """Whether two records must agree.
+
+    They always must, except that processor-bound records must agree only if the same kind of
+    processor made them.
+
+    Examples
+    --------
+    >>> here = {"processor": "AMD EPYC", "instructions": "AVX512"}
+    >>> elsewhere = {"processor": "AMD EPYC", "instructions": "AVX2"}
+    >>> trained = {"processor_bound": True, "provenance": here}
+    >>> comparable(trained, {"provenance": elsewhere})
+    False
+    """
+    return not expected.get("processor_bound") or processor_kind(
+        expected
+    ) == processor_kind(actual)
+
+
+def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
+    """Where two records differ by more than the tolerances of `expected`; one line for each place.
+
+    Examples
+    --------
+    >>> columns = {"log_z": {"tolerance": 0.1}}
+    >>> old = {"columns": columns, "rows": [{"log_z": 1.0}]}
+    >>> differences(old, {"columns": columns, "rows": [{"log_z": 1.05}]})
+    []
+    >>> differences(old, {"columns": columns, "rows": [{"log_z": 1.2}]})
+    ['row 0, log_z: expected 1.0 within 0.1, found 1.2']
+    """
+    if expected["columns"] != actual["columns"]:
+        return ["columns differ"]
+    if len(expected["rows"]) != len(actual["rows"]):
+        return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
+    found = []
+    for index, (old, new) in enumerate(
+        zip(expected["rows"], actual["rows"], strict=True)
+    ):
+        for key, column in expected["columns"].items():
+            if column["tolerance"] is not None and not _agree(
+                old.get(key), new.get(key), column["tolerance"]
+            ):
+                found.append(
+                    f"row {index}, {key}: expected {old.get(key)} within {column['tolerance']}, found {new.get(key)}"
+                )
+    return found
+
+
+def _plain_row(
+    row: Mapping[str, Any], columns: Mapping[str, Column]
+) -> dict[str, Value]:
+    unknown = set(row) - set(columns)
+    if unknown:
+        raise InputError(
+            f"rows: expected the keys {', '.join(columns)}, got {', '.join(sorted(unknown))} too"
+        )
+    return {key: _plain(row[key]) for key in columns if key in row}
+
+
+def _plain(value: Any) -> Value:
+    """A value in a form that JSON can hold."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, int | float):
+        return value
+    raise InputError(
+        f"rows: expected numbers, text, None or lists of these, got {type(value).__name__}"
+    )
+
+
+def _agree(old: Value, new: Value, tolerance: float) -> bool:
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(
+            _agree(a, b, tolerance) for a, b in zip(old, new, strict=True)
+        )
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return old == new or abs(old - new) <= tolerance
+    return old == new
+
+
+# JSON has no infinity; a lower end of minus infinity is a valid result here.
+_INFINITIES = {math.inf: "inf", -math.inf: "-inf"}
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _encode(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_encode(item) for item in value]
+    return _INFINITIES.get(value, value) if isinstance(value, float) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _decode(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    return (
+        {"inf": math.inf, "-inf": -math.inf}.get(value, value)
+        if isinstance(value, str)
+        else value
+    )

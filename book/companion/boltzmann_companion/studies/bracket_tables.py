@@ -1,0 +1,282 @@
+"""The brackets of the RAISE paper's two tables: their models, starts, numbers of distributions, test images and seeds.
+
+A stored shard is found only by exactly the same numbers, so they are stated once: here, for chapters 8, 10 and 16 and for
+`paperlib long`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.profiles import Profile
+from boltzmann_companion.recipes import Model
+from paperlib.annealing import (
+    BaseRatePath,
+    DBMPath,
+    DBNPath,
+    base_rate_path,
+    uniform_betas,
+)
+from paperlib.estimators.csl import csl_in_shards, csl_run
+from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+STARTS = ("uniform", "base rates")
+# What CSL adds to the chapter's seed, with the model's place in the table.
+CSL_STREAM = 200
+# CSL at the paper's effort: 5 x 10^8 hidden states.
+_CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
+
+
+@dataclass(frozen=True)
+class BracketTable:
+    """A table of brackets, whose runs have seeds of their own.
+
+    Attributes
+    ----------
+    models : mapping of str to str
+        Names of the rows, with the ids of the models.
+    steps : tuple of int
+        Every K for which the table's models may be run.
+    ais_chains : int
+        AIS chains for each model.
+    raise_chains : int
+        RAISE chains for each image.
+    images : int
+        Test images for which RAISE is run.
+    strides : tuple of int
+        How far apart the streams of neighbouring models and starts are.
+    own_images : bool
+        Whether images are chosen for each model, instead of the same ones for all models of a data set.
+    """
+
+    models: Mapping[str, str]
+    steps: tuple[int, ...]
+    ais_chains: int
+    raise_chains: int
+    images: int
+    strides: tuple[int, int]
+    own_images: bool
+
+    def stream(self, number: int, start: str, steps: int) -> int:
+        """What AIS adds to the chapter's seed; RAISE has the next number.
+
+        Parameters
+        ----------
+        number : int
+            The model's place in the table, counted from 0.
+        start : str
+            One of `STARTS`.
+        steps : int
+            K, one of `steps`.
+        """
+        of_model, of_start = self.strides
+        places = (
+            of_model * number
+            + of_start * STARTS.index(start)
+            + 2 * self.steps.index(steps)
+        )
+        return 1_000 + places
+
+    def chosen(self, number: int, num_images: int, seed: int) -> Tensor:
+        """Indices of the test images for which RAISE is run, int64 [`images`]."""
+        stream = 100 + number if self.own_images else 5
+        order = torch.randperm(num_images, generator=seeded_generator(seed + stream))
+        return order[: self.images]
+
+
+def start_path(
+    model: Model, train: Tensor, start: str, number: int, seed: int
+) -> BaseRatePath:
+    """The path to a model of a table from one of `STARTS`.
+
+    Parameters
+    ----------
+    model : RBM, DBM or DBN
+        The model.
+    train : Tensor, shape [N, D]
+        Binary training images, which give the base rates: of v, and of h2 by mean field for a DBM; of h1 as Q draws it for a DBN.
+    start : str
+        One of `STARTS`.
+    number, seed : int
+        The model's place in the table, and the chapter's seed; not used for an RBM.
+    """
+    assert isinstance(model, RBM | DBM | DBN)
+    if start == "base rates":
+        return base_rate_path(model, train, seeded_generator(seed + 90 + number))
+    return {RBM: BaseRatePath, DBM: DBMPath, DBN: DBNPath}[type(model)](model)
+
+
+def bracket_runs(
+    size: Profile,
+    table: BracketTable,
+    path: BaseRatePath,
+    v: Tensor,
+    steps: int,
+    seed: int,
+) -> tuple[ShardedRun, ShardedRun]:
+    """The shards of RAISE and of AIS for a bracket, as `size` runs them at the papers' size.
+
+    Parameters
+    ----------
+    size : Profile
+        Determines where chains walk, and where shards are looked for.
+    table : BracketTable
+        The table.
+    path : BaseRatePath
+        From `start_path`.
+    v : Tensor, shape [N, D]
+        The chosen test images.
+    steps : int
+        K.
+    seed : int
+        The seed of AIS: the chapter's and the stream.
+    """
+    betas = uniform_betas(steps)
+    below = size.run(partial(raise_run, path, v, betas, table.raise_chains, seed + 1))
+    return below, size.run(partial(ais_run, path, betas, table.ais_chains, seed))
+
+
+def steps_for(
+    size: Profile,
+    table: BracketTable,
+    largest: int,
+    path: BaseRatePath,
+    v: Tensor,
+    start: str,
+    number: int,
+    seed: int,
+) -> tuple[list[int], str]:
+    """Every K up to `largest`, and the table's largest where `paperlib long` has computed all of its shards.
+
+    Parameters
+    ----------
+    size, table, path, v : Profile, BracketTable, BaseRatePath, Tensor
+        As for `bracket_runs`.
+    largest : int
+        The K up to which the chapter computes what is missing; at least the smallest of the table is taken.
+    start, number, seed : str, int, int
+        As for `start_path`.
+
+    Returns
+    -------
+    steps : list of int
+        In increasing order.
+    short : str
+        How far the table's largest K has come if it is not among them; otherwise empty. Small sizes take no shards.
+    """
+    own, most = (
+        [k for k in table.steps if k <= largest] or [table.steps[0]],
+        table.steps[-1],
+    )
+    if most in own or size.name == "digits":
+        return own, ""
+    runs = bracket_runs(
+        size, table, path, v, most, seed + table.stream(number, start, most)
+    )
+    if all(run.stored(size.folder) for run in runs):
+        return [*own, most], ""
+    stored = [file.is_file() for run in runs for file in run.files(size.folder)]
+    return (
+        own,
+        f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done",
+    )
+
+
+def long_csl_run(
+    size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
+) -> ShardedRun:
+    """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
+    first = seed + CSL_STREAM + number
+    return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
+
+
+def stored_csl(
+    size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
+) -> tuple[Tensor | None, int]:
+    """CSL by the shards of `long_csl_run` that are stored, float64 [N], and their hidden states; None and 0 if there are none."""
+    run = long_csl_run(size, rbm, v, number, seed)
+    stored = (
+        [*takewhile(Path.is_file, run.files(size.folder))]
+        if size.name == "paper"
+        else []
+    )
+    if not stored:
+        return None, 0
+    chains = sum(map(run.chains, range(len(stored))))
+    first = seed + CSL_STREAM + number
+    found = csl_in_shards(
+        rbm, v, chains, _CSL_STEPS, first, size.folder, device=run.walk[2]
+    )
+    return found, chains * _CSL_STEPS
+
+
+#: For each profile, the tables by the names of their records.
+TABLES: dict[str, dict[str, BracketTable]] = {
+    "digits": {
+        "raise-table-1": BracketTable(
+            {
+                "digitsCD1-16": "digits-cd1-16",
+                "digitsPCD-16": "digits-pcd-16",
+                "digitsCD1-50": "digits-cd1-50",
+                "digitsPCD-50": "digits-pcd-50",
+                "digitsCD25-50": "digits-cd25-50",
+            },
+            steps=(3, 10, 30, 100, 300, 1_000),
+            ais_chains=300,
+            raise_chains=10,
+            images=30,
+            strides=(1_000, 100),
+            own_images=False,
+        ),
+        "raise-table-2": BracketTable(
+            {"DBM": "digits-dbm", "DBN-CD25": "digits-dbn-cd25"},
+            steps=(10, 30, 100, 200),
+            ais_chains=500,
+            raise_chains=10,
+            images=50,
+            strides=(100, 20),
+            own_images=True,
+        ),
+    },
+    "paper": {
+        "raise-table-1": BracketTable(
+            {
+                "mnistCD1-20": "mnist-cd1-20",
+                "mnistPCD-20": "mnist-pcd-20",
+                "mnistCD1-500": "mnist-cd1-500",
+                "mnistPCD-500": "mnist-pcd-500",
+                "mnistCD25-500": "mnist-cd25-500",
+                "omniPCD-1000": "omniglot-pcd-1000",
+            },
+            steps=(10, 100, 1_000, 10_000, 100_000),
+            ais_chains=5_000,
+            raise_chains=50,
+            images=100,
+            strides=(1_000, 100),
+            own_images=False,
+        ),
+        "raise-table-2": BracketTable(
+            {
+                "MNIST DBM": "mnist-dbm",
+                "Omniglot DBM": "omniglot-dbm",
+                "MNIST DBN": "mnist-dbn-cd25",
+                "Omniglot DBN": "omniglot-dbn",
+            },
+            steps=(10, 100, 1_000, 10_000, 100_000),
+            ais_chains=5_000,
+            raise_chains=50,
+            images=100,
+            strides=(100, 20),
+            own_images=True,
+        ),
+    },
+}

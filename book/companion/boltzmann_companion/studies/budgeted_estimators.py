@@ -1,0 +1,211 @@
+"""Every estimator of ln Z with the same budget: how transitions of single chains are divided into chains, steps and replicas.
+
+The budget covers everything that an estimator spends: pilots, burn-in, and the runs that make the draws which another part of it needs. It
+does not cover two searches that make no transitions, one for a mean-field start and one for the proven bound on ln Z; their time counts in
+the seconds. The choices below were made once, for all models, without looking at the truth:
+
+========================  ==================================================================================================
+importance sampling       as many draws from the base rates as the budget has transitions
+AIS                       100 chains from the base rates, evenly spaced betas
+AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
+AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
+SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
+parallel tempering        its own choice of rungs and replicas
+two-sided AIS             half of the budget makes draws by parallel tempering, at most sqrt(budget) / 2; the rest walks as many
+                          chains forward as backward
+certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
+========================  ==================================================================================================
+
+Used in chapter: which-estimator-tells-the-truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+import torch
+
+from boltzmann_companion.studies.known_models import KnownModel
+from paperlib.annealing import (
+    BaseRatePath,
+    MixturePath,
+    mean_field_bias,
+    mean_field_mixture,
+)
+from paperlib.annealing.rbm_paths import RBMInterpolation
+from paperlib.annealing.schedules import uniform_betas
+from paperlib.estimators import (
+    PartitionEstimate,
+    ais,
+    importance_sampling,
+    parallel_tempering,
+    smc,
+    two_sided_ais,
+)
+from paperlib.numerics import student_quantile
+
+# The confidence levels of the intervals.
+LEVELS = (0.68, 0.95, 0.997)
+# With less, half of a budget is too little for parallel tempering.
+SMALLEST_BUDGET = 2_000
+# Its value is not an estimate of ln Z; it should lie below ln Z.
+BOUND = "certified bound"
+# The estimator with which times are compared.
+YARDSTICK = "AIS"
+
+_CHAINS = 100
+_POPULATIONS, _FEWEST_CHAINS = 10, 20
+_BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result of an estimator.
+
+    Attributes
+    ----------
+    log_z : float
+        Its value, in nats.
+    std_error : float
+        Its own standard error in nats; infinite if it cannot tell.
+    intervals : tuple of pairs of numbers
+        Its interval at each of `LEVELS`.
+    warnings : tuple of str
+        Its warnings.
+    chain_steps : int
+        Transitions of single chains that it made.
+    """
+
+    log_z: float
+    std_error: float
+    intervals: tuple[tuple[float, float], ...]
+    warnings: tuple[str, ...]
+    chain_steps: int
+
+
+Estimator: TypeAlias = Callable[[KnownModel, int, torch.Generator], Answer]
+
+
+def _base_rates(model: KnownModel) -> BaseRatePath:
+    return BaseRatePath(model.rbm, model.start_bias)
+
+
+def _importance_sampling(
+    model: KnownModel, budget: int, generator: torch.Generator
+) -> Answer:
+    estimate = importance_sampling(_base_rates(model), budget, generator)
+    return _of_weights(estimate, budget)
+
+
+def _ais(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
+    return _of_weights(*_anneal(_base_rates(model), budget, generator))
+
+
+def _ais_mean_field(
+    model: KnownModel, budget: int, generator: torch.Generator
+) -> Answer:
+    path = BaseRatePath(model.rbm, mean_field_bias(model.rbm))
+    return _of_weights(*_anneal(path, budget, generator))
+
+
+def _ais_mixture(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
+    path = MixturePath(model.rbm, mean_field_mixture(model.rbm))
+    return _of_weights(*_anneal(path, budget, generator))
+
+
+def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
+    estimate, spent = _anneal(_base_rates(model), budget, generator)
+    bounds = [estimate.certified_bound(level).value for level in LEVELS]
+    intervals = tuple((bound, math.inf) for bound in bounds)
+    return Answer(bounds[LEVELS.index(0.95)], math.inf, intervals, (), spent)
+
+
+def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
+    estimate = smc(
+        _base_rates(model),
+        max(_FEWEST_CHAINS, round(math.sqrt(budget) / 5)),
+        generator,
+        progress=False,
+        chain_steps=budget,
+        num_populations=_POPULATIONS,
+    )
+    intervals = tuple(estimate.interval(level) for level in LEVELS)
+    return Answer(
+        estimate.log_z,
+        estimate.std_error,
+        intervals,
+        estimate.warnings,
+        estimate.chain_steps,
+    )
+
+
+def _parallel_tempering(
+    model: KnownModel, budget: int, generator: torch.Generator
+) -> Answer:
+    estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
+    intervals = tuple(estimate.interval(level) for level in LEVELS)
+    return Answer(
+        estimate.log_z,
+        estimate.std_error,
+        intervals,
+        estimate.warnings,
+        estimate.chain_steps,
+    )
+
+
+def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
+    path, most = _base_rates(model), round(math.sqrt(budget) / 2)
+    tempered = parallel_tempering(
+        path, budget // 2, generator, progress=False, max_samples=most
+    )
+    draws = tempered.samples
+    steps = max(1, (budget - tempered.chain_steps) // (2 * len(draws)))
+    estimate = two_sided_ais(
+        path,
+        uniform_betas(steps),
+        draws,
+        generator=generator,
+        progress=False,
+        # Successive draws are not independent.
+        num_blocks=max(2, min(_BLOCKS, len(draws) // 2)),
+    )
+    spent = tempered.chain_steps + len(draws) * (2 * steps - 1)
+    intervals = tuple(estimate.interval(level) for level in LEVELS)
+    warnings = (*tempered.warnings, *estimate.warnings)
+    return Answer(estimate.log_z, estimate.std_error, intervals, warnings, spent)
+
+
+def _anneal(
+    path: RBMInterpolation, budget: int, generator: torch.Generator
+) -> tuple[PartitionEstimate, int]:
+    steps = budget // _CHAINS
+    return ais(
+        path, uniform_betas(steps), _CHAINS, generator, progress=False
+    ), steps * _CHAINS
+
+
+def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:
+    widths = [student_quantile(level, math.inf) for level in LEVELS]
+    intervals = tuple(estimate.interval(width) for width in widths)
+    return Answer(
+        estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent
+    )
+
+
+#: Each takes a model, a budget in transitions of single chains, and a generator.
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
+    {
+        "importance sampling": _importance_sampling,
+        YARDSTICK: _ais,
+        "AIS, mean-field start": _ais_mean_field,
+        "AIS, mixture start": _ais_mixture,
+        "SMC": _smc,
+        "parallel tempering": _parallel_tempering,
+        "two-sided AIS": _two_sided,
+        BOUND: _certified,
+    }
+)

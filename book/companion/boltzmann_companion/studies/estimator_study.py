@@ -1,0 +1,510 @@
+"""Which estimator of ln Z tells the truth? All are run repeatedly on models with a known ln Z, with the same budgets.
+
+Each run gives an *outcome*: its value, how far it is from the truth, whether its intervals hold the truth, and whether it warned. All
+statements about the estimators are computed from outcomes alone: error, coverage, and how often a wrong number was trusted and a right one
+suspected. *Wrong* and *suspected* have the same meaning as in the study of `evaluate` (`boltzmann_companion.studies.study`): off by more than a nat,
+and with a warning other than the one that every uniform start gets.
+
+Each run has one core. Outcomes can be kept, in one file for each repeat. The file is written after every estimator, so that an interrupted
+study continues where it stopped. Draws depend only on the names of the estimator and the model, the budget and the seed, so several
+processes can fill one folder, each with different seeds.
+
+Used in chapter: which-estimator-tells-the-truth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tqdm import tqdm
+
+from boltzmann_companion.studies.budgeted_estimators import (
+    BOUND,
+    ESTIMATORS,
+    LEVELS,
+    SMALLEST_BUDGET,
+    YARDSTICK,
+)
+from boltzmann_companion.studies.known_models import KnownModel
+from boltzmann_companion.studies.study import OUTCOMES, outcome
+from paperlib import storage
+from paperlib.datasets import cache_folder
+from paperlib.errors import InputError
+from paperlib.estimators.estimate import UNIFORM_START
+from paperlib.estimators.shard_log import note
+from paperlib.kernels.version import DRAWS
+from paperlib.numerics import seeded_generator, student_quantile
+from paperlib.provenance import made_by
+from paperlib.threads import one_thread
+from paperlib.validation import require_count
+
+Outcome = dict[str, Any]
+
+# The sets of models that are summarised together.
+HIDDEN, OTHERS = "hidden mode", "no hidden mode"
+# In nats: exact values of ln Z are only this accurate, and an interval may have no width.
+_ROUNDING = 1e-8
+
+
+def study_folder() -> Path:
+    """Where outcomes are kept: in the cache, under the version of the draws."""
+    return cache_folder() / "estimator-study" / DRAWS
+
+
+def run_study(
+    models: Sequence[KnownModel],
+    budgets: Mapping[int, int],
+    seed: int = 0,
+    estimators: Sequence[str] = tuple(ESTIMATORS),
+    folder: Path | None = None,
+    progress: bool | None = None,
+) -> list[Outcome]:
+    """Run every estimator on every model with every budget, repeatedly.
+
+    Parameters
+    ----------
+    models : sequence of KnownModel
+        With distinct names.
+    budgets : mapping of int to int
+        Each budget in transitions of single chains, at least 2,000, and how often it is repeated.
+    seed : int
+        Seed of the first repeat; the repeats that follow have the next seeds.
+    estimators : sequence of str
+        From `ESTIMATORS`.
+    folder : Path, optional
+        Where outcomes are kept and looked for, such as `study_folder()`. None: nowhere, since stored outcomes do not reflect later
+        changes to the code.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    list of dict
+        Repeat by repeat. `estimator`, `model`, `kind`, `budget`, `seed`; `log_z`, and `error`, its difference from the truth, in nats, None
+        if infinite; `std_error`, None if the estimator cannot tell; `held`, for each of `LEVELS` whether the interval held the truth;
+        `warnings`; `outcome`, None for a bound; `chain_steps`; `seconds`. Within a repeat the estimators run in turn, in an order that
+        changes from one repeat to the next, so that the *ratios* of their seconds can be compared.
+
+    Raises
+    ------
+    InputError
+        If there are no models, two have the same name, an estimator is unknown, or a number is out of range.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import planted
+    >>> rbm, log_z, _ = planted.ising_2d(3)
+    >>> model = KnownModel("small", "planted", rbm, log_z, torch.zeros(9))
+    >>> [found] = run_study([model], {2_000: 1}, estimators=["AIS"], progress=False)
+    >>> found["chain_steps"], abs(found["error"]) < 1, found["outcome"]
+    (2000, True, 'right, trusted')
+    """
+    names = [model.name for model in models]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"models: expected some, no two of one name, got {names}")
+    if not budgets:
+        raise InputError("budgets: expected at least one, got none")
+    for budget, repeats in budgets.items():
+        require_count("budgets", budget, SMALLEST_BUDGET)
+        require_count("repeats", repeats)
+    seed = require_count("seed", seed, minimum=0)
+    wrong = [name for name in estimators if name not in ESTIMATORS]
+    if wrong or not estimators:
+        raise InputError(
+            f"estimators: expected some of {', '.join(ESTIMATORS)}, got {wrong}"
+        )
+    tasks = [
+        (model, budget, seed + repeat)
+        for repeat in range(max(budgets.values()))
+        for model in models
+        for budget, repeats in budgets.items()
+        if repeat < repeats
+    ]
+    hide, outcomes = None if progress is None else not progress, []
+    with tqdm(
+        total=len(tasks) * len(estimators),
+        desc="study",
+        unit="run",
+        delay=2,
+        disable=hide,
+    ) as bar:
+        for task in tasks:
+            outcomes += _repeat(*task, estimators, folder, bar)
+    return outcomes
+
+
+def _repeat(
+    model: KnownModel,
+    budget: int,
+    seed: int,
+    estimators: Sequence[str],
+    folder: Path | None,
+    bar: tqdm,
+) -> list[Outcome]:
+    """The outcomes of all estimators in one repeat, read or computed."""
+    path = None if folder is None else outcome_file(folder, model, budget, seed)
+    found: dict[str, Any] = {"outcomes": {}}
+    if path is not None and path.is_file():
+        found = json.loads(path.read_text())
+    own = found["outcomes"]
+    turn = seed % len(estimators)
+    computed = False
+    for name in (*estimators[turn:], *estimators[:turn]):
+        if name not in own:
+            own[name], computed = run_once(name, model, budget, seed), True
+            found["made_by"] = made_by()
+            if path is not None:
+                with storage.atomic_path(path) as temporary:
+                    temporary.write_text(
+                        json.dumps(found, indent=1, allow_nan=False) + "\n"
+                    )
+        bar.update()
+    if path is not None:
+        seconds = sum(each["seconds"] for each in own.values())
+        made = found["made_by"] | {"device": "cpu", "seconds": seconds}
+        note(f"{model.name}-{budget}-{seed}", not computed, made)
+    return [own[name] for name in estimators]
+
+
+def outcome_file(folder: Path, model: KnownModel, budget: int, seed: int) -> Path:
+    """Where the outcomes of a repeat are kept. Different models have different files, even if their names agree."""
+    of_model = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
+    return folder / of_model / str(budget) / f"seed-{seed:05}.json"
+
+
+def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outcome:
+    """One run of one estimator; see `run_study`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> flat = KnownModel("flat", "planted", rbm, 5 * math.log(2), torch.zeros(3))
+    >>> found = run_once("AIS", flat, 2_000, seed=0)
+    >>> found["held"], f"{found['error']:.6f}".lstrip("-")
+    ([True, True, True], '0.000000')
+    """
+    generator = seeded_generator(_draws_of(estimator, model.name, budget, seed))
+    # With one thread, sums are rounded alike on every machine, and seconds are those of one core.
+    with one_thread():
+        started = time.perf_counter()
+        answer = ESTIMATORS[estimator](model, budget, generator)
+        seconds = time.perf_counter() - started
+    error = answer.log_z - model.log_z
+    held = [
+        low - _ROUNDING <= model.log_z <= high + _ROUNDING
+        for low, high in answer.intervals
+    ]
+    return {
+        "estimator": estimator,
+        "model": model.name,
+        "kind": model.kind,
+        "budget": budget,
+        "seed": seed,
+        "log_z": _finite(answer.log_z),
+        "error": _finite(error),
+        "std_error": _finite(answer.std_error),
+        "held": held,
+        "warnings": list(answer.warnings),
+        "outcome": None
+        if estimator == BOUND
+        else outcome(error, _doubts(answer.warnings)),
+        "chain_steps": answer.chain_steps,
+        "seconds": seconds,
+    }
+
+
+def _doubts(warnings: Iterable[str]) -> list[str]:
+    return [text for text in warnings if text != UNIFORM_START]
+
+
+def _draws_of(estimator: str, model: str, budget: int, seed: int) -> int:
+    """A separate seed for each run, so that all runs are independent."""
+    text = json.dumps([estimator, model, budget, seed])
+    return int(storage.sha256(text.encode())[:15], 16)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# ---- summaries of outcomes
+
+
+def together(
+    outcomes: Iterable[Outcome], *keys: str
+) -> dict[tuple[Any, ...], list[Outcome]]:
+    """Outcomes grouped by their values of some keys, in the order in which these values first occur.
+
+    Examples
+    --------
+    >>> together([{"budget": 1}, {"budget": 2}, {"budget": 1}], "budget")
+    {(1,): [{'budget': 1}, {'budget': 1}], (2,): [{'budget': 2}]}
+    """
+    groups: dict[tuple[Any, ...], list[Outcome]] = {}
+    for each in outcomes:
+        groups.setdefault(tuple(each[key] for key in keys), []).append(each)
+    return groups
+
+
+def accuracy_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Errors of each estimator on each model with each budget.
+
+    Returns
+    -------
+    list of dict
+        `model`, `budget`, `estimator`, `repeats`; in nats, the median `median_error` and the root mean square `rms_error` of the absolute
+        error, `bias`, the mean of the signed error, and `std_error`, the median of the errors that the estimator states (a mean is infinite
+        if one value is, a median if half of them are); `chain_steps`, the median that was spent; `time`, the median ratio of its seconds
+        to those of AIS in the same repeat, None without AIS.
+    """
+    rows = []
+    reference = {
+        (each["model"], each["budget"], each["seed"]): each["seconds"]
+        for each in outcomes
+        if each["estimator"] == YARDSTICK
+    }
+    for (model, budget, estimator), own in together(
+        outcomes, "model", "budget", "estimator"
+    ).items():
+        errors = [_number(each["error"]) for each in own]
+        times = [
+            each["seconds"] / reference[model, budget, each["seed"]]
+            for each in own
+            if (model, budget, each["seed"]) in reference
+        ]
+        rows.append(
+            {
+                "model": model,
+                "budget": budget,
+                "estimator": estimator,
+                "repeats": len(own),
+                "median_error": median(map(abs, errors)),
+                "rms_error": math.sqrt(sum(error**2 for error in errors) / len(errors)),
+                "bias": sum(errors) / len(errors),
+                "std_error": median(_number(each["std_error"]) for each in own),
+                "chain_steps": round(median(each["chain_steps"] for each in own)),
+                "time": median(times) if times else None,
+            }
+        )
+    return rows
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def wilson_interval(
+    successes: int, trials: int, level: float = 0.95
+) -> tuple[float, float]:
+    """An interval for a probability, from a count (Wilson 1927), which is reliable even if the count is close to 0 or to all.
+
+    Raises
+    ------
+    InputError
+        If there are no trials, or more successes than trials, or `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> print("{:.3f} {:.3f}".format(*wilson_interval(95, 100)))
+    0.888 0.978
+    >>> print("{:.3f} {:.3f}".format(*wilson_interval(0, 10)))
+    0.000 0.278
+    """
+    trials = require_count("trials", trials)
+    successes = require_count("successes", successes, minimum=0)
+    if successes > trials:
+        raise InputError(f"successes: expected at most {trials}, got {successes}")
+    z, share = student_quantile(level, math.inf), successes / trials
+    weight = 1 + z**2 / trials
+    middle = (share + z**2 / (2 * trials)) / weight
+    half = z / weight * math.sqrt(share * (1 - share) / trials + (z / trials) ** 2 / 4)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """How often intervals held the truth, for each estimator and budget, on models with and without a hidden mode.
+
+    Models whose ln Z is itself an estimate (`kind` "published") are left out.
+
+    Returns
+    -------
+    list of dict
+        `models` (`OTHERS` or `HIDDEN`), `budget`, `estimator`, `runs`; for each of `LEVELS`, as in `held_95`, the percentage of intervals
+        that held the truth, and, as in `held_95_interval`, the 95 % interval of the true percentage (Wilson); `unknown`, the percentage
+        of runs without a standard error; `unwarned`, the number of runs without a warning (as in `outcome`, not counting that of a uniform
+        start), and `unwarned_95` and `unwarned_95_interval`, the share of these whose 95 % intervals held the truth, None if there are none.
+    """
+    rows = []
+    judged = [_with_set(each) for each in outcomes if each["kind"] != "published"]
+    for (models, budget, estimator), own in _sorted(judged):
+        row = {
+            "models": models,
+            "budget": budget,
+            "estimator": estimator,
+            "runs": len(own),
+        }
+        for place, level in enumerate(LEVELS):
+            count = sum(each["held"][place] for each in own)
+            low, high = wilson_interval(count, len(own))
+            key = level_key(level)
+            row |= {
+                key: 100 * count / len(own),
+                f"{key}_interval": [100 * low, 100 * high],
+            }
+        unknown = sum(each["std_error"] is None for each in own)
+        row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
+        unwarned = [each for each in own if not _doubts(each["warnings"])]
+        row |= {
+            "unwarned": len(unwarned),
+            "unwarned_95": None,
+            "unwarned_95_interval": None,
+        }
+        if unwarned:
+            count = sum(each["held"][LEVELS.index(0.95)] for each in unwarned)
+            low, high = wilson_interval(count, len(unwarned))
+            row["unwarned_95"] = 100 * count / len(unwarned)
+            row["unwarned_95_interval"] = [100 * low, 100 * high]
+        rows.append(row)
+    return rows
+
+
+def level_key(level: float) -> str:
+    """The name of the column that counts intervals of this level.
+
+    Examples
+    --------
+    >>> [level_key(level) for level in LEVELS]
+    ['held_68', 'held_95', 'held_99_7']
+    """
+    return f"held_{100 * level:g}".replace(".", "_")
+
+
+def trust_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """How often wrong numbers were trusted and right ones suspected, grouped as in `coverage_rows`, without bounds.
+
+    Returns
+    -------
+    list of dict
+        `models`, `budget`, `estimator`, `runs`, and the number of each of `OUTCOMES`.
+    """
+    judged = [_with_set(each) for each in outcomes if each["outcome"] is not None]
+    return [
+        {
+            "models": models,
+            "budget": budget,
+            "estimator": estimator,
+            "runs": len(own),
+            **{name: sum(each["outcome"] == name for each in own) for name in OUTCOMES},
+        }
+        for (models, budget, estimator), own in _sorted(judged)
+    ]
+
+
+def _with_set(each: Outcome) -> Outcome:
+    return each | {"models": HIDDEN if each["kind"] == "hidden mode" else OTHERS}
+
+
+def _sorted(judged: list[Outcome]) -> list[tuple[tuple[Any, ...], list[Outcome]]]:
+    groups = together(judged, "models", "budget", "estimator").items()
+    return sorted(groups, key=lambda group: (group[0][0] == HIDDEN, group[0][1]))
+
+
+def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
+    """The best estimators at this budget for each of several purposes, according to the outcomes alone.
+
+    Returns
+    -------
+    list of dict
+        `purpose`, `estimators` (all that share the first place), `value` as text. Median errors of several models are combined by their
+        geometric mean, so that no model counts more than another. An estimator that warns in more than half of its runs is left out where
+        warnings are counted: it is seldom wrong without one because it is seldom without one.
+
+    Raises
+    ------
+    InputError
+        If there are no outcomes with this budget.
+    """
+    own = [_with_set(each) for each in outcomes if each["budget"] == budget]
+    if not own:
+        raise InputError(f"budget: expected one of the outcomes', got {budget!r}")
+    rows = []
+
+    def best(purpose: str, scores: Mapping[str, float], unit: str) -> None:
+        if scores:
+            first = min(scores.values())
+            names = [name for name, score in scores.items() if score == first]
+            value = f"{first:.3g} {unit}".replace("inf", "∞")
+            rows.append(
+                {"purpose": purpose, "estimators": "; ".join(names), "value": value}
+            )
+
+    estimates = [each for each in own if each["estimator"] != BOUND]
+    for models, purpose in (
+        (OTHERS, "smallest error"),
+        (HIDDEN, "smallest error with a hidden mode"),
+    ):
+        chosen = [each for each in estimates if each["models"] == models]
+        accuracy = together(accuracy_rows(chosen), "estimator")
+        errors = {
+            name: _geometric_mean([row["median_error"] for row in of_models])
+            for (name,), of_models in accuracy.items()
+        }
+        best(purpose, errors, "nats")
+        if models == OTHERS and all(
+            row["time"] is not None for group in accuracy.values() for row in group
+        ):
+            # an error falls in proportion to one over the square root of the time
+            per_time = {
+                name: errors[name]
+                * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
+                for (name,), of_models in accuracy.items()
+            }
+            best(
+                "smallest error in the same time", per_time, "nats, in the time of AIS"
+            )
+    misses = {
+        row["estimator"]: abs(row["held_95"] - 95)
+        for row in coverage_rows(own)
+        if row["models"] == OTHERS and row["estimator"] != BOUND
+    }
+    best("95 % intervals nearest to 95 %, no hidden mode", misses, "per cent off")
+    trust = {
+        estimator: {word: sum(row[word] for row in both) for word in OUTCOMES}
+        for (estimator,), both in together(trust_rows(own), "estimator").items()
+    }
+    # Shares, since an estimator may have run more often than another, or be seldom right.
+    for word, purpose, among, unit in (
+        ("wrong, trusted", "fewest wrong numbers trusted", OUTCOMES, "% of its runs"),
+        (
+            "right, suspected",
+            "fewest right numbers suspected",
+            ("right, trusted", "right, suspected"),
+            "% of its right numbers",
+        ),
+    ):
+        shares = {
+            estimator: 100 * counts[word] / sum(counts[each] for each in among)
+            for estimator, counts in trust.items()
+            if any(counts[each] for each in among)
+            and 2 * sum(counts[each] for each in _SUSPECTED) <= sum(counts.values())
+        }
+        best(purpose, shares, unit)
+    return rows
+
+
+_SUSPECTED = ("right, suspected", "wrong, suspected")
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    if any(value == 0 for value in values):
+        return 0.0
+    return math.exp(sum(math.log(value) for value in values) / len(values))

@@ -1,0 +1,194 @@
+"""Models with a known ln Z, on which estimators are compared: planted, trained and small enough to enumerate, and one from a paper.
+
+Each comes with the base rates from which chains start, as a user would have them: from exact draws or from training images. If a mode is
+planted, the draws do not show it.
+
+Used in chapter: which-estimator-tells-the-truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.profiles import Profile, get_profile
+from paperlib import storage
+from paperlib.datasets import BinaryImages, load_authors_rbm, load_mnist_2008
+from paperlib.datasets.binarization import base_rate_bias
+from paperlib.errors import InputError
+from paperlib.estimators import exact_log_z
+from paperlib.models import RBM, planted
+from paperlib.models.planted import Planted, read_planted
+from paperlib.models.planted.planted_model import require_number
+from paperlib.models.rbm import as_rbm
+from paperlib.numerics import seeded_generator
+from paperlib.validation import as_tensor, require_finite, require_shape
+
+KINDS = ("planted", "trained", "hidden mode", "published")
+
+_ENUMERATED = ("mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20")
+_PLANTED = (
+    "block-diagonal-784x500",
+    "low-rank-100x80",
+    "low-rank-784x500",
+    "ising-100x200",
+    "ising-784x1568",
+)
+_HIDDEN_MODE = "hidden-mode-784x501"
+# From the averages that the 2008 paper prints for CD25(500), each rounded to a hundredth (chapter 15).
+_CD25_LOG_Z, _CD25_ERROR = 451.269, 0.02
+_NUM_DRAWS = 1_000
+# Imaginary draws with a unit on, and as many with it off, for each real draw.
+_PSEUDO_COUNT = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class KnownModel:
+    """An RBM, its ln Z, and base rates.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables and stored outcomes. Draws depend on it.
+    kind : str
+        One of `KINDS`.
+    rbm : RBM
+        The model.
+    log_z : float
+        Its ln Z in nats.
+    start_bias : Tensor, shape [D]
+        Visible biases of the start, at the base rates.
+    log_z_error : float
+        How well `log_z` is known, in nats; 0 where it is exact.
+
+    Raises
+    ------
+    InputError
+        If the kind is unknown, `rbm` is not an RBM, a number is not finite, or `start_bias` has the wrong shape.
+
+    Examples
+    --------
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> KnownModel("flat", "planted", rbm, 5 * torch.tensor(2.0).log().item(), torch.zeros(3)).exact
+    True
+    """
+
+    name: str
+    kind: str
+    rbm: RBM
+    log_z: float
+    start_bias: Tensor
+    log_z_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(
+                f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}"
+            )
+        rbm = as_rbm("rbm", self.rbm)
+        require_number("log_z", self.log_z)
+        require_number("log_z_error", self.log_z_error, 0.0)
+        bias = as_tensor("start_bias", self.start_bias)
+        require_shape("start_bias", bias, [rbm.num_visible])
+        require_finite("start_bias", bias)
+
+    @property
+    def exact(self) -> bool:
+        """Whether ln Z is known exactly."""
+        return self.log_z_error == 0
+
+
+def known_models(profile: str) -> list[KnownModel]:
+    """The models of a profile.
+
+    On `digits` there are three small ones: the Ising model on a torus at its critical coupling, the stored CD-1 model of the digits with 16
+    hidden units, and a model with a planted mode that neither the data nor the proven bound on ln Z show. At the papers' size there are the
+    files of `data/planted`, the stored models with 20 and 25 hidden units, which are enumerated, and the first paper's CD25(500) with its
+    authors' weights. ln Z of the last one is the value that gives both averages printed in that paper; our own longest runs of AIS say
+    451.24 with an error of 0.02 (chapter 15).
+
+    Raises
+    ------
+    InputError
+        If there is no such profile, or a file is not available.
+
+    Examples
+    --------
+    >>> [model.kind for model in known_models("digits")]
+    ['planted', 'trained', 'hidden mode']
+    """
+    size = get_profile(profile)
+    return _small_models(size) if size.name == "digits" else _large_models(size)
+
+
+def _small_models(size: Profile) -> list[KnownModel]:
+    base = planted.block_diagonal(60, 40, 5, generator=seeded_generator(0))
+    trap = planted.hidden_mode(
+        base.rbm, 2.0, fraction=0.5, generator=seeded_generator(1)
+    )
+    return [
+        _planted_model("Ising 5 × 5", planted.ising_2d(5)),
+        _enumerated("digits-cd1-16", size, size.images()),
+        KnownModel(
+            "hidden mode", "hidden mode", trap.rbm, trap.log_z, _base_rates_of(base)
+        ),
+    ]
+
+
+def _large_models(size: Profile) -> list[KnownModel]:
+    folder = storage.companion_folder() / "data" / "planted"
+    found = []
+    for name in _PLANTED:
+        rbm, log_z, draws, _ = read_planted(folder / f"{name}.npz")
+        found.append(KnownModel(name, "planted", rbm, log_z, _base_rates(draws)))
+    rbm, log_z, draws, _ = read_planted(folder / f"{_HIDDEN_MODE}.npz")
+    shown = draws[~in_hidden_mode(rbm, draws)]
+    found.append(
+        KnownModel(_HIDDEN_MODE, "hidden mode", rbm, log_z, _base_rates(shown))
+    )
+    images = size.images()
+    found += [_enumerated(name, size, images) for name in _ENUMERATED]
+    own = load_mnist_2008().base_rate_bias()
+    name, rbm = "CD25(500), the authors'", load_authors_rbm(size.dtype)
+    found.append(KnownModel(name, "published", rbm, _CD25_LOG_Z, own, _CD25_ERROR))
+    return found
+
+
+def _planted_model(name: str, model: Planted) -> KnownModel:
+    return KnownModel(name, "planted", model.rbm, model.log_z, _base_rates_of(model))
+
+
+def _base_rates_of(model: Planted) -> Tensor:
+    return _base_rates(model.draws(_NUM_DRAWS, seeded_generator(2)))
+
+
+def _base_rates(draws: Tensor) -> Tensor:
+    # A unit may be on in all draws, which does not happen with images.
+    return base_rate_bias(draws, _PSEUDO_COUNT, _PSEUDO_COUNT)
+
+
+def _enumerated(name: str, size: Profile, images: BinaryImages) -> KnownModel:
+    rbm = cast(RBM, size.model(name))
+    log_z = exact_log_z(rbm, progress=False)
+    return KnownModel(name, "trained", rbm, log_z, images.base_rate_bias())
+
+
+def in_hidden_mode(rbm: RBM, draws: Tensor) -> Tensor:
+    """Which draws of a model from `planted.hidden_mode` with one new unit are in the planted mode, as bool [n].
+
+    They are those for which the last hidden unit is more probably on than off.
+
+    Examples
+    --------
+    >>> model = planted.hidden_mode(RBM([[0.0], [0.0]], [0.0, 0.0], [0.0]), 0.0)
+    >>> on = in_hidden_mode(model.rbm, (model.rbm.weights[:, 1] > 0)[None])
+    >>> off = in_hidden_mode(model.rbm, (model.rbm.weights[:, 1] < 0)[None])
+    >>> on.item(), off.item()
+    (True, False)
+    """
+    return torch.cat(
+        [rbm.hidden_probs(part)[:, -1] > 0.5 for part in draws.split(1_000)]
+    )

@@ -1,0 +1,348 @@
+"""Runs of the ladder and of AIS at equal cost, repeated with different seeds, and how far they are from a known ln Z.
+
+The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
+and missing runs are computed, so that an interrupted series can continue. A file says what computed it, but does not reflect later changes
+to the code; delete the folder after such changes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from paperlib import storage
+from paperlib.annealing import AnnealingPath, uniform_betas
+from paperlib.datasets import cache_folder
+from paperlib.errors import InputError
+from paperlib.estimators import ais, parallel_tempering
+from paperlib.estimators.shard_log import note
+from paperlib.kernels.version import DRAWS
+from paperlib.numerics import seeded_generator
+from paperlib.provenance import made_by
+from paperlib.validation import require_count
+
+#: Chains of an AIS run; its chain-steps divided by these are the number of its steps, K.
+AIS_CHAINS = 100
+#: The estimators that can be repeated.
+ESTIMATORS = ("ladder", "AIS")
+
+# Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
+_NORMAL = 1.96
+# From this many chain-steps on, an interrupted ladder continues from a checkpoint.
+_LONG_RUN = 500_000
+
+
+def runs_folder() -> Path:
+    """Where finished runs are kept."""
+    return cache_folder() / "tempering-runs"
+
+
+def timed_run(
+    estimator: str,
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    seed: int,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """One run of an estimator; a finished run that is kept in the folder is read instead.
+
+    Parameters
+    ----------
+    estimator : str
+        `ladder` (parallel tempering) or `AIS` (100 chains, evenly spaced betas).
+    path : AnnealingPath
+        The path from the start to the target.
+    chain_steps : int
+        Transitions of single chains, everything included.
+    seed : int
+        Seed of the run.
+    folder : Path, optional
+        Where finished runs are kept. None: nowhere, which suits short runs.
+
+    Returns
+    -------
+    dict
+        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; for the ladder also `chain_steps`, `round_trips`, `rungs`
+        and `barrier`. An end of the interval is infinite where the error is not known.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, or the path cannot be identified although a folder is given.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> run = timed_run("ladder", path, 2_000, seed=0)
+    >>> low, high = run["interval"]
+    >>> low < run["log_z"] < high
+    True
+    """
+    if estimator not in ESTIMATORS:
+        raise InputError(
+            f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
+        )
+    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
+    require_count("seed", seed, minimum=0)
+    if folder is None:
+        return _timed(lambda: _run(estimator, path, steps, seed, None))
+    file = folder / _file_name(estimator, path, steps, seed)
+    return kept(
+        file, path.device.type, lambda: _run(estimator, path, steps, seed, file)
+    )
+
+
+def kept(
+    file: Path, device: str, compute: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """The contents of a file, or else a result that is computed and kept there, with what computed it and the seconds that it took.
+
+    Parameters
+    ----------
+    file : Path
+        With the suffix `.json`. A checkpoint beside it, with the suffix `.safetensors`, is removed when all is done.
+    device : str
+        The device on which it is computed, for the record's account of its shards.
+    compute : callable
+        Returns a dictionary that JSON can hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "one.json"
+    ...     first = kept(file, "cpu", lambda: {"log_z": 1.5})
+    ...     again = kept(file, "cpu", lambda: {"log_z": 2.5})
+    >>> again == first, first["log_z"]
+    (True, 1.5)
+    """
+    found = file.is_file()
+    if found:
+        result = json.loads(file.read_text())
+    else:
+        result = _timed(compute)
+        with storage.atomic_path(file) as temporary:
+            temporary.write_text(json.dumps(result, indent=1) + "\n")
+        file.with_suffix(".safetensors").unlink(missing_ok=True)
+    note(
+        file.stem,
+        found,
+        result["made_by"] | {"device": device, "seconds": result["seconds"]},
+    )
+    return result
+
+
+def _timed(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    started = time.perf_counter()
+    result = compute()
+    return result | {"seconds": time.perf_counter() - started, "made_by": made_by()}
+
+
+def _run(
+    estimator: str, path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
+) -> dict[str, Any]:
+    return (
+        _ladder(path, steps, seed, file)
+        if estimator == "ladder"
+        else _ais(path, steps, seed)
+    )
+
+
+def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
+    identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
+    if estimator == "AIS":
+        identity.append(AIS_CHAINS)
+    key = storage.sha256(json.dumps(identity).encode())[:24]
+    return f"{estimator.lower()}-{key}.json"
+
+
+def _ladder(
+    path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
+) -> dict[str, Any]:
+    checkpoint = None
+    if file is not None and steps >= _LONG_RUN:
+        checkpoint = file.with_suffix(".safetensors")
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    generator = seeded_generator(seed, path.device)
+    estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
+    return {
+        "log_z": estimate.log_z,
+        "std_error": estimate.std_error,
+        "interval": list(estimate.interval(0.95)),
+        "warnings": list(estimate.warnings),
+        "chain_steps": estimate.chain_steps,
+        "round_trips": estimate.round_trips,
+        "rungs": len(estimate.betas),
+        "barrier": estimate.barrier,
+    }
+
+
+def _ais(path: AnnealingPath[Any], steps: int, seed: int) -> dict[str, Any]:
+    betas = uniform_betas(steps // AIS_CHAINS)
+    generator = seeded_generator(seed, path.device)
+    estimate = ais(path, betas, AIS_CHAINS, generator, False)
+    return {
+        "log_z": estimate.log_z,
+        "std_error": estimate.std_error,
+        "interval": list(estimate.interval(_NORMAL)),
+        "warnings": list(estimate.warnings),
+    }
+
+
+def repeated_runs(
+    estimator: str,
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    repeats: int,
+    seed: int,
+    folder: Path | None = None,
+    progress: bool | None = None,
+) -> list[dict[str, Any]]:
+    """Runs with the seeds `seed`, `seed` + 1, ..., each made by `timed_run`.
+
+    Parameters
+    ----------
+    estimator, path, chain_steps, folder
+        See `timed_run`.
+    repeats : int
+        Number of runs.
+    seed : int
+        Seed of the first run.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Raises
+    ------
+    InputError
+        As for `timed_run`.
+    """
+    count = require_count("repeats", repeats)
+    seeds = _seeds(f"{estimator}, {chain_steps:,} chain-steps", seed, count, progress)
+    return [timed_run(estimator, path, chain_steps, own, folder) for own in seeds]
+
+
+def _seeds(text: str, seed: int, count: int, progress: bool | None) -> Iterable[int]:
+    """The seeds of so many runs, with a progress bar."""
+    hide = None if progress is None else not progress
+    return tqdm(range(seed, seed + count), text, unit="run", disable=hide)
+
+
+def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
+    """How far repeated runs are from the truth.
+
+    Parameters
+    ----------
+    runs : sequence of dict
+        From `repeated_runs`, at least two.
+    truth : float
+        ln Z, in nats.
+
+    Returns
+    -------
+    dict
+        `repeats`, `rmse` (root mean square error), `mean_error` and its standard error `mean_error_error`, in nats; `coverage`, the fraction of
+        intervals that hold the truth; `warned`, how many runs had a warning; `seconds`, the median time of a run.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two runs.
+
+    Examples
+    --------
+    >>> run = {"interval": [0.0, 2.0], "warnings": [], "seconds": 1.0}
+    >>> row = error_row([run | {"log_z": 1.0}, run | {"log_z": 4.0}], 1.0)
+    >>> row["mean_error"], row["coverage"]
+    (1.5, 1.0)
+    """
+    if len(runs) < 2:
+        raise InputError(f"runs: expected at least two, got {len(runs)}")
+    errors = [run["log_z"] - truth for run in runs]
+    held = [run["interval"][0] <= truth <= run["interval"][1] for run in runs]
+    return {
+        "repeats": len(runs),
+        "rmse": math.sqrt(statistics.fmean(error**2 for error in errors)),
+        "mean_error": statistics.fmean(errors),
+        "mean_error_error": statistics.stdev(errors) / math.sqrt(len(errors)),
+        "coverage": sum(held) / len(held),
+        "warned": sum(bool(run["warnings"]) for run in runs),
+        "seconds": statistics.median(run["seconds"] for run in runs),
+    }
+
+
+def errors_in_turns(
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    repeats: int,
+    seed: int,
+    truth: float | None = None,
+    folder: Path | None = None,
+    longer: tuple[float, int] | None = None,
+    progress: bool | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Errors of the ladder and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
+
+    Parameters
+    ----------
+    path, chain_steps, folder
+        See `timed_run`.
+    repeats : int
+        Number of runs of each, at least two.
+    seed : int
+        Seed of the first pair; those that follow have the next seeds.
+    truth : float, optional
+        ln Z, in nats. None: it is not known, and the mean of the ladder's own runs stands for it. The ladder's error is then their standard
+        deviation, which does not show what all of them have in common.
+    longer : (float, int), optional
+        An error in nats, and chain-steps. If AIS has the larger error, it runs again with so many chain-steps, and those runs count.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
+
+    Returns
+    -------
+    dict
+        For `ladder` and `AIS` the dictionary of `error_row`, with the `chain_steps` of its runs and the `log_z` from which errors are taken.
+
+    Raises
+    ------
+    InputError
+        As for `timed_run` and `error_row`.
+
+    Examples
+    --------
+    >>> from paperlib.annealing import BaseRatePath
+    >>> from paperlib.models import RBM
+    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
+    >>> found = errors_in_turns(path, 2_000, repeats=2, seed=0)
+    >>> found["AIS"]["repeats"], found["ladder"]["chain_steps"]
+    (2, 2000)
+    """
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
+    count = require_count("repeats", repeats, minimum=2)
+    for of_pair in _seeds(f"Both, {chain_steps:,} chain-steps", seed, count, progress):
+        for name, own in runs.items():
+            own.append(timed_run(name, path, chain_steps, of_pair, folder))
+    values = [run["log_z"] for run in runs["ladder"]]
+    middle = statistics.fmean(values) if truth is None else truth
+    found = {
+        name: error_row(own, middle) | {"chain_steps": chain_steps, "log_z": middle}
+        for name, own in runs.items()
+    }
+    if truth is None:
+        found["ladder"]["rmse"] = statistics.stdev(values)
+    if longer is not None and found["AIS"]["rmse"] > longer[0]:
+        own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
+        found["AIS"] = error_row(own, middle) | {
+            "chain_steps": longer[1],
+            "log_z": middle,
+        }
+    return found

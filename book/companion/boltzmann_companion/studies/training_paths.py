@@ -1,0 +1,269 @@
+"""Retraining with the first paper's released recipe: how a model changes with the length of training, for several seeds.
+
+The authors' code release gives the recipe and the images, but not how long the models of Table 1 were trained. A single length
+therefore proves nothing. Instead, the path of each number of a row is shown against epochs, for several seeds.
+
+Paths are kept in the cache, one file for each row and seed, and computed once. Each file says what computed it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paperlib import storage
+from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
+from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
+from paperlib.errors import InputError
+from paperlib.estimators import ais, exact_log_z
+from paperlib.estimators.shard_log import note
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
+from paperlib.models.bounds import likeliest_hidden_state, search_points
+from paperlib.models.files import read_metadata, read_safetensors
+from paperlib.numerics import seeded_generator
+from paperlib.provenance import made_by
+from paperlib.validation import as_tensor, blocks, require_count
+
+#: Numbers of epochs after which a model is examined.
+LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
+
+# Enumeration up to this many hidden units, and AIS beyond, with the paper's number of runs.
+_MAX_ENUMERATED, _NUM_CHAINS = 25, 100
+# Names in a checkpoint: weights, visible and hidden biases.
+_PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
+_OF_AIS: tuple[str, ...] = (
+    "log_z_error",
+    "effective_runs",
+    "num_steps",
+    "blank_share",
+    "warnings",
+)
+# An image with fewer pixels on than the stroke of any digit looks blank.
+_BLANK_PIXELS = 25
+
+
+@dataclass(frozen=True)
+class ReleasedRow:
+    """A row of the first paper's Table 1 as the released recipe trains it.
+
+    Attributes
+    ----------
+    label : str
+        The paper's name for the model.
+    recipe : ContrastiveDivergence
+        The released recipe; its number of epochs is the last length that is examined.
+    judged_at : int
+        The length at which the row is judged, fixed before any comparison with the paper's numbers. It is 10 epochs for a constant T,
+        as in the release's own demonstration, the only number of epochs that it prints. It is 250 for CD25, whose T reaches 25
+        in epochs 241 to 250.
+    """
+
+    label: str
+    recipe: ContrastiveDivergence
+    judged_at: int = 10
+
+
+def _released(
+    num_hidden: int, epochs: int, cd_steps: int, ramp: int = 0
+) -> ContrastiveDivergence:
+    return ContrastiveDivergence(
+        num_hidden, epochs, cd_steps=cd_steps, cd_ramp_epochs=ramp, shuffle=False
+    )
+
+
+ROWS = {
+    "cd1-20": ReleasedRow("CD1(20)", _released(20, 250, 1)),
+    "cd1-25": ReleasedRow("CD1(25)", _released(25, 250, 1)),
+    "cd3-25": ReleasedRow("CD3(25)", _released(25, 250, 3)),
+    "cd1-500": ReleasedRow("CD1(500)", _released(500, 100, 1)),
+    "cd3-500": ReleasedRow("CD3(500)", _released(500, 100, 3)),
+    "cd25-500": ReleasedRow(
+        "CD25(500)", _released(500, 250, 25, ramp=10), judged_at=250
+    ),
+}
+
+
+def path_file(row: str, seed: int) -> Path:
+    """Where a path is kept."""
+    return cache_folder() / "training-paths" / f"{row}-seed-{seed}.json"
+
+
+def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
+    """The path of one training run of a row, read from the cache; whatever is missing there is computed.
+
+    Parameters
+    ----------
+    row : str
+        A key of `ROWS`.
+    seed : int
+        Seed of initial weights and draws.
+    progress : bool, optional
+        Show progress bars; by default where standard error is a terminal.
+
+    Returns
+    -------
+    dict
+        `row`, `seed`, `made_by` and `points`, a list of what `look_at` returns, with `epoch`.
+
+    Raises
+    ------
+    InputError
+        If there is no such row, or MNIST is not available.
+    """
+    if row not in ROWS:
+        raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
+    seed = require_count("seed", seed, minimum=0)
+    path, recipe, judged_at = (
+        path_file(row, seed),
+        ROWS[row].recipe,
+        ROWS[row].judged_at,
+    )
+    lengths = [length for length in LENGTHS if length <= recipe.epochs]
+    result = {"row": row, "seed": seed, "made_by": made_by(), "points": []}
+    if path.is_file():
+        result = json.loads(path.read_text())
+    seen = {point["epoch"] for point in result["points"]}
+    if seen.issuperset(lengths):
+        return result
+    images = load_mnist_2008()
+
+    def look(epoch: int, rbm: RBM) -> None:
+        if epoch in lengths and epoch not in seen:
+            started = time.perf_counter()
+            fraction = 1.0 if epoch == judged_at else 0.1
+            point = look_at(rbm, images, seed, fraction, progress)
+            point |= {"epoch": epoch, "seconds": time.perf_counter() - started}
+            result["points"].append(point)
+            seen.add(epoch)
+            with storage.atomic_path(path) as temporary:
+                temporary.write_text(
+                    json.dumps(result, indent=1, allow_nan=False) + "\n"
+                )
+
+    checkpoint = path.with_suffix(".safetensors")
+    if checkpoint.is_file():
+        # It is written before a model is examined; a run that ended between the two has not examined it.
+        stored = read_safetensors(checkpoint)
+        parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
+        look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
+    train_rbm(
+        images.train,
+        recipe,
+        seed,
+        checkpoint=checkpoint,
+        on_epoch=look,
+        progress=progress,
+    )
+    checkpoint.unlink()
+    return result
+
+
+def look_at(
+    rbm: RBM,
+    images: BinaryImages,
+    seed: int,
+    schedule_fraction: float = 1.0,
+    progress: bool | None = None,
+) -> dict:
+    """What Table 1 prints about a model, and how much mass its likeliest hidden state has.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    images : BinaryImages
+        Images on which it was trained and is tested.
+    seed : int
+        Seed of the AIS runs.
+    schedule_fraction : float
+        Fraction of the paper's 14,500 steps of AIS, used where ln Z cannot be enumerated.
+    progress : bool, optional
+        Show progress bars.
+
+    Returns
+    -------
+    dict
+        `log_z`, `test` and `train` (averages) and `log_mass`, ln of what the likeliest hidden state that was found contributes to Z, in nats;
+        `largest_mass`, its probability, None where AIS has missed it. For AIS also `log_z_error`, `effective_runs`, `num_steps`,
+        `blank_share`, the weighted share of chains that end with fewer than 25 pixels on, and `warnings`; all None where ln Z is exact.
+    """
+    starts = torch.cat(
+        [search_points(rbm), (rbm.hidden_probs(images.test[:100]) > 0.5).to(rbm.dtype)]
+    )
+    estimated: dict[str, Any] = dict.fromkeys(_OF_AIS)
+    if rbm.num_hidden <= _MAX_ENUMERATED:
+        log_z = exact_log_z(rbm, progress=progress)
+    else:
+        betas = salakhutdinov_murray_betas(schedule_fraction)
+        path = BaseRatePath(rbm, images.base_rate_bias())
+        estimate = ais(path, betas, _NUM_CHAINS, seeded_generator(seed), progress)
+        log_z, ends = estimate.log_z, estimate.final_states.to(rbm.dtype)
+        starts = torch.cat([starts, (rbm.hidden_probs(ends) > 0.5).to(rbm.dtype)])
+        weights = estimate.log_weights.softmax(0)
+        error = estimate.std_error
+        estimated = {
+            "log_z_error": error if math.isfinite(error) else None,
+            "effective_runs": estimate.effective_sample_size,
+            "num_steps": len(betas) - 1,
+            "blank_share": weights[ends.sum(1) < _BLANK_PIXELS].sum().item(),
+            "warnings": list(estimate.warnings),
+        }
+    averages = {
+        split: torch.cat([rbm.log_unnormalized(block) for block in blocks(binary)])
+        .double()
+        .mean()
+        .item()
+        - log_z
+        for split, binary in (("test", images.test), ("train", images.train))
+    }
+    _, log_mass = likeliest_hidden_state(rbm, starts)
+    # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
+    mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
+    return {
+        "log_z": log_z,
+        **averages,
+        "log_mass": log_mass,
+        "largest_mass": mass,
+        **estimated,
+    }
+
+
+def training_paths(rows: Iterable[str], num_seeds: int) -> Iterator[dict]:
+    """The paths of several rows, seed by seed, so that an interrupted run has equally many of each row."""
+    for seed in range(num_seeds):
+        for row in rows:
+            yield training_path(row, seed)
+
+
+def stored_paths() -> Iterator[dict]:
+    """The finished paths in the cache, row by row and seed by seed. A record that is saved later names what computed them."""
+    for row, released in ROWS.items():
+        lengths = {length for length in LENGTHS if length <= released.recipe.epochs}
+        for seed in count():
+            path = path_file(row, seed)
+            if not path.is_file():
+                break
+            found = json.loads(path.read_text())
+            if lengths == {point["epoch"] for point in found["points"]}:
+                seconds = sum(point["seconds"] for point in found["points"])
+                note(
+                    path.stem,
+                    True,
+                    found["made_by"] | {"device": "cpu", "seconds": seconds},
+                )
+                yield found
+
+
+def distrusted(point: Mapping[str, Any]) -> bool:
+    """Whether ln Z at a point of a path is no estimate: AIS has no finite error, or missed a state that holds more than all that it found."""
+    exact = point["num_steps"] is None
+    return not exact and (point["log_z_error"] is None or point["largest_mass"] is None)

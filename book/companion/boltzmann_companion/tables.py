@@ -1,0 +1,320 @@
+"""Tables and stored pictures of the book, drawn only from `data/published.yaml` and `figures/`."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boltzmann_companion.published import Cell
+from boltzmann_companion.recipes import model_path, recipe
+from boltzmann_companion.records import load_result, source_line
+from paperlib import storage
+from paperlib.models.files import read_metadata
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that Jupyter and the book render from Markdown, formulas included.
+
+    Attributes
+    ----------
+    heading : sequence of str
+        Headings of the columns.
+    rows : sequence of sequences of str
+        Rows with one cell for each column.
+    source : str
+        A line below the table that says where its numbers come from.
+
+    Examples
+    --------
+    >>> Table(["model", "test"], [["RBM", "−1.00"]])
+    | model | test |
+    | --- | --- |
+    | RBM | −1.00 |
+    """
+
+    heading: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    source: str = ""
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.heading, ["---"] * len(self.heading), *self.rows]
+        table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+        return f"{table}\n\n{self.source}" if self.source else table
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
+
+
+def format_value(value: Any, unit: str = "") -> str:
+    """A value as a table's cell: two decimals, a proper minus sign, a dash for a missing value.
+
+    Parameters
+    ----------
+    value : object
+        A number, a sequence of numbers, a word, or None.
+    unit : str
+        Unit of its column. A `count` or `%` that is not an integer has three significant digits, because
+        an effective number of runs is not known more precisely.
+
+    Examples
+    --------
+    >>> [format_value(value) for value in (None, -1234.5, 10_000, -1, float("inf"), -0.001)]
+    ['–', '−1,234.50', '10,000', '−1', '∞', '0.00']
+    >>> [format_value(value, "count") for value in (13_531.86, 94.69, 4.123)]
+    ['13,532', '94.7', '4.12']
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, list | tuple):
+        return "(" + ", ".join(format_value(item, unit) for item in value) + ")"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    decimals = 2
+    if unit in ("count", "%"):
+        decimals -= (abs(value) >= 10) + (abs(value) >= 100)
+    # rounded first: a negative zero plus zero has no sign
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    r"""A number with so many significant digits, and with all digits of a longer whole part.
+
+    Parameters
+    ----------
+    value : float
+        The number; below a ten-thousandth it is written with a power of ten.
+    digits : int
+        How many digits.
+
+    Examples
+    --------
+    >>> [significant(value) for value in (0.0, 0.5, -0.04567, 9.996, 0.000335, 11_389.6)]
+    ['0', '0.500', '−0.0457', '10.0', '0.000335', '11,390']
+    >>> print(significant(-3.14e-6))
+    $-3.14 \cdot 10^{-6}$
+    """
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else format_value(float(value))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if int(exponent) < -4:
+        return f"${mantissa} \\cdot 10^{{{int(exponent)}}}$"
+    decimals = max(0, digits - 1 - int(exponent))
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def record_table(
+    record: Mapping[str, Any],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    digits: int | None = None,
+    transpose: bool = False,
+) -> Table:
+    """The rows of a record, unchanged.
+
+    Parameters
+    ----------
+    record : mapping
+        From `Run.save` or `load_result`.
+    columns : sequence of str, or mapping of str to str, optional
+        Which columns, in which order; by default all. A mapping gives them labels in place of the record's, for
+        headings that have to be short. The units stay.
+    digits : int, optional
+        Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
+        tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
+    transpose : bool
+        Whether the table has a row for each column of the record, for records with few rows and many columns.
+
+    Examples
+    --------
+    >>> record = {"columns": {"log_z": {"label": "estimate of ln Z", "unit": "nats"}},
+    ...           "rows": [], "name": "t", "profile": "digits", "provenance": {"command": ""}}
+    >>> record_table(record, {"log_z": "ln Z"}).heading
+    ['ln Z (nats)']
+    """
+    chosen = list(columns or record["columns"])
+    labels = columns if isinstance(columns, Mapping) else {}
+    heading = [
+        _heading(
+            record["columns"][key] | ({"label": labels[key]} if key in labels else {})
+        )
+        for key in chosen
+    ]
+
+    def cell(value: Any, column: Mapping[str, Any]) -> str:
+        if digits is None or not isinstance(value, float):
+            return format_value(value, column["unit"])
+        if column["tolerance"] == 0 or (
+            column["unit"] == "count" and value.is_integer()
+        ):
+            return f"{value:,g}".replace("-", "−")
+        return significant(value, digits)
+
+    rows = [
+        [cell(row.get(key), record["columns"][key]) for key in chosen]
+        for row in record["rows"]
+    ]
+    if transpose:
+        heading, *rows = map(list, zip(heading, *rows, strict=True))
+    return Table(heading, rows, source_line(record))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The result of `paper_figure`, as Markdown for Jupyter and the book."""
+
+    markdown: str
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+    def __repr__(self) -> str:
+        return self.markdown[:200]
+
+
+def paper_figure(name: str, alternative: str, caption: str) -> Picture:
+    """The stored picture of a record at the papers' size, or a sentence if there is none yet.
+
+    Parameters
+    ----------
+    name : str
+        Name of the record.
+    alternative : str
+        Description for readers who cannot see the picture.
+    caption : str
+        Caption in Markdown.
+    """
+    folder = storage.companion_folder() / "figures" / "paper"
+    record = load_result(name, "paper")
+    if record is None or not (folder / f"{name}.svg").is_file():
+        return Picture(
+            f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
+        )
+    address = f"../figures/paper/{name}.svg"
+    if not Path(address).is_file():  # the chapter was moved out of the checkout
+        data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
+        address = f"data:image/svg+xml;base64,{data}"
+    return Picture(
+        f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}"
+    )
+
+
+def model_table(model_ids: Sequence[str]) -> Table:
+    """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
+
+    If any recipe was fitted to published values, a further column says how.
+
+    Parameters
+    ----------
+    model_ids : sequence of str
+        Names from `paperlib models`; a model without a file is shown without minutes and checksum.
+    """
+    rows = []
+    for model_id in model_ids:
+        chosen, path = recipe(model_id), model_path(model_id)
+        metadata = read_metadata(path) if path.is_file() else {}
+        rows.append(
+            [
+                f"`{model_id}`",
+                chosen.label,
+                chosen.summary,
+                chosen.fitted or format_value(None),
+                metadata.get("minutes", format_value(None)),
+                f"`{storage.file_sha256(path)[:12]}`"
+                if path.is_file()
+                else format_value(None),
+            ]
+        )
+    heading = [
+        "id",
+        "model",
+        "recipe",
+        "fitted to published values",
+        "minutes",
+        "SHA-256",
+    ]
+    if not any(recipe(model_id).fitted for model_id in model_ids):
+        heading.pop(3)
+        for row in rows:
+            row.pop(3)
+    return Table(heading, rows)
+
+
+def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+    """The value in a cell of a record; None if the record or the row does not exist."""
+    row = _row_of(cell, record)
+    return None if row is None or cell is None else row.get(cell.column)
+
+
+def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
+    """The Monte Carlo standard error of the value in a cell; None if it has none, or none that is finite.
+
+    It is a column of the record. For bounds, for which the 2008 paper prints three standard errors,
+    it is a third of that column. For values whose error is that of AIS's ln Z, it is the standard error
+    of ln Z, or half the width of its one-sigma interval.
+    """
+    error = stored_std_error(cell, record)
+    return error if isinstance(error, int | float) and math.isfinite(error) else None
+
+
+def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
+    """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
+    row = _row_of(cell, record)
+    if row is None or cell is None:
+        return None
+    column = cell.column
+    if f"{column}_error" in row:
+        return row[f"{column}_error"]
+    if column == "bound" and "error_bound" in row:
+        return row["error_bound"] / 3
+    if column in ("log_z", "test", "train"):
+        if "log_z_error" in row:
+            return row["log_z_error"]
+        if "interval_1_sigma" in row:
+            low, high = row["interval_1_sigma"]
+            # an end that is not a number is infinite, which records store as text
+            return (
+                (high - low) / 2
+                if isinstance(low, float) and isinstance(high, float)
+                else None
+            )
+    return None
+
+
+def _row_of(
+    cell: Cell | None, record: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    if record is None or cell is None:
+        return None
+    return next((row for row in record["rows"] if row.get("model") == cell.row), None)
+
+
+def _heading(column: Mapping[str, Any]) -> str:
+    return (
+        f"{column['label']} ({column['unit']})"
+        if column["unit"] not in ("", "count")
+        else column["label"]
+    )
+
+
+def difference(published: Any, value: Any) -> Any:
+    """Reproduced minus published, elementwise; None where the difference is not defined.
+
+    Examples
+    --------
+    >>> difference([1.0, 2.0], [1.5, 1.0])
+    [0.5, -1.0]
+    """
+    if isinstance(published, list | tuple) and isinstance(value, list | tuple):
+        return [difference(a, b) for a, b in zip(published, value, strict=True)]
+    if isinstance(published, int | float) and isinstance(value, int | float):
+        gap = value - published
+        return 0.0 if published == value else (None if math.isnan(gap) else gap)
+    return None
