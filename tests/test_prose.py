@@ -363,12 +363,12 @@ HELD_OUT = "evaluate-study-held-out"
 
 
 def trusted_and_right(stored: Stored) -> bool:
-    """Whether of 540 evaluations in both studies, 264 of models drawn at random, 399 were trusted, all of them right."""
+    """Whether of 540 evaluations in both studies, 264 of models drawn at random, 338 were trusted, all of them right."""
     found = trusted(stored) + trusted(stored, HELD_OUT)
     return (
         len(stored.rows("evaluate-study")) == 276
         and len(stored.rows(HELD_OUT)) == 264
-        and len(found) == 399
+        and len(found) == 338
         and all(abs(row["value_error"]) < 1 for row in found)
     )
 
@@ -779,31 +779,34 @@ STATEMENTS = [
      lambda s: max(r["gap"] for r in fresh(s)) < s.row("exact-binarization", model="as in training")["gap"] / 2),
     Statement("13", "can be met at some length of training, but no length fits all of them",
      lambda s: all(fitting.values()) and not set.intersection(*fitting.values()) if (fitting := lengths_that_fit(s)) else False),
-    Statement("14", "Among the 189 trusted ones the largest error is 0.44 nats, and the ladder's 95 % interval holds the truth in 185",
-     lambda s: len(trusted(s)) == 189 and near(max(abs(r["value_error"]) for r in trusted(s)), 0.44, 0.005)
-     and held_by_interval(trusted(s)) == 185),
-    Statement("14", "*Right, suspected* are the 23 false alarms. In 10 of them the ladder knows $\\ln Z$ too roughly, "
-     "in 4 RAISE is far below it, in 6 the ladder missed a mode that adds next to nothing, "
-     "and in 3 a mode could not be excluded",
-     lambda s: len(alarms := s.rows("evaluate-study", outcome="right, suspected")) == 23
+    Statement("14", "Among the 190 trusted ones the largest error is 0.44 nats, and the ladder's 95 % interval holds the truth in 186",
+     lambda s: len(trusted(s)) == 190 and near(max(abs(r["value_error"]) for r in trusted(s)), 0.44, 0.005)
+     and held_by_interval(trusted(s)) == 186),
+    Statement("14", "*Right, suspected* are the 22 false alarms. In 10 of them the ladder knows $\\ln Z$ too roughly, "
+     "in 6 it missed a mode that adds next to nothing, in 4 a mode could not be excluded, "
+     "and in 2 RAISE is too low for nearly all images",
+     lambda s: len(alarms := s.rows("evaluate-study", outcome="right, suspected")) == 22
      and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 10
-     and sum(all(text.startswith("RAISE is") for text in r["findings"]) for r in alarms) == 4
+     and sum(not any("The ladder knows" in text for text in r["findings"])
+             and any("three quarters of the images" in text for text in r["findings"]) for r in alarms) == 2
      and sum(any("others beside it" in text for text in r["findings"]) for r in alarms) == 6
-     and sum(all("could raise" in text for text in r["findings"]) for r in alarms) == 3
+     and sum(all("could raise" in text for text in r["findings"]) for r in alarms) == 4
      and max(abs(r["value_error"]) for r in alarms) < 1),
-    Statement("14", "Among the 210 trusted ones the largest error is 0.20 nats, and the ladder's 95 % interval holds the truth in 207",
-     lambda s: len(rows := trusted(s, HELD_OUT)) == 210 and near(max(abs(r["value_error"]) for r in rows), 0.20, 0.005)
-     and held_by_interval(rows) == 207),
-    Statement("14", "Of the 228 right estimates 18 were suspected, 7 of them because the ladder knows $\\ln Z$ too roughly",
-     lambda s: len(found := right(s, HELD_OUT)) == 228
-     and len(alarms := [r for r in found if r["outcome"] == "right, suspected"]) == 18
-     and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 7),
-    Statement("14", "In 264 of models that were drawn at random it trusted 210, of which none was wrong, and suspected 18 right ones",
-     lambda s: len(s.rows(HELD_OUT)) == 264 and len(trusted(s, HELD_OUT)) == 210
-     and all(abs(r["value_error"]) < 1 for r in trusted(s, HELD_OUT)) and len(s.rows(HELD_OUT, outcome="right, suspected")) == 18),
-    Statement("14", "trusted 189, of which none was wrong, and suspected 23 right ones",
-     lambda s: len(trusted(s)) == 189
-     and all(abs(r["value_error"]) < 1 for r in trusted(s)) and len(s.rows("evaluate-study", outcome="right, suspected")) == 23),
+    Statement("14", "Among the 148 trusted ones the largest error is 0.56 nats, and the ladder's 95 % interval holds the truth in 142",
+     lambda s: len(rows := trusted(s, HELD_OUT)) == 148 and near(max(abs(r["value_error"]) for r in rows), 0.56, 0.005)
+     and held_by_interval(rows) == 142),
+    Statement("14", "Of the 174 right estimates 26 were suspected, 13 of them because the ladder knows $\\ln Z$ too roughly",
+     lambda s: len(found := right(s, HELD_OUT)) == 174
+     and len(alarms := [r for r in found if r["outcome"] == "right, suspected"]) == 26
+     and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 13),
+    Statement("14", "In none of them did a ladder from images settle a doubt",
+     lambda s: not any("finds no mode that was missed" in text for r in s.rows(HELD_OUT) for text in r["settled"])),
+    Statement("14", "In 264 of models that were drawn at random it trusted 148, of which none was wrong, and suspected 26 right ones",
+     lambda s: len(s.rows(HELD_OUT)) == 264 and len(trusted(s, HELD_OUT)) == 148
+     and all(abs(r["value_error"]) < 1 for r in trusted(s, HELD_OUT)) and len(s.rows(HELD_OUT, outcome="right, suspected")) == 26),
+    Statement("14", "trusted 190, of which none was wrong, and suspected 22 right ones",
+     lambda s: len(trusted(s)) == 190
+     and all(abs(r["value_error"]) < 1 for r in trusted(s)) and len(s.rows("evaluate-study", outcome="right, suspected")) == 22),
     Statement("14", "the stored study of all 46 models, 276 evaluations",
      lambda s: len(rows := s.rows("evaluate-study")) == 276 and len({(r["data"], r["model"]) for r in rows}) == 46
      and min(r["steps"] for r in rows) == 128),
@@ -1018,17 +1021,17 @@ STATEMENTS = [
      lambda s: sum(low > 1 for low, _ in s.column("tempering-seconds", "ratio_interval").values()) == 1
      and sum(low < 1 < high for low, high in s.column("tempering-seconds", "ratio_interval").values()) == 3),
     *(
-        Statement(page, "Of 540 evaluations with a known answer, 264 of them of models drawn at random, `paperlib evaluate` trusted 399, "
+        Statement(page, "Of 540 evaluations with a known answer, 264 of them of models drawn at random, `paperlib evaluate` trusted 338, "
          "and none of these was wrong by a nat", trusted_and_right)
         for page in ("what-we-learned", "intro")
     ),
-    Statement("what-we-learned", "It distrusted one in eleven of those that were right",
+    Statement("what-we-learned", "It distrusted one in eight of those that were right",
      lambda s: near(len(found := right(s, "evaluate-study", HELD_OUT))
-     / sum(r["outcome"] == "right, suspected" for r in found), 11, 0.5)),
-    Statement("intro", "Of 540 evaluations with a known answer, 264 of them of models drawn at random, it trusted 399, "
-     "and none of these was wrong by a nat; it suspected 41 of the 440 that were right",
-     lambda s: trusted_and_right(s) and len(found := right(s, "evaluate-study", HELD_OUT)) == 440
-     and sum(r["outcome"] == "right, suspected" for r in found) == 41),
+     / sum(r["outcome"] == "right, suspected" for r in found), 8, 0.5)),
+    Statement("intro", "Of 540 evaluations with a known answer, 264 of them of models drawn at random, it trusted 338, "
+     "and none of these was wrong by a nat; it suspected 48 of the 386 that were right",
+     lambda s: trusted_and_right(s) and len(found := right(s, "evaluate-study", HELD_OUT)) == 386
+     and sum(r["outcome"] == "right, suspected" for r in found) == 48),
     # 13: the report
     Statement("13", "are worth 319 nats",
      lambda s: near(s.row("likelihood-scale", model="base rates")["test"] - s.row("likelihood-scale", model="uniform pixels")["test"], 319, 0.5)),
