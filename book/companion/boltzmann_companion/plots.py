@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import torch
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 from matplotlib.ticker import LogLocator, NullLocator
 from torch import Tensor
@@ -61,6 +59,7 @@ def label_logarithmic(*axes: Axis, between: bool = True) -> None:
 
     Examples
     --------
+    >>> import matplotlib.pyplot as plt
     >>> figure, axes = plt.subplots()
     >>> [line] = axes.loglog([1, 40], [1, 40])
     >>> label_logarithmic(axes.xaxis, axes.yaxis)
@@ -72,38 +71,10 @@ def label_logarithmic(*axes: Axis, between: bool = True) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def show_images(
-    images: Tensor,
-    image_shape: tuple[int, int],
-    columns: int = 10,
-    title: str | None = None,
-) -> Figure:
-    """Show images as one grid.
-
-    Parameters
-    ----------
-    images : Tensor, shape [N, D]
-        Rows of pixels in [0, 1].
-    image_shape : (int, int)
-        Height and width.
-    columns : int
-        Images per row.
-    title : str, optional
-        Title above the grid.
-    """
-    figure, axes = plt.subplots(
-        figsize=(0.62 * columns, 0.62 * -(-len(images) // columns) + 0.3)
-    )
-    draw_images(axes, images, image_shape, columns)
-    if title:
-        axes.set_title(title)
-    return figure
-
-
 def draw_images(
     axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int
 ) -> None:
-    """Draw images as one grid into the given axes; arguments as in `show_images`."""
+    """Draw images [N, D] with pixels in [0, 1] as one grid into the given axes."""
     height, width = image_shape
     rows = -(-len(images) // columns)
     canvas = torch.zeros(rows * (height + 1) + 1, columns * (width + 1) + 1)

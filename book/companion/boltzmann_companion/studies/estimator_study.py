@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from scipy.stats import binomtest
 from tqdm import tqdm
 
 from boltzmann_companion.studies.budgeted_estimators import (
@@ -39,7 +40,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import UNIFORM_START
 from paperlib.estimators.shard_log import note
 from paperlib.kernels.version import DRAWS
-from paperlib.numerics import seeded_generator, student_quantile
+from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
 from paperlib.threads import one_thread
 from paperlib.validation import require_count
@@ -302,32 +303,10 @@ def _number(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def wilson_interval(
-    successes: int, trials: int, level: float = 0.95
-) -> tuple[float, float]:
-    """An interval for a probability, from a count (Wilson 1927), which is reliable even if the count is close to 0 or to all.
-
-    Raises
-    ------
-    InputError
-        If there are no trials, or more successes than trials, or `level` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> print("{:.3f} {:.3f}".format(*wilson_interval(95, 100)))
-    0.888 0.978
-    >>> print("{:.3f} {:.3f}".format(*wilson_interval(0, 10)))
-    0.000 0.278
-    """
-    trials = require_count("trials", trials)
-    successes = require_count("successes", successes, minimum=0)
-    if successes > trials:
-        raise InputError(f"successes: expected at most {trials}, got {successes}")
-    z, share = student_quantile(level, math.inf), successes / trials
-    weight = 1 + z**2 / trials
-    middle = (share + z**2 / (2 * trials)) / weight
-    half = z / weight * math.sqrt(share * (1 - share) / trials + (z / trials) ** 2 / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)
+def _share(count: int, trials: int) -> tuple[float, list[float]]:
+    """A count as a percentage of the trials, and the 95 % interval of the true percentage (Wilson 1927)."""
+    within = binomtest(count, trials).proportion_ci(method="wilson")
+    return 100 * count / trials, [100 * within.low, 100 * within.high]
 
 
 def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -354,12 +333,8 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         }
         for place, level in enumerate(LEVELS):
             count = sum(each["held"][place] for each in own)
-            low, high = wilson_interval(count, len(own))
             key = level_key(level)
-            row |= {
-                key: 100 * count / len(own),
-                f"{key}_interval": [100 * low, 100 * high],
-            }
+            row[key], row[f"{key}_interval"] = _share(count, len(own))
         unknown = sum(each["std_error"] is None for each in own)
         row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
         unwarned = [each for each in own if not _doubts(each["warnings"])]
@@ -370,9 +345,9 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         }
         if unwarned:
             count = sum(each["held"][LEVELS.index(0.95)] for each in unwarned)
-            low, high = wilson_interval(count, len(unwarned))
-            row["unwarned_95"] = 100 * count / len(unwarned)
-            row["unwarned_95_interval"] = [100 * low, 100 * high]
+            row["unwarned_95"], row["unwarned_95_interval"] = _share(
+                count, len(unwarned)
+            )
         rows.append(row)
     return rows
 

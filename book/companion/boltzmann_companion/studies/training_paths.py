@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -235,13 +235,6 @@ def look_at(
         "largest_mass": mass,
         **estimated,
     }
-
-
-def training_paths(rows: Iterable[str], num_seeds: int) -> Iterator[dict]:
-    """The paths of several rows, seed by seed, so that an interrupted run has equally many of each row."""
-    for seed in range(num_seeds):
-        for row in rows:
-            yield training_path(row, seed)
 
 
 def stored_paths() -> Iterator[dict]:
