@@ -221,7 +221,7 @@ def test_every_public_name_has_a_docstring():
 def test_every_public_name_is_on_a_page_of_the_library():
     """Under its own address or under that of the package that exports it."""
     pages = "".join(path.read_text() for path in (HTML / "book" / "api").glob("*.html"))
-    entries = set(re.findall(r'id="(paperlib\.[\w.]+)"', pages))
+    entries = set(re.findall(r'id="((?:paperlib|boltzmann_companion)\.[\w.]+)"', pages))
     assert len(entries) > 200
 
     def ways(name):
