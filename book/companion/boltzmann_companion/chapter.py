@@ -104,9 +104,7 @@ class Chapter:
         print(f"{claim}: {self._word(holds, wrong)}")
         self._stop_if(wrong, claim)
 
-    def answer(
-        self, holds: object, *, expected: bool = True, required: bool = True
-    ) -> str:
+    def answer(self, holds: object, *, expected: bool = True, required: bool = True) -> str:
         """`yes` or `no`, for a line that states several claims at once; otherwise as `check`."""
         wrong = required and bool(holds) != expected
         self._stop_if(wrong, "a claim of this chapter")
@@ -155,9 +153,7 @@ class Chapter:
         rows = _rows_with(record, values)
         if columns is None:
             columns = [
-                key
-                for key in record["columns"]
-                if any(row.get(key) is not None for row in rows)
+                key for key in record["columns"] if any(row.get(key) is not None for row in rows)
             ]
         return record_table(record | {"rows": rows}, columns, digits, transpose)
 
@@ -195,27 +191,15 @@ class Chapter:
         ['mine', 'MNIST DBM']
         """
         table = record_table(record, columns, digits)
-        stored = (
-            None
-            if record["profile"] == "paper"
-            else load_result(record["name"], "paper")
-        )
+        stored = None if record["profile"] == "paper" else load_result(record["name"], "paper")
         if stored is None:
             return table
         rows = _rows_with(stored, values)
-        below = record_table(
-            stored | {"columns": record["columns"], "rows": rows}, columns, digits
-        )
-        return Table(
-            table.heading,
-            [*table.rows, *below.rows],
-            f"{table.source}\n\n{below.source}",
-        )
+        below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns, digits)
+        return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n\n{below.source}")
 
 
-def _rows_with(
-    record: Mapping[str, Any], values: Mapping[str, Any]
-) -> list[Mapping[str, Any]]:
+def _rows_with(record: Mapping[str, Any], values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in record["rows"] if values.items() <= row.items()]
 
 

@@ -26,9 +26,7 @@ MODELS = {
         "mixture of 10": Cell("sm2008-mixtures", "MoB(10)", "test"),
         "CD1(20)": Cell("sm2008-table-1", "CD1(20)", "test_exact"),
         "CD3(25)": Cell("sm2008-table-1", "CD3(25)", "test_exact"),
-        "mixture of 500": Cell(
-            "sm2008-mixtures", "MoB(500), started at images", "test"
-        ),
+        "mixture of 500": Cell("sm2008-mixtures", "MoB(500), started at images", "test"),
         "CD1(500)": Cell("sm2008-table-1-full-size", "CD1(500)", "test"),
         "CD3(500)": Cell("sm2008-table-1-full-size", "CD3(500)", "test"),
         "DBM": Cell("raise-table-2", "MNIST DBM", "base_rate_ais"),
@@ -37,9 +35,7 @@ MODELS = {
 }
 
 
-def likelihood_scale(
-    profile: str, images: BinaryImages
-) -> list[dict[str, str | float]]:
+def likelihood_scale(profile: str, images: BinaryImages) -> list[dict[str, str | float]]:
     """Models and their average test log-probabilities, the lowest first.
 
     Parameters

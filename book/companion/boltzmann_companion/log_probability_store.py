@@ -76,9 +76,7 @@ def log_unnormalized_in_shards(
     True
     """
     num_samples = require_count("num_samples", num_samples)
-    blocks = (
-        as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)
-    )
+    blocks = as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)
     with one_thread(), step_bar(sum(map(len, blocks)), "ln p*(v)", progress) as bar:
         parts = []
         for block in blocks:
@@ -87,15 +85,9 @@ def log_unnormalized_in_shards(
     return torch.cat(parts)
 
 
-def _kept(
-    model: DBM | DBN, block: Tensor, num_samples: int, seed: int, folder: Path
-) -> Tensor:
-    identity = (
-        f"{model.checksum()} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}"
-    )
-    name = storage.sha256(
-        f"log_unnormalized {type(model).__name__} {identity}".encode()
-    )
+def _kept(model: DBM | DBN, block: Tensor, num_samples: int, seed: int, folder: Path) -> Tensor:
+    identity = f"{model.checksum()} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}"
+    name = storage.sha256(f"log_unnormalized {type(model).__name__} {identity}".encode())
     file = folder / f"{name}.safetensors"
     found = file.is_file()
     shard = read_shard(file) if found else _computed(model, block, num_samples, name)

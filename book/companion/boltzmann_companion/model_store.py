@@ -29,9 +29,7 @@ def model_path(model_id: str) -> Path:
     """
     name = f"{model_id}.safetensors"
     path = _models_folder() / name
-    return (
-        path if path.is_file() or _in_checkout() else cache_folder() / "models" / name
-    )
+    return path if path.is_file() or _in_checkout() else cache_folder() / "models" / name
 
 
 def download_model(model_id: str) -> Path:
@@ -63,9 +61,7 @@ def download_model(model_id: str) -> Path:
     expected = f"model_id: expected a stored model at {path}"
     checksum = stored_checksums().get(path.name)
     if checksum is None:
-        raise InputError(
-            f"{expected}, found none; `paperlib train {model_id}` makes it"
-        )
+        raise InputError(f"{expected}, found none; `paperlib train {model_id}` makes it")
     address = _models_address()
     if address is None:
         raise InputError(

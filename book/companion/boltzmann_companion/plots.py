@@ -71,9 +71,7 @@ def label_logarithmic(*axes: Axis, between: bool = True) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def draw_images(
-    axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int
-) -> None:
+def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int) -> None:
     """Draw images [N, D] with pixels in [0, 1] as one grid into the given axes."""
     height, width = image_shape
     rows = -(-len(images) // columns)
@@ -158,11 +156,7 @@ def draw_chain(
         face = {"facecolor": str(1 - dark), "edgecolor": "black", "zorder": 3}
         axes.add_patch(Circle(_point(places[x]), _RADIUS, **face))
         if labels is not None:
-            ink = {
-                "color": "white" if dark > 0.5 else "black",
-                "fontsize": 7,
-                "zorder": 4,
-            }
+            ink = {"color": "white" if dark > 0.5 else "black", "fontsize": 7, "zorder": 4}
             axes.annotate(labels[x], _point(places[x]), ha="center", va="center", **ink)
     # a square around the graph, so that graphs of different shapes line up
     low, high = places.min(0).values, places.max(0).values

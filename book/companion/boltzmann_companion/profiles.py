@@ -86,13 +86,9 @@ class Profile:
         The small runs are computed anew each time, since a stored result does not reflect later changes to the code.
         """
         if self.name == "digits":
-            return ais(
-                path, betas, num_chains, seeded_generator(seed, path.device), progress
-            )
+            return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
         run = self.run(partial(ais_run, path, betas, num_chains, seed))
-        return ais_in_shards(
-            path, betas, num_chains, seed, progress=progress, **self._where(run)
-        )
+        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._where(run))
 
     def raise_log_prob(
         self,
@@ -112,14 +108,10 @@ class Profile:
             path, v, betas, num_chains, seed, progress=progress, **self._where(run)
         )
 
-    def log_unnormalized(
-        self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int
-    ) -> Tensor:
+    def log_unnormalized(self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int) -> Tensor:
         """ln p*(v) of a deep model, float64 [N]; at the papers' size kept in the same way."""
         if self.name == "digits":
-            return model.log_unnormalized(
-                v, num_samples, seeded_generator(seed, model.device)
-            )
+            return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
         return log_unnormalized_in_shards(model, v, num_samples, seed, self.folder)
 
     def run(self, on: Callable[[str], ShardedRun]) -> ShardedRun:
@@ -154,7 +146,5 @@ def get_profile(name: str) -> Profile:
         If there is none.
     """
     if name not in PROFILES:
-        raise InputError(
-            f"profile: expected one of {', '.join(PROFILES)}, got {name!r}"
-        )
+        raise InputError(f"profile: expected one of {', '.join(PROFILES)}, got {name!r}")
     return PROFILES[name]

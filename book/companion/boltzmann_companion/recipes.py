@@ -134,23 +134,15 @@ _SMOOTHED = "smoothing"
 # 300 epochs for each of the small models: neither the paper nor its authors' code says how long they trained. Chapter 05 shows how much
 # depends on it.
 RECIPES: dict[str, Recipe] = {
-    "mnist-cd1-20": Recipe(
-        "CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0
-    ),
-    "mnist-cd1-25": Recipe(
-        "CD1(25)", "mnist", ContrastiveDivergence(25, epochs=300), seed=0
-    ),
+    "mnist-cd1-20": Recipe("CD1(20)", "mnist", ContrastiveDivergence(20, epochs=300), seed=0),
+    "mnist-cd1-25": Recipe("CD1(25)", "mnist", ContrastiveDivergence(25, epochs=300), seed=0),
     "mnist-cd3-25": Recipe(
         "CD3(25)", "mnist", ContrastiveDivergence(25, epochs=300, cd_steps=3), seed=0
     ),
     # The paper does not say how long it trained these either. They were stopped after 50 epochs, where they come near its numbers;
     # chapter 06 shows how they continue to 300, and chapter 15 shows other seeds.
     "mnist-cd1-500": Recipe(
-        "CD1(500)",
-        "mnist",
-        ContrastiveDivergence(500, epochs=50),
-        seed=0,
-        fitted=_STOPPED,
+        "CD1(500)", "mnist", ContrastiveDivergence(500, epochs=50), seed=0, fitted=_STOPPED
     ),
     "mnist-cd3-500": Recipe(
         "CD3(500)",
@@ -163,10 +155,7 @@ RECIPES: dict[str, Recipe] = {
         "CD1(500), 300 epochs", "mnist", ContrastiveDivergence(500, epochs=300), seed=0
     ),
     "mnist-cd3-500-long": Recipe(
-        "CD3(500), 300 epochs",
-        "mnist",
-        ContrastiveDivergence(500, epochs=300, cd_steps=3),
-        seed=0,
+        "CD3(500), 300 epochs", "mnist", ContrastiveDivergence(500, epochs=300, cd_steps=3), seed=0
     ),
     "mnist-cd25-500": Recipe(
         "CD25(500)",
@@ -176,11 +165,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     # second layers of the DBNs: the same procedure on draws from the frozen RBM
     "mnist-dbn-cd1": Recipe(
-        "DBN-CD1",
-        "mnist",
-        ContrastiveDivergence(2_000, epochs=80),
-        seed=1,
-        below="mnist-cd1-500",
+        "DBN-CD1", "mnist", ContrastiveDivergence(2_000, epochs=80), seed=1, below="mnist-cd1-500"
     ),
     "mnist-dbn-cd3": Recipe(
         "DBN-CD3",
@@ -216,9 +201,7 @@ RECIPES: dict[str, Recipe] = {
         seed=0,
     ),
     "mnist-pcd-500": Recipe("PCD(500)", "mnist", _persistent(500, epochs=200), seed=0),
-    "omniglot-pcd-1000": Recipe(
-        "PCD(1000)", "omniglot", _persistent(1_000, epochs=400), seed=0
-    ),
+    "omniglot-pcd-1000": Recipe("PCD(1000)", "omniglot", _persistent(1_000, epochs=400), seed=0),
     "omniglot-dbn": Recipe(
         "Omniglot DBN",
         "omniglot",
@@ -226,9 +209,7 @@ RECIPES: dict[str, Recipe] = {
         seed=1,
         below="omniglot-pcd-1000",
     ),
-    "mnist-dbm": Recipe(
-        "MNIST DBM", "mnist", _wide_deep_boltzmann(500, 1_000, 10, 60), seed=0
-    ),
+    "mnist-dbm": Recipe("MNIST DBM", "mnist", _wide_deep_boltzmann(500, 1_000, 10, 60), seed=0),
     "omniglot-dbm": Recipe(
         "Omniglot DBM", "omniglot", _wide_deep_boltzmann(1_000, 1_000, 20, 100), seed=0
     ),
@@ -238,12 +219,8 @@ RECIPES: dict[str, Recipe] = {
     "mnist-mixture-10": Recipe(
         "MoB(10)", "mnist", _from_noise(10), seed=5, fitted="smoothing and seed"
     ),
-    "mnist-mixture-100": Recipe(
-        "MoB(100)", "mnist", _from_noise(100), seed=0, fitted=_SMOOTHED
-    ),
-    "mnist-mixture-500": Recipe(
-        "MoB(500)", "mnist", _from_noise(500), seed=0, fitted=_SMOOTHED
-    ),
+    "mnist-mixture-100": Recipe("MoB(100)", "mnist", _from_noise(100), seed=0, fitted=_SMOOTHED),
+    "mnist-mixture-500": Recipe("MoB(500)", "mnist", _from_noise(500), seed=0, fitted=_SMOOTHED),
     "mnist-mixture-10-images": Recipe(
         "MoB(10), started at images", "mnist", MixtureEM(10, 0.1, restarts=5), seed=0
     ),
@@ -251,10 +228,7 @@ RECIPES: dict[str, Recipe] = {
         "MoB(100), started at images", "mnist", MixtureEM(100, 0.1), seed=0
     ),
     "mnist-mixture-500-images": Recipe(
-        "MoB(500), started at images",
-        "mnist",
-        MixtureEM(500, 0.1, max_iterations=60),
-        seed=0,
+        "MoB(500), started at images", "mnist", MixtureEM(500, 0.1, max_iterations=60), seed=0
     ),
     "digits-mixture-10": Recipe("MoB(10)", "digits", _from_noise(10), seed=0),
     "digits-mixture-20": Recipe("MoB(20)", "digits", _from_noise(20), seed=0),
@@ -270,16 +244,10 @@ RECIPES: dict[str, Recipe] = {
     ),
     # minibatches of 50: there are 1,438 training images
     "digits-cd1-12": Recipe(
-        "CD1(12)",
-        "digits",
-        ContrastiveDivergence(12, epochs=300, batch_size=50),
-        seed=0,
+        "CD1(12)", "digits", ContrastiveDivergence(12, epochs=300, batch_size=50), seed=0
     ),
     "digits-cd1-16": Recipe(
-        "CD1(16)",
-        "digits",
-        ContrastiveDivergence(16, epochs=300, batch_size=50),
-        seed=0,
+        "CD1(16)", "digits", ContrastiveDivergence(16, epochs=300, batch_size=50), seed=0
     ),
     "digits-cd3-16": Recipe(
         "CD3(16)",
@@ -302,9 +270,7 @@ RECIPES: dict[str, Recipe] = {
     "digits-cd25-50": Recipe(
         "CD25(50)",
         "digits",
-        ContrastiveDivergence(
-            50, epochs=200, batch_size=50, cd_steps=25, cd_ramp_epochs=8
-        ),
+        ContrastiveDivergence(50, epochs=200, batch_size=50, cd_steps=25, cd_ramp_epochs=8),
         seed=0,
     ),
     "digits-pcd-16": Recipe("PCD(16)", "digits", _persistent(16, epochs=300), seed=0),
@@ -327,18 +293,14 @@ RECIPES: dict[str, Recipe] = {
     "digits-dbn-cd25": Recipe(
         "DBN-CD25",
         "digits",
-        ContrastiveDivergence(
-            100, epochs=100, batch_size=50, cd_steps=25, cd_ramp_epochs=4
-        ),
+        ContrastiveDivergence(100, epochs=100, batch_size=50, cd_steps=25, cd_ramp_epochs=4),
         seed=1,
         below="digits-cd25-50",
     ),
     "digits-dbn-cd25-transposed": Recipe(
         "DBN-CD25, W2 from W1 transposed",
         "digits",
-        ContrastiveDivergence(
-            64, epochs=20, batch_size=50, cd_steps=25, learning_rate=0.002
-        ),
+        ContrastiveDivergence(64, epochs=20, batch_size=50, cd_steps=25, learning_rate=0.002),
         seed=1,
         below="digits-cd25-50",
         start_transposed=True,
@@ -355,9 +317,7 @@ def recipe(model_id: str) -> Recipe:
         If there is none under this id.
     """
     if model_id not in RECIPES:
-        raise InputError(
-            f"model_id: expected one of {', '.join(RECIPES)}, got {model_id!r}"
-        )
+        raise InputError(f"model_id: expected one of {', '.join(RECIPES)}, got {model_id!r}")
     return RECIPES[model_id]
 
 
@@ -427,10 +387,7 @@ def store_model(
         "commit": commit,
     }
     if chosen.below is not None:
-        metadata |= {
-            "below": chosen.below,
-            "start_transposed": str(chosen.start_transposed),
-        }
+        metadata |= {"below": chosen.below, "start_transposed": str(chosen.start_transposed)}
     if minutes is not None:
         metadata["minutes"] = f"{minutes:.1f}"
     model.save(path, metadata=metadata, dtype=torch.float16)

@@ -185,9 +185,7 @@ class Run:
         }
         folder = results_folder(self._profile.name)
         path = folder / f"{name}.json"
-        pictures = (
-            [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
-        )
+        pictures = [] if figure is None else [folder / f"{name}.svg", folder / f"{name}.png"]
         unchanged = (
             os.environ.get("PAPERLIB_REFRESH") != "1"
             and path.is_file()
@@ -208,20 +206,14 @@ class Run:
                         dpi=150,
                     )
             with storage.atomic_path(path) as temporary:
-                temporary.write_text(
-                    json.dumps(_encode(record), indent=1, allow_nan=False) + "\n"
-                )
+                temporary.write_text(json.dumps(_encode(record), indent=1, allow_nan=False) + "\n")
         return record
 
-    def _provenance(
-        self, models: Mapping[str, Model], others: Iterable[str]
-    ) -> dict[str, Any]:
+    def _provenance(self, models: Mapping[str, Model], others: Iterable[str]) -> dict[str, Any]:
         # Most chapters look at one data set only; RAISE's tables have models of two.
         datasets = {RECIPES[key].dataset for key in models if key in RECIPES}
         datasets |= {self._profile.dataset, *others}
-        command = (
-            f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
-        )
+        command = f"paperlib reproduce --profile {self._profile.name} --only {self._chapter}"
         if self._profile.device != "cpu":
             command += f" --device {self._profile.device}"
         return {
@@ -237,9 +229,7 @@ class Run:
             "threads": torch.get_num_threads(),
             "dtype": str(self._profile.dtype).removeprefix("torch."),
             "draws": DRAWS,
-            "data": {
-                name: binary_images(name).grey.checksum for name in sorted(datasets)
-            },
+            "data": {name: binary_images(name).grey.checksum for name in sorted(datasets)},
             "models": {key: model.checksum() for key, model in models.items()},
         }
 
@@ -267,9 +257,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise InputError(f"path: expected a record at {path}, found none") from error
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"path: expected a record in {path}, it is not JSON: {error}"
-        ) from error
+        raise InputError(f"path: expected a record in {path}, it is not JSON: {error}") from error
     missing = {"name", "profile", "columns", "rows", "provenance"} - set(record)
     if missing:
         raise InputError(
@@ -392,9 +380,7 @@ def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     >>> comparable(trained, {"provenance": elsewhere})
     False
     """
-    return not expected.get("processor_bound") or processor_kind(
-        expected
-    ) == processor_kind(actual)
+    return not expected.get("processor_bound") or processor_kind(expected) == processor_kind(actual)
 
 
 def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
@@ -414,9 +400,7 @@ def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
     found = []
-    for index, (old, new) in enumerate(
-        zip(expected["rows"], actual["rows"], strict=True)
-    ):
+    for index, (old, new) in enumerate(zip(expected["rows"], actual["rows"], strict=True)):
         for key, column in expected["columns"].items():
             if column["tolerance"] is not None and not _agree(
                 old.get(key), new.get(key), column["tolerance"]
@@ -427,9 +411,7 @@ def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[
     return found
 
 
-def _plain_row(
-    row: Mapping[str, Any], columns: Mapping[str, Column]
-) -> dict[str, Value]:
+def _plain_row(row: Mapping[str, Any], columns: Mapping[str, Column]) -> dict[str, Value]:
     unknown = set(row) - set(columns)
     if unknown:
         raise InputError(
@@ -481,7 +463,5 @@ def _decode(value: Any) -> Any:
     if isinstance(value, list):
         return [_decode(item) for item in value]
     return (
-        {"inf": math.inf, "-inf": -math.inf}.get(value, value)
-        if isinstance(value, str)
-        else value
+        {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
     )

@@ -13,9 +13,7 @@ from paperlib.numerics import student_quantile
 FEWEST_SEEDS = 5
 
 
-def prediction_interval(
-    values: Sequence[float], level: float = 0.95
-) -> tuple[float, float]:
+def prediction_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
     """The interval that holds the result of one more training run with the given probability.
 
     It is mean ± t s sqrt(1 + 1/n), with s the standard deviation of the n values and t the quantile of Student's distribution with n - 1
@@ -45,15 +43,9 @@ def prediction_interval(
     -2.404 2.404
     """
     if len(values) < FEWEST_SEEDS:
-        raise InputError(
-            f"values: expected at least {FEWEST_SEEDS} numbers, got {len(values)}"
-        )
+        raise InputError(f"values: expected at least {FEWEST_SEEDS} numbers, got {len(values)}")
     if not all(math.isfinite(value) for value in values):
         raise InputError(f"values: expected finite numbers, got {list(values)}")
     mean, spread = statistics.fmean(values), statistics.stdev(values)
-    half_width = (
-        student_quantile(level, len(values) - 1)
-        * spread
-        * math.sqrt(1 + 1 / len(values))
-    )
+    half_width = student_quantile(level, len(values) - 1) * spread * math.sqrt(1 + 1 / len(values))
     return mean - half_width, mean + half_width

@@ -44,12 +44,7 @@ COLUMNS = {
         ("seconds", "time of each repeat", "s", None),
         ("value", "result", "nats", None),
         ("std_error", "standard error of the result", "nats", None),
-        (
-            "peak_mib",
-            "peak memory of the process, largest number of threads",
-            "MiB",
-            None,
-        ),
+        ("peak_mib", "peak memory of the process, largest number of threads", "MiB", None),
         ("before_mib", "of which before the work began", "MiB", None),
         ("device_mib", "peak memory of the GPU", "MiB", None),
     )
@@ -57,9 +52,7 @@ COLUMNS = {
 # Shorter, for the headings of tables.
 _SHORT = {LISTED_PEER: "rbms, listed"}
 _ORDER = (LIBRARY, _LOOP, PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
-_COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {
-    FLOAT_FLOOR: "#767676"
-}
+_COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {FLOAT_FLOOR: "#767676"}
 _HATCHES = {LIBRARY: "", _LOOP: "//", PEER: "..", FLOAT_FLOOR: "xx"}
 #: The tasks whose rows are the parts of the library's AIS step and of its CD-1 update.
 STEP, UPDATE = "AIS step", "CD-1 update"
@@ -98,12 +91,7 @@ def find(
 ) -> Row | None:
     """The row of one item of work, or None if it was not measured; with `chains` None, any number of chains will do."""
     for row in record["rows"]:
-        about = (
-            row["threads"],
-            row["task"],
-            (row["visible"], row["hidden"]),
-            row["by"],
-        )
+        about = (row["threads"], row["task"], (row["visible"], row["hidden"]), row["by"])
         if (
             about == (threads, task, shape, by)
             and not row["sweep"]
@@ -163,9 +151,7 @@ def _ratio(numerator: Item, denominator: Item) -> Callable[[Record, int], float 
     """The ratio of the time per step of one item to that of another; an item is (task, shape, by, chains)."""
 
     def value(record: Record, threads: int) -> float | None:
-        above, below = (
-            find(record, threads, *item) for item in (numerator, denominator)
-        )
+        above, below = (find(record, threads, *item) for item in (numerator, denominator))
         if above is None or below is None:
             return None
         return seconds_per_step(above) / seconds_per_step(below)
@@ -173,22 +159,16 @@ def _ratio(numerator: Item, denominator: Item) -> Callable[[Record, int], float 
     return value
 
 
-def _ratio_with_bound(
-    shape: tuple[int, int], chains: int
-) -> Callable[[Record, int], float | None]:
+def _ratio_with_bound(shape: tuple[int, int], chains: int) -> Callable[[Record, int], float | None]:
     """The ratio of the peer's time for an estimate of typical length to the library's, which includes its check against a bound."""
 
     def value(record: Record, threads: int) -> float | None:
-        ours, peer = (
-            find(record, threads, "AIS", shape, by, chains) for by in (LIBRARY, PEER)
-        )
+        ours, peer = (find(record, threads, "AIS", shape, by, chains) for by in (LIBRARY, PEER))
         bound = find(record, threads, "bound", shape, LIBRARY)
         if ours is None or peer is None or bound is None:
             return None
         walk = _TYPICAL_STEPS * seconds_per_step(ours)
-        return (
-            _TYPICAL_STEPS * seconds_per_step(peer) / (walk + seconds_per_step(bound))
-        )
+        return _TYPICAL_STEPS * seconds_per_step(peer) / (walk + seconds_per_step(bound))
 
     return value
 
@@ -200,9 +180,7 @@ def _nanoseconds_per_unit(
 
     def value(record: Record, threads: int) -> float | None:
         row = find(record, threads, "AIS", shape, LIBRARY, chains)
-        return (
-            None if row is None else 1e9 * seconds_per_step(row) / (chains * sum(shape))
-        )
+        return None if row is None else 1e9 * seconds_per_step(row) / (chains * sum(shape))
 
     return value
 
@@ -236,25 +214,14 @@ def targets() -> list[Target]:
     for chains in (100, 5_000):
         name = _name("AIS", shape, chains)
         compared = _ratio(("AIS", shape, PEER, chains), ("AIS", shape, LIBRARY, chains))
-        chosen.append(
-            Target(f"{name}: time of rbms over ours", 4, "times", compared, True)
-        )
+        chosen.append(Target(f"{name}: time of rbms over ours", 4, "times", compared, True))
         with_bound = _ratio_with_bound(shape, chains)
-        claim = (
-            f"{name}: the same for K = {_TYPICAL_STEPS:,} and our check against a bound"
-        )
+        claim = f"{name}: the same for K = {_TYPICAL_STEPS:,} and our check against a bound"
         chosen.append(Target(claim, 4, "times", with_bound, True))
     for shape, chains in product(_SHAPES, (100, 5_000)):
-        compared = _ratio(
-            ("RAISE", shape, LIBRARY, chains), ("AIS", shape, LIBRARY, chains)
-        )
+        compared = _ratio(("RAISE", shape, LIBRARY, chains), ("AIS", shape, LIBRARY, chains))
         chosen.append(
-            Target(
-                f"{_name('RAISE', shape, chains)}: step over one of AIS",
-                1.3,
-                "times",
-                compared,
-            )
+            Target(f"{_name('RAISE', shape, chains)}: step over one of AIS", 1.3, "times", compared)
         )
     for chains in (100, 5_000):
         claim = f"{_name('AIS', (784, 20), chains)}: time for each unit drawn"
@@ -268,9 +235,7 @@ def targets() -> list[Target]:
     ):
         other: Item = ("CD-1", (784, 500), by, None)
         compared = _ratio(ours, other) if by == FLOAT_FLOOR else _ratio(other, ours)
-        chosen.append(
-            Target(f"{name}: {claim}", limit, "times", compared, by != FLOAT_FLOOR)
-        )
+        chosen.append(Target(f"{name}: {claim}", limit, "times", compared, by != FLOAT_FLOOR))
     small = (784, 18)
     compared = _ratio(
         ("exact ln Z", small, LISTED_PEER, None), ("exact ln Z", small, LIBRARY, None)
@@ -278,12 +243,7 @@ def targets() -> list[Target]:
     return [
         *chosen,
         Target("exact ln Z, 784 × 25: time", 15, "s", _exact_seconds),
-        Target(
-            "exact ln Z, 784 × 25: peak memory of the process",
-            1024,
-            "MiB",
-            _exact_memory,
-        ),
+        Target("exact ln Z, 784 × 25: peak memory of the process", 1024, "MiB", _exact_memory),
         Target(
             "exact ln Z, 784 × 18: time of rbms, states listed before, over ours",
             10,
@@ -328,9 +288,7 @@ def ratio_table(record: Record, threads: int) -> Table:
     return Table(["work", f"{LIBRARY}, per second", *_headings(others)], rows)
 
 
-def times_as_long(
-    records: Sequence[Record], task: str, by: str
-) -> tuple[float, float] | None:
+def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float, float] | None:
     """How many times as long as the library another takes for a task, as the smallest and the largest ratio of medians.
 
     The ratios are over all machines, numbers of threads, model sizes and numbers of chains. None if none was measured.
@@ -367,21 +325,14 @@ def draw_summary(records: Sequence[Record]) -> Figure:
     """Milliseconds for a step of 100 chains or a CD-1 update with 784 x 500 units on one thread, in a panel for each machine."""
     tasks = ("AIS", "RAISE", "CD-1")
     figure, axes = plt.subplots(
-        1,
-        len(records),
-        figsize=(7.0, 3.0),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
+        1, len(records), figsize=(7.0, 3.0), sharey=True, squeeze=False, layout="constrained"
     )
     names = (LIBRARY, _LOOP, PEER, FLOAT_FLOOR)
     height = 0.8 / len(names)
     for record, panel in zip(records, axes[0], strict=True):
         threads = thread_counts(record)[0]
         for number, name in enumerate(names):
-            found = [
-                find(record, threads, task, _SHAPES[1], name, 100) for task in tasks
-            ]
+            found = [find(record, threads, task, _SHAPES[1], name, 100) for task in tasks]
             places = [place for place, row in enumerate(found) if row is not None]
             widths = [1e3 * seconds_per_step(row) for row in found if row is not None]
             panel.barh(
@@ -398,9 +349,7 @@ def draw_summary(records: Sequence[Record]) -> Figure:
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_yticks(range(len(tasks)), tasks)
     axes[0, 0].invert_yaxis()
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4
-    )
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     plt.close(figure)
     return figure
 
@@ -416,16 +365,11 @@ def time_table(record: Record, threads: int) -> Table:
     def cell(row: Row | None) -> str:
         if row is None:
             return format_value(None)
-        low, middle, high = (
-            1e3 * np.quantile(row["seconds"], [0.25, 0.5, 0.75]) / row["steps"]
-        )
+        low, middle, high = 1e3 * np.quantile(row["seconds"], [0.25, 0.5, 0.75]) / row["steps"]
         return f"{_digits(middle)} ({_digits(low)} to {_digits(high)})"
 
     names = _names(works)
-    rows = [
-        [_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)]
-        for work in works
-    ]
+    rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
     return Table(["work", *_headings(names)], rows)
 
 
@@ -437,16 +381,11 @@ def memory_table(record: Record) -> Table:
     def cell(row: Row | None) -> str:
         if row is None or row["peak_mib"] is None:
             return format_value(None)
-        on_device = (
-            "" if row["device_mib"] is None else f"; GPU {row['device_mib']:,.0f}"
-        )
+        on_device = "" if row["device_mib"] is None else f"; GPU {row['device_mib']:,.0f}"
         peak, added = round(row["peak_mib"]), round(row["peak_mib"] - row["before_mib"])
         return f"{format_value(peak)} ({format_value(added)}{on_device})"
 
-    rows = [
-        [_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)]
-        for work in works
-    ]
+    rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
     return Table(["work", *_headings(names)], rows)
 
 
@@ -486,10 +425,7 @@ def part_table(record: Record, threads: int, task: str = STEP) -> Table:
             parts.setdefault(row["by"], {})[shape] = seconds_per_step(row)
             whole[shape] = seconds_per_step(step)
     shapes = list(whole)
-    rest = {
-        shape: whole[shape] - sum(part[shape] for part in parts.values())
-        for shape in shapes
-    }
+    rest = {shape: whole[shape] - sum(part[shape] for part in parts.values()) for shape in shapes}
     rows = []
     total = "the whole " + task.rpartition(" ")[2]
     for name, taken in {**parts, "all else": rest, total: whole}.items():
@@ -497,13 +433,9 @@ def part_table(record: Record, threads: int, task: str = STEP) -> Table:
             (round(1e6 * taken[shape]), round(100 * taken[shape] / whole[shape]))
             for shape in shapes
         ]
-        cells = [
-            f"{format_value(time)} ({format_value(share)} %)" for time, share in numbers
-        ]
+        cells = [f"{format_value(time)} ({format_value(share)} %)" for time, share in numbers]
         rows.append([name, *cells])
-    return Table(
-        ["part", *(f"{visible} × {hidden}" for visible, hidden in shapes)], rows
-    )
+    return Table(["part", *(f"{visible} × {hidden}" for visible, hidden in shapes)], rows)
 
 
 def machine_table(records: Sequence[Record]) -> Table:
@@ -542,19 +474,13 @@ def tables(record: Record) -> list[tuple[str, Table]]:
     shown = []
     for count in thread_counts(record):
         shown.append(
-            (
-                f"Time over that of {LIBRARY}, {_threads(count)}",
-                ratio_table(record, count),
-            )
+            (f"Time over that of {LIBRARY}, {_threads(count)}", ratio_table(record, count))
         )
         shown.append((f"Milliseconds, {_threads(count)}", time_table(record, count)))
         for task in part_tasks(record):
             title = f"Microseconds of the parts: {task}, {_threads(count)}"
             shown.append((title, part_table(record, count, task)))
-    shown += [
-        ("Peak memory, MiB", memory_table(record)),
-        ("Growth", growth_table(record)),
-    ]
+    shown += [("Peak memory, MiB", memory_table(record)), ("Growth", growth_table(record))]
     return [*shown, ("Targets", target_table(record))]
 
 
@@ -575,9 +501,7 @@ def disagreements(record: Record) -> list[str]:
                     ours["std_error"],
                     ours["std_error"] if row["std_error"] is None else row["std_error"],
                 ]
-                allowed = _STANDARD_ERRORS * math.hypot(*errors) + _FLOAT32 * abs(
-                    ours["value"]
-                )
+                allowed = _STANDARD_ERRORS * math.hypot(*errors) + _FLOAT32 * abs(ours["value"])
                 if not abs(row["value"] - ours["value"]) <= allowed:
                     found.append(
                         f"{_label(ours)}: {name} {row['value']:.6g}, {LIBRARY} {ours['value']:.6g}, allowed {allowed:.2g}"
@@ -625,9 +549,7 @@ def growth(record: Record) -> list[Growth]:
     for (sweep, by), points in curves.items():
         sizes, seconds = (list(values) for values in zip(*sorted(points), strict=True))
         exponent, intercept = np.polyfit(np.log(sizes), np.log(seconds), 1)
-        found.append(
-            Growth(sweep, by, sizes, seconds, float(exponent), float(intercept))
-        )
+        found.append(Growth(sweep, by, sizes, seconds, float(exponent), float(intercept)))
     return found
 
 
@@ -664,13 +586,9 @@ def draw_growth(records: Sequence[Record]) -> Figure:
             for curve in (curve for curve in curves if curve.sweep == sweep):
                 sizes = np.array(curve.sizes, dtype=float)
                 fitted = np.exp(curve.intercept) * sizes**curve.exponent
-                (line,) = panel.loglog(
-                    sizes, fitted, label=f"{curve.by}: {curve.exponent:.2f}"
-                )
+                (line,) = panel.loglog(sizes, fitted, label=f"{curve.by}: {curve.exponent:.2f}")
                 panel.loglog(sizes, curve.seconds, next(marks), color=line.get_color())
-                panel.set_xticks(
-                    curve.sizes, [f"{size:,}" for size in curve.sizes], fontsize=8
-                )
+                panel.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes], fontsize=8)
             panel.minorticks_off()
             panel.set_xlabel(sweep)
             if panel.lines:
@@ -689,9 +607,7 @@ def _works(record: Record, threads: int) -> list[dict[str, Row]]:
     works: dict[tuple, dict[str, Row]] = {}
     for row in record["rows"]:
         if not row["sweep"] and row["threads"] == threads:
-            key = tuple(
-                row[name] for name in ("task", "visible", "hidden", "chains", "steps")
-            )
+            key = tuple(row[name] for name in ("task", "visible", "hidden", "chains", "steps"))
             works.setdefault(key, {})[row["by"]] = row
     return [work for work in works.values() if LIBRARY in work]
 

@@ -142,24 +142,19 @@ def record_table(
     chosen = list(columns or record["columns"])
     labels = columns if isinstance(columns, Mapping) else {}
     heading = [
-        _heading(
-            record["columns"][key] | ({"label": labels[key]} if key in labels else {})
-        )
+        _heading(record["columns"][key] | ({"label": labels[key]} if key in labels else {}))
         for key in chosen
     ]
 
     def cell(value: Any, column: Mapping[str, Any]) -> str:
         if digits is None or not isinstance(value, float):
             return format_value(value, column["unit"])
-        if column["tolerance"] == 0 or (
-            column["unit"] == "count" and value.is_integer()
-        ):
+        if column["tolerance"] == 0 or (column["unit"] == "count" and value.is_integer()):
             return f"{value:,g}".replace("-", "−")
         return significant(value, digits)
 
     rows = [
-        [cell(row.get(key), record["columns"][key]) for key in chosen]
-        for row in record["rows"]
+        [cell(row.get(key), record["columns"][key]) for key in chosen] for row in record["rows"]
     ]
     if transpose:
         heading, *rows = map(list, zip(heading, *rows, strict=True))
@@ -201,9 +196,7 @@ def paper_figure(name: str, alternative: str, caption: str) -> Picture:
     if not Path(address).is_file():  # the chapter was moved out of the checkout
         data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
         address = f"data:image/svg+xml;base64,{data}"
-    return Picture(
-        f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}"
-    )
+    return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
 
 
 def model_table(model_ids: Sequence[str]) -> Table:
@@ -227,19 +220,10 @@ def model_table(model_ids: Sequence[str]) -> Table:
                 chosen.summary,
                 chosen.fitted or format_value(None),
                 metadata.get("minutes", format_value(None)),
-                f"`{storage.file_sha256(path)[:12]}`"
-                if path.is_file()
-                else format_value(None),
+                f"`{storage.file_sha256(path)[:12]}`" if path.is_file() else format_value(None),
             ]
         )
-    heading = [
-        "id",
-        "model",
-        "recipe",
-        "fitted to published values",
-        "minutes",
-        "SHA-256",
-    ]
+    heading = ["id", "model", "recipe", "fitted to published values", "minutes", "SHA-256"]
     if not any(recipe(model_id).fitted for model_id in model_ids):
         heading.pop(3)
         for row in rows:
@@ -280,17 +264,11 @@ def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any
         if "interval_1_sigma" in row:
             low, high = row["interval_1_sigma"]
             # an end that is not a number is infinite, which records store as text
-            return (
-                (high - low) / 2
-                if isinstance(low, float) and isinstance(high, float)
-                else None
-            )
+            return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
     return None
 
 
-def _row_of(
-    cell: Cell | None, record: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
+def _row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if record is None or cell is None:
         return None
     return next((row for row in record["rows"] if row.get("model") == cell.row), None)

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from boltzmann_companion.recipes import (
-    RECIPES,
-    recipe,
-    snapshot_path,
-    store_model,
-    train_recipe,
-)
+from boltzmann_companion.recipes import RECIPES, recipe, snapshot_path, store_model, train_recipe
 from paperlib.datasets import cache_folder
 from paperlib.models import DBM, RBM
 
@@ -24,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def train_models(
-    paths: Mapping[str, Path],
-    commit: str,
-    snapshots: int = 0,
-    client: Client | None = None,
+    paths: Mapping[str, Path], commit: str, snapshots: int = 0, client: Client | None = None
 ) -> Iterator[str]:
     """Train models and store them; yields the id of each one that has been stored.
 

@@ -87,33 +87,23 @@ def build_book(profile: str) -> Path:
     shutil.copy(root / "_toc.yml", source)
     # Sphinx puts its index in place of this page; without the page, the table of contents could not list the index.
     (source / "genindex.md").write_text("# Index\n")
-    terms = defining_chapters(
-        (root / "book" / "glossary.md").read_text(encoding="utf-8")
-    )
+    terms = defining_chapters((root / "book" / "glossary.md").read_text(encoding="utf-8"))
     config = yaml.safe_load((root / "_config.yml").read_text())
     config = with_repository(config, os.environ)
     repository = config["repository"]
-    (source / "_config.yml").write_text(
-        yaml.safe_dump(with_footer(config, *repository_state()))
-    )
+    (source / "_config.yml").write_text(yaml.safe_dump(with_footer(config, *repository_state())))
     for text in (source / "book").glob("*.md"):
-        text.write_text(
-            with_address(text.read_text(encoding="utf-8"), repository["url"])
-        )
+        text.write_text(with_address(text.read_text(encoding="utf-8"), repository["url"]))
     downloads, claims = {}, {}
     for chapter in chapters():
         notebook = copy_for_the_book(chapter, profile)
-        notebook.cells = [
-            cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING
-        ]
+        notebook.cells = [cell for cell in notebook.cells if cell.source.strip() != _SAYS_NOTHING]
         downloads[chapter.name] = as_download(notebook, **repository)
         claims[chapter.stem, profile] = claims_checked(notebook)
         page = as_page(notebook, chapter.stem, profile, repository["url"])
         add_index_entries(page, chapter.stem, terms)
         nbformat.write(page, source / "book" / chapter.name)
-    records = [
-        read_record(path) for path in sorted((root / "figures").glob("*/*.json"))
-    ]
+    records = [read_record(path) for path in sorted((root / "figures").glob("*/*.json"))]
     with (source / "book" / "status.md").open("a", encoding="utf-8") as status:
         status.write(status_table(records, claims))
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
@@ -126,14 +116,10 @@ def build_book(profile: str) -> Path:
         )
     html = root / "_build" / "html"
     missing = [
-        page
-        for page in toc_pages(root / "_toc.yml")
-        if not (html / f"{page}.html").is_file()
+        page for page in toc_pages(root / "_toc.yml") if not (html / f"{page}.html").is_file()
     ]
     if missing:
-        raise ReproductionError(
-            f"pages of the table of contents are missing: {', '.join(missing)}"
-        )
+        raise ReproductionError(f"pages of the table of contents are missing: {', '.join(missing)}")
     for name, notebook in downloads.items():
         nbformat.write(notebook, html / "_sources" / "book" / name)
     return html / "index.html"
@@ -178,9 +164,7 @@ def _count_checks(cell: nbformat.NotebookNode) -> None:
     """Make the line to which a cell of checks is folded say how many claims it has checked."""
     count = _verdicts_in(cell).total()
     prompt = f"Checked: {count} claim{'' if count == 1 else 's'}"
-    cell.metadata.setdefault("mystnb", {}).update(
-        code_prompt_show=prompt, code_prompt_hide=prompt
-    )
+    cell.metadata.setdefault("mystnb", {}).update(code_prompt_show=prompt, code_prompt_hide=prompt)
 
 
 def claims_checked(notebook: nbformat.NotebookNode) -> Counter[str]:
@@ -193,9 +177,7 @@ def claims_checked(notebook: nbformat.NotebookNode) -> Counter[str]:
     >>> claims_checked(nbformat.v4.new_notebook(cells=[cell]))
     Counter({'yes': 1})
     """
-    checks = (
-        cell for cell in notebook.cells if "checks" in cell.metadata.get("tags", [])
-    )
+    checks = (cell for cell in notebook.cells if "checks" in cell.metadata.get("tags", []))
     return sum(map(_verdicts_in, checks), Counter())
 
 
@@ -204,9 +186,7 @@ def _verdicts_in(cell: nbformat.NotebookNode) -> Counter[str]:
     return Counter(verdict for verdict, _ in _CHECKED.findall(printed))
 
 
-def as_download(
-    notebook: nbformat.NotebookNode, url: str, branch: str
-) -> nbformat.NotebookNode:
+def as_download(notebook: nbformat.NotebookNode, url: str, branch: str) -> nbformat.NotebookNode:
     """A copy of a chapter for readers to download: with the address of the repository, a cell below the title installs the library on Colab.
 
     Parameters
@@ -241,9 +221,7 @@ def _with_source(figure: re.Match[str]) -> str:
     return figure[0] if record is None else f"{figure[0]}\n{source_line(record)}"
 
 
-def _record_of_figure(
-    cell: nbformat.NotebookNode, profile: str
-) -> dict[str, Any] | None:
+def _record_of_figure(cell: nbformat.NotebookNode, profile: str) -> dict[str, Any] | None:
     """The record that a cell has saved with its figure, found by the name in the output's metadata."""
     for output in cell.get("outputs", []):
         if "paperlib" in output.get("metadata", {}):
@@ -251,9 +229,7 @@ def _record_of_figure(
     return None
 
 
-def with_repository(
-    config: dict[str, Any], environment: Mapping[str, str]
-) -> dict[str, Any]:
+def with_repository(config: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     """The book's settings, with links to its repository and buttons that open a chapter on Binder if the address is known.
 
     Parameters
@@ -307,14 +283,10 @@ def with_address(text: str, url: str) -> str:
     'make install'
     """
     lines = text.splitlines(keepends=True)
-    return "".join(
-        line.replace(_ADDRESS, url) for line in lines if url or _ADDRESS not in line
-    )
+    return "".join(line.replace(_ADDRESS, url) for line in lines if url or _ADDRESS not in line)
 
 
-def with_footer(
-    config: dict[str, Any], commit: str | None, dirty: bool | None
-) -> dict[str, Any]:
+def with_footer(config: dict[str, Any], commit: str | None, dirty: bool | None) -> dict[str, Any]:
     """The book's settings, with version, commit and date at the foot of every page.
 
     Parameters
@@ -328,14 +300,10 @@ def with_footer(
     built = f"Version {__version__}"
     if commit is not None:
         url, name = config["repository"]["url"], commit[:9]
-        built += ", commit " + (
-            f'<a href="{url}/commit/{commit}">{name}</a>' if url else name
-        )
+        built += ", commit " + (f'<a href="{url}/commit/{commit}">{name}</a>' if url else name)
         built += " with changes" if dirty else ""
     day = f"{datetime.now(UTC):%Y-%m-%d}"
-    config["sphinx"]["config"]["html_theme_options"]["extra_footer"] = (
-        f"{built}, built on {day}"
-    )
+    config["sphinx"]["config"]["html_theme_options"]["extra_footer"] = f"{built}, built on {day}"
     return config
 
 

@@ -72,17 +72,10 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         The page, whose tables are changed.
     """
     for group in doctree.findall(nodes.tgroup):
-        rows = [
-            row
-            for body in group.findall(nodes.tbody)
-            for row in body.findall(nodes.row)
-        ]
+        rows = [row for body in group.findall(nodes.tbody) for row in body.findall(nodes.row)]
         for column in zip(*(row.children for row in rows), strict=False):
             texts = [cell.astext() for cell in column]
-            if any(
-                len(text) > _CHARACTERS and len(text.split()) >= _WORDS
-                for text in texts
-            ):
+            if any(len(text) > _CHARACTERS and len(text.split()) >= _WORDS for text in texts):
                 kind = "words"
             elif all(len(text) <= _CHARACTERS for text in texts):
                 kind = "values"

@@ -77,9 +77,7 @@ def print_book(html: Path, parts: Mapping[str, Sequence[str]], target: Path) -> 
     pages = [page for names in parts.values() for page in names]
     missing = [page for page in pages if not (html / f"{page}.html").is_file()]
     if missing:
-        raise ReproductionError(
-            f"{missing[0]}.html is missing; run `paperlib book` first"
-        )
+        raise ReproductionError(f"{missing[0]}.html is missing; run `paperlib book` first")
     with tempfile.TemporaryDirectory() as folder:
         titles = _print_pages(html, pages, Path(folder))
         book, first = PdfWriter(), {}
@@ -87,14 +85,10 @@ def print_book(html: Path, parts: Mapping[str, Sequence[str]], target: Path) -> 
             above = None
             for name in names:
                 number = first[name] = len(book.pages)
-                book.append(
-                    Path(folder) / f"{pages.index(name)}.pdf", import_outline=False
-                )
+                book.append(Path(folder) / f"{pages.index(name)}.pdf", import_outline=False)
                 if part and above is None:
                     above = book.add_outline_item(title=part, page_number=number)
-                book.add_outline_item(
-                    title=titles[name], page_number=number, parent=above
-                )
+                book.add_outline_item(title=titles[name], page_number=number, parent=above)
         _lead_within(book, html, first)
         book.add_metadata({"/Title": titles[pages[0]]})
         book.compress_identical_objects()
@@ -108,9 +102,7 @@ def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, st
 
     executable = shutil.which("chromium") or shutil.which("chromium-browser")
     if executable is None:
-        raise ReproductionError(
-            "the PDF is printed by Chromium, and none is on the path"
-        )
+        raise ReproductionError("the PDF is printed by Chromium, and none is on the path")
     titles = {}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -123,14 +115,10 @@ def _print_pages(html: Path, pages: Sequence[str], folder: Path) -> dict[str, st
             tab.set_default_timeout(PATIENCE)
             tab.goto((html / f"{name}.html").as_uri())
             tab.evaluate("window.MathJax && window.MathJax.startup.promise")
-            tab.evaluate(
-                "document.querySelectorAll('img').forEach(i => i.loading = 'eager')"
-            )
+            tab.evaluate("document.querySelectorAll('img').forEach(i => i.loading = 'eager')")
             tab.wait_for_function("[...document.images].every(image => image.complete)")
             heading = tab.locator("h1").first
-            heading.locator(".headerlink").evaluate_all(
-                "all => all.forEach(link => link.remove())"
-            )
+            heading.locator(".headerlink").evaluate_all("all => all.forEach(link => link.remove())")
             titles[name] = heading.inner_text().strip()
             tab.pdf(
                 path=folder / f"{number}.pdf",
@@ -152,9 +140,7 @@ def _lead_within(book: PdfWriter, html: Path, first: Mapping[str, int]) -> None:
     """Make links to other pages of the book lead to their place in the PDF, and remove links to other files of this machine."""
     from pypdf.generic import ArrayObject, NameObject
 
-    places = {
-        (html / f"{name}.html").resolve(): number for name, number in first.items()
-    }
+    places = {(html / f"{name}.html").resolve(): number for name, number in first.items()}
     for page in book.pages:
         kept = ArrayObject()
         for reference in page.get("/Annots", ArrayObject()):

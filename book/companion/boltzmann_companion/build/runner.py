@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 _PATIENCE = 1_200
 _PAPERMILL_TAGS = {"injected-parameters"}
 # What may be said of a parameter's value, by the type of the chapter's own.
-_KINDS = {
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    type(None): "numbers or None",
-}
+_KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
 _LONGEST_FOLDER = 60
 # The library's sources; these include the players' style and script, which are part of the outputs of chapters.
@@ -62,9 +57,7 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
     for name in only:
         if not any(name in notebook.stem for notebook in notebooks):
             known = ", ".join(notebook.stem for notebook in notebooks)
-            raise InputError(
-                f"only: expected part of a chapter's name ({known}), got {name!r}"
-            )
+            raise InputError(f"only: expected part of a chapter's name ({known}), got {name!r}")
     return [
         notebook
         for notebook in notebooks
@@ -85,9 +78,7 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
     import papermill
 
     if "profile" in parameters:
-        raise InputError(
-            f"set: expected --profile {parameters['profile']}, got --set profile=..."
-        )
+        raise InputError(f"set: expected --profile {parameters['profile']}, got --set profile=...")
     known = papermill.inspect_notebook(str(chapter))
     unknown = [name for name in ("profile", *parameters) if name not in known]
     if unknown:
@@ -96,11 +87,7 @@ def check_parameters(chapter: Path, parameters: Mapping[str, Any]) -> None:
         )
     for name, value in parameters.items():
         kind = type(ast.literal_eval(known[name]["default"]))
-        fits = (
-            not isinstance(value, str)
-            if kind is type(None)
-            else isinstance(value, kind)
-        )
+        fits = not isinstance(value, str) if kind is type(None) else isinstance(value, kind)
         if not fits and not (kind is float and isinstance(value, int)):
             raise InputError(
                 f"set: expected {_KINDS[kind]} for {name} of {chapter.stem}, got {value!r}"
@@ -115,23 +102,15 @@ def reads(chapter: Path) -> list[Path]:
     InputError
         If a listed name is not that of a chapter in the same folder.
     """
-    names = (
-        nbformat.read(chapter, as_version=4)
-        .metadata.get("paperlib", {})
-        .get("reads", [])
-    )
+    names = nbformat.read(chapter, as_version=4).metadata.get("paperlib", {}).get("reads", [])
     others = [chapter.with_name(f"{name}.ipynb") for name in names]
     for other in others:
         if not other.is_file():
-            raise InputError(
-                f"reads: expected names of chapters in {chapter}, got {other.stem!r}"
-            )
+            raise InputError(f"reads: expected names of chapters in {chapter}, got {other.stem!r}")
     return others
 
 
-def is_executed(
-    chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None
-) -> bool:
+def is_executed(chapter: Path, profile: str, parameters: Mapping[str, Any] | None = None) -> bool:
     """Whether the executed copy of a chapter was made from the inputs as they are now.
 
     The inputs are the chapter, the parameters, this library, the published numbers, the stored models,
@@ -140,9 +119,7 @@ def is_executed(
     copy = executed_path(chapter, profile)
     if not copy.is_file():
         return False
-    made_from = (
-        nbformat.read(copy, as_version=4).metadata.get("paperlib", {}).get("inputs")
-    )
+    made_from = nbformat.read(copy, as_version=4).metadata.get("paperlib", {}).get("inputs")
     return made_from == _inputs(chapter, profile, parameters or {})
 
 
@@ -152,18 +129,11 @@ def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
     for module in (storage, boltzmann_companion):
         folder = Path(str(module.__file__)).parent.rglob("[!.]*")
         files += sorted(file for file in folder if file.suffix in _SOURCES)
-    files += [
-        data / "published.yaml",
-        *sorted((data / "models").glob("[!.]*.safetensors")),
-    ]
+    files += [data / "published.yaml", *sorted((data / "models").glob("[!.]*.safetensors"))]
     files += [executed_path(other, profile) for other in reads(chapter)]
-    contents = [
-        (file.name, storage.file_sha256(file)) for file in files if file.is_file()
-    ]
+    contents = [(file.name, storage.file_sha256(file)) for file in files if file.is_file()]
     settings = {name: repr(value) for name, value in parameters.items()}
-    return storage.sha256(
-        json.dumps([profile, settings, contents], sort_keys=True).encode()
-    )
+    return storage.sha256(json.dumps([profile, settings, contents], sort_keys=True).encode())
 
 
 def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -175,11 +145,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     others = notebook.metadata.get("paperlib", {}).get("reads", [])
     notebook.metadata = nbformat.from_dict(
         {
-            "kernelspec": {
-                "display_name": "Python 3",
-                "language": "python",
-                "name": "python3",
-            },
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
         }
     )
@@ -198,18 +164,12 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def _joined_streams(
-    outputs: list[nbformat.NotebookNode],
-) -> list[nbformat.NotebookNode]:
+def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Outputs with printed text in one piece, since the number of pieces from a kernel depends on timing."""
     joined: list[nbformat.NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else None
-        if (
-            last
-            and output.output_type == last.output_type == "stream"
-            and output.name == last.name
-        ):
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
             last.text += output.text
         else:
             joined.append(output)
@@ -249,9 +209,7 @@ def execute_chapter(
     return target
 
 
-def _execute(
-    chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path
-) -> None:
+def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path) -> None:
     """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target."""
     import papermill
 
@@ -288,11 +246,7 @@ def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
     partial = target.with_suffix(".failed.ipynb")
     partial.write_bytes(temporary.read_bytes())
     # without the cells that papermill puts in front to report an error
-    cells = [
-        c
-        for c in nbformat.read(partial, as_version=4).cells
-        if "papermill" in c.metadata
-    ]
+    cells = [c for c in nbformat.read(partial, as_version=4).cells if "papermill" in c.metadata]
     number = max(sum(bool(cell.metadata.papermill.start_time) for cell in cells), 1) - 1
     source = cells[number].source.strip().splitlines()
     return ReproductionError(
@@ -375,10 +329,7 @@ def execute_chapters(
     # The driver of a chapter needs no torch, which takes seconds to import; its kernel imports it.
     from paperlib.validation import require_device
 
-    if (
-        require_device("device", device, client is None).type != "cpu"
-        and profile == "digits"
-    ):
+    if require_device("device", device, client is None).type != "cpu" and profile == "digits":
         raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
     for chapter in selected:
         check_parameters(chapter, parameters or {})
@@ -388,9 +339,7 @@ def execute_chapters(
         order.prepare()
     except CycleError as error:
         circle = " -> ".join(chapter.stem for chapter in error.args[1])
-        raise InputError(
-            f"reads: expected no circle of chapters, got {circle}"
-        ) from error
+        raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
     # Variables that differ from the environment of this process, or of a worker.
     threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
     environment = {
@@ -424,9 +373,7 @@ def execute_chapters(
             running.append(process)
             error = _finish(process)
         else:
-            sent.append(
-                client.submit(_execute_on_worker, arguments, environment, pure=False)
-            )
+            sent.append(client.submit(_execute_on_worker, arguments, environment, pure=False))
             problem = sent[-1].exception()
             error = sent[-1].result() if problem is None else repr(problem)
         return _Outcome(chapter, time.perf_counter() - started, error)
@@ -470,9 +417,7 @@ def execute_chapters(
     return [executed_path(chapter, profile) for chapter in selected]
 
 
-def _start(
-    arguments: Sequence[str], environment: Mapping[str, str]
-) -> subprocess.Popen[str]:
+def _start(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
     """Start a chapter in its own process, which ends when this one does, because its standard input then ends."""
     return subprocess.Popen(
         [sys.executable, "-m", "boltzmann_companion.build.execute", *arguments],
@@ -493,9 +438,7 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
     assert process.stderr is not None
     errors = process.stderr.read()
     # The kernel's own notices arrive in the same stream.
-    told = [
-        line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")
-    ]
+    told = [line for line in errors.splitlines() if not line.startswith("[IPKernelApp]")]
     status = process.wait()
     if status == 0:
         return None
@@ -503,9 +446,7 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
     return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
 
 
-def _execute_on_worker(
-    arguments: Sequence[str], environment: Mapping[str, str]
-) -> str | None:
+def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """Execute a chapter on a worker of a cluster, and return what went wrong, if anything."""
     from distributed import secede
 

@@ -114,15 +114,9 @@ class Claim:
             Returns the record with a given name, or None.
         """
         records = [stored(name) for name in self.records]
-        missing = [
-            name
-            for name, record in zip(self.records, records, strict=True)
-            if not record
-        ]
+        missing = [name for name, record in zip(self.records, records, strict=True) if not record]
         if missing:
-            return Finding(
-                "not run", "–", f"{', '.join(missing)} has not been computed"
-            )
+            return Finding("not run", "–", f"{', '.join(missing)} has not been computed")
         return self.judge(*(record["rows"] for record in records if record))
 
 
@@ -153,18 +147,10 @@ def _holds(condition: bool, ours: str, why: str = "") -> Finding:
     return Finding("holds", ours) if condition else Finding("does not hold", ours, why)
 
 
-def _share(
-    held: Mapping[str, bool], ours: Mapping[str, str], what: str, why: str
-) -> Finding:
+def _share(held: Mapping[str, bool], ours: Mapping[str, str], what: str, why: str) -> Finding:
     """The finding for a claim about several models, each of which it holds for or not."""
     cases = {(name, ""): _holds(held[name], ours[name], why) for name in held}
-    outcome = (
-        "holds"
-        if all(held.values())
-        else "partly"
-        if any(held.values())
-        else "does not hold"
-    )
+    outcome = "holds" if all(held.values()) else "partly" if any(held.values()) else "does not hold"
     return Finding(
         outcome,
         f"{sum(held.values())} of {len(held)} {what}",
@@ -183,10 +169,7 @@ def _inside(interval: Sequence[float], value: float) -> bool:
 
 
 def _intervals_hold_truth(rows: Sequence[Row]) -> Finding:
-    held = {
-        row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"])
-        for row in rows
-    }
+    held = {row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
     ours = {row["model"]: f"exact {format_value(row['exact_log_z'])}" for row in rows}
     missed = ", ".join(name for name, inside in held.items() if not inside)
     return _share(held, ours, "intervals of 100 runs hold it", f"missed for {missed}")
@@ -209,7 +192,9 @@ def _ten_runs(rows: Sequence[Row]) -> Finding:
 def _ratio_truth(rows: Sequence[Row]) -> Finding:
     row = rows[0]
     ours = f"ln r {format_value(row['log_ratio'])}, exact {format_value(row['exact'])}"
-    why = "the chain from which the runs start, and most of their weights, miss a mode of our models"
+    why = (
+        "the chain from which the runs start, and most of their weights, miss a mode of our models"
+    )
     return _holds(_inside(row["interval_3_sigma"], row["exact"]), ours, why)
 
 
@@ -228,9 +213,7 @@ def _ratio_agrees(rows: Sequence[Row]) -> Finding:
 
 def _judged_after(rows: Iterable[Row], model: str) -> str:
     """The length of training at which a model of the released recipe is judged, in words."""
-    [epochs] = {
-        row["epoch"] for row in rows if row["model"] == model and row["judged"] == "yes"
-    }
+    [epochs] = {row["epoch"] for row in rows if row["model"] == model and row["judged"] == "yes"}
     return f"after {epochs} epochs"
 
 
@@ -247,24 +230,17 @@ def _at_judged_length(rows: Iterable[Row], model: str, column: str) -> dict[int,
 
 
 def _difference(
-    better: Mapping[int, float],
-    worse: Mapping[int, float],
-    published: float,
-    after: str,
+    better: Mapping[int, float], worse: Mapping[int, float], published: float, after: str
 ) -> Finding:
     """The finding for the difference of two rows of Table 1, taken seed by seed."""
     seeds = sorted(better.keys() & worse.keys())
     if len(seeds) < FEWEST_SEEDS:
-        return Finding(
-            "no estimate", "–", f"{len(seeds)} seeds of both; {FEWEST_SEEDS} are needed"
-        )
+        return Finding("no estimate", "–", f"{len(seeds)} seeds of both; {FEWEST_SEEDS} are needed")
     gains = [better[seed] - worse[seed] for seed in seeds]
     low, high = prediction_interval(gains)
     ours = f"{format_value(min(gains))} to {format_value(max(gains))} nats {after}"
     if low <= 0 < published <= high:
-        return Finding(
-            "says nothing", ours, "seeds differ so much that no gain is typical, too"
-        )
+        return Finding("says nothing", ours, "seeds differ so much that no gain is typical, too")
     if low <= published <= high:
         return Finding("holds", ours)
     if min(gains) > 0:
@@ -273,15 +249,11 @@ def _difference(
             ours,
             "the order holds for every seed, the size depends on the length of training",
         )
-    return Finding(
-        "does not hold", ours, "the order depends on seed and length of training"
-    )
+    return Finding("does not hold", ours, "the order depends on seed and length of training")
 
 
 def _cd3_over_cd1(rows: Sequence[Row]) -> Finding:
-    better, worse = (
-        _at_judged_length(rows, name, "test") for name in ("CD3(500)", "CD1(500)")
-    )
+    better, worse = (_at_judged_length(rows, name, "test") for name in ("CD3(500)", "CD1(500)"))
     return _difference(better, worse, 20, _judged_after(rows, "CD1(500)"))
 
 
@@ -297,16 +269,9 @@ def _cd25_over(model: str, published: float) -> Callable[..., Finding]:
 def _mixtures_below_rbm(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
     test = {row["model"]: row["test"] for row in rows}
     # Mixtures whose start and smoothing were chosen without any published number.
-    unfitted = {
-        name: value
-        for name, value in test.items()
-        if name.endswith("started at images")
-    }
+    unfitted = {name: value for name, value in test.items() if name.endswith("started at images")}
     rbm = own[0]["test"]
-    short = {
-        name: f"{format_value(rbm - value)} nats below"
-        for name, value in unfitted.items()
-    }
+    short = {name: f"{format_value(rbm - value)} nats below" for name, value in unfitted.items()}
     held = {name: value < rbm for name, value in unfitted.items()}
     return _share(held, short, "mixtures below CD25(500)", "a mixture is as good")
 
@@ -314,16 +279,12 @@ def _mixtures_below_rbm(rows: Sequence[Row], own: Sequence[Row]) -> Finding:
 def _one_hidden_state(rows: Sequence[Row]) -> Finding:
     masses = list(_at_judged_length(rows, "CD1(20)", "largest_mass").values())
     if len(masses) < FEWEST_SEEDS:
-        return Finding(
-            "no estimate", "–", f"{len(masses)} seeds; {FEWEST_SEEDS} are needed"
-        )
+        return Finding("no estimate", "–", f"{len(masses)} seeds; {FEWEST_SEEDS} are needed")
     low, high = prediction_interval(masses)
     after = _judged_after(rows, "CD1(20)")
     ours = f"{format_value(min(masses))} to {format_value(max(masses))} {after}"
     if not low <= 0.93 <= high:
-        return Finding(
-            "does not hold", ours, "the mass depends on seed and length of training"
-        )
+        return Finding("does not hold", ours, "the mass depends on seed and length of training")
     if high >= 1:
         why = f"the seeds exclude no share above {format_value(low)}"
         return Finding("says nothing", ours, why)
@@ -333,17 +294,12 @@ def _one_hidden_state(rows: Sequence[Row]) -> Finding:
 def _dbn_training_time() -> Finding:
     """The minutes for an epoch of the second layer against those of the first, as the files of the stored models state them."""
     ratios = {}
-    for below, above in (
-        ("mnist-cd1-500", "mnist-dbn-cd1"),
-        ("mnist-cd3-500", "mnist-dbn-cd3"),
-    ):
+    for below, above in (("mnist-cd1-500", "mnist-dbn-cd1"), ("mnist-cd3-500", "mnist-dbn-cd3")):
         minutes = []
         for model_id in (below, above):
             training, path = RECIPES[model_id].training, model_path(model_id)
             metadata = read_metadata(path) if path.is_file() else {}
-            if "minutes" not in metadata or not isinstance(
-                training, ContrastiveDivergence
-            ):
+            if "minutes" not in metadata or not isinstance(training, ContrastiveDivergence):
                 return Finding("not run", "–", f"the time of {model_id} is not known")
             minutes.append(float(metadata["minutes"]) / training.epochs)
         ratios[RECIPES[above].label] = 1 + minutes[1] / minutes[0]
@@ -389,24 +345,18 @@ def _gain(model: str, published: float, why: str) -> Callable[..., Finding]:
     return judge
 
 
-def _no_gain(
-    rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row]
-) -> Finding:
+def _no_gain(rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row]) -> Finding:
     """Of the bound, and of the model: parallel tempering knows the ln Z of both layers, with an error."""
     cases = {}
     for row in rows:
         if "DBN-CD25" in row["model"]:
             error = math.hypot(row["error_bound"], float(row["ais_error"][0]))
             ours = f"{format_value(row['gain'])} nats by the bound"
-            cases[row["model"], ""] = _holds(
-                row["gain"] <= error, ours, "more than the error"
-            )
+            cases[row["model"], ""] = _holds(row["gain"] <= error, ours, "more than the error")
     test = cases["Test DBN-CD25", ""]
     above, below = (_named(ladder)[name] for name in ("MNIST DBN", "mnistCD25-500"))
     gain = above["ladder"] - below["ladder"]
-    error = math.hypot(
-        *((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below))
-    )
+    error = math.hypot(*((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)))
     ours = f"bound {format_value(_named(rows)['Test DBN-CD25']['gain'])} nats, model {format_value(gain)} ± {format_value(error)}"
     by_sampling = format_value(_named(sampled)["DBN-CD25"]["gain"])
     details = f"the model's log-probability by parallel tempering, 95 %; by importance sampling {by_sampling} nats"
@@ -418,18 +368,13 @@ def _no_gain(
 
 def _total_error(rows: Sequence[Row]) -> Finding:
     widths = {
-        row["model"]: row["error_bound"]
-        + max(abs(float(end)) for end in row["ais_error"])
+        row["model"]: row["error_bound"] + max(abs(float(end)) for end in row["ais_error"])
         for row in rows
     }
     distrusted = [name for name, width in widths.items() if math.isinf(width)]
     ours = {name: f"{format_value(width)} nats" for name, width in widths.items()}
     held = {name: width <= 2 for name, width in widths.items()}
-    why = (
-        f"AIS's error has no finite end for {', '.join(distrusted)}"
-        if distrusted
-        else "larger"
-    )
+    why = f"AIS's error has no finite end for {', '.join(distrusted)}" if distrusted else "larger"
     return _share(held, ours, "bounds with at most 2 nats", why)
 
 
@@ -439,19 +384,14 @@ def _train_test(*printed: int) -> Callable[..., Finding]:
     def judge(rows: Sequence[Row], *own: Sequence[Row]) -> Finding:
         gaps = {}
         if own:
-            gaps["CD25(500), the authors' weights"] = (
-                own[0][0]["train"] - own[0][0]["test"]
-            )
+            gaps["CD25(500), the authors' weights"] = own[0][0]["train"] - own[0][0]["test"]
             for model in ("CD1(500)", "CD3(500)"):
                 test, train = (
-                    _at_judged_length(rows, model, column)
-                    for column in ("test", "train")
+                    _at_judged_length(rows, model, column) for column in ("test", "train")
                 )
                 if test:
                     name = f"{model} {_judged_after(rows, model)}"
-                    gaps[name] = sum(train[seed] - test[seed] for seed in test) / len(
-                        test
-                    )
+                    gaps[name] = sum(train[seed] - test[seed] for seed in test) / len(test)
         else:
             bounds = {row["model"]: row["bound"] for row in rows}
             for model in ("DBN-CD1", "DBN-CD3", "DBN-CD25"):
@@ -466,9 +406,7 @@ def _train_test(*printed: int) -> Callable[..., Finding]:
 # ---- brackets of the second paper
 
 
-def _gap_cases(
-    rows: Iterable[Row], start: str, models: Callable[[str], bool]
-) -> list[Row]:
+def _gap_cases(rows: Iterable[Row], start: str, models: Callable[[str], bool]) -> list[Row]:
     return [
         {
             "model": row["model"],
@@ -495,17 +433,13 @@ def _case(case: Row, limit: float) -> Finding:
         return Finding("does not hold", ours)
     # As for a bracket, it proves nothing if two noisy numbers are near each other.
     if case["error"] > limit / 2:
-        return Finding(
-            "no estimate", ours, f"the error of the gap is large: {_gap_text(case)}"
-        )
+        return Finding("no estimate", ours, f"the error of the gap is large: {_gap_text(case)}")
     return Finding("holds", ours)
 
 
 def _lasting(cases: Iterable[Row], limit: float, longer: Iterable[Row]) -> list[str]:
     """The models whose gap is too wide at the paper's K: in their own row, or in `longer`, on a few images."""
-    at_papers_k = {
-        row["model"]: row["gap"] for row in longer if row["steps"] == PAPERS_K
-    }
+    at_papers_k = {row["model"]: row["gap"] for row in longer if row["steps"] == PAPERS_K}
     found = [(case["model"], _case(case, limit).outcome) for case in cases]
     return [
         model
@@ -532,23 +466,13 @@ def _within(cases: Sequence[Row], limit: float, longer: Sequence[Row] = ()) -> F
     lasting = _lasting(cases, limit, longer)
     if not wide:
         noisy = ", ".join(models.get("no estimate", []))
-        why = (
-            f"the error of the gap is more than half of that for {noisy}"
-            if noisy
-            else ""
-        )
+        why = f"the error of the gap is more than half of that for {noisy}" if noisy else ""
         return Finding("no estimate" if noisy else "holds", ours, why, details, found)
     not_known = ", ".join(model for model in wide if model not in lasting)
     why = [f"not for {', '.join(lasting)}"] if lasting else []
-    why += (
-        [f"still open at a smaller K than the paper's: {not_known}"]
-        if not_known
-        else []
-    )
+    why += [f"still open at a smaller K than the paper's: {not_known}"] if not_known else []
     outcome = "partly" if held else "does not hold"
-    return Finding(
-        outcome if lasting else "open at our K", ours, "; ".join(why), details, found
-    )
+    return Finding(outcome if lasting else "open at our K", ours, "; ".join(why), details, found)
 
 
 def _gaps(
@@ -561,9 +485,7 @@ def _gaps(
         cases = [
             case
             for start in starts
-            for case in _gap_cases(
-                rows, start, lambda n: n not in left_out and models(n)
-            )
+            for case in _gap_cases(rows, start, lambda n: n not in left_out and models(n))
         ]
         return _within(cases, limit, *longer)
 
@@ -581,9 +503,7 @@ def _many_small_gaps(rows: Sequence[Row], longer: Sequence[Row]) -> Finding:
         return Finding("partly", ours, found.why, found.details)
     # more steps can only make many small gaps if they can close more than half of them
     refuted = 2 * len(lasting) >= len(cases)
-    return Finding(
-        "does not hold" if refuted else "open at our K", ours, found.why, found.details
-    )
+    return Finding("does not hold" if refuted else "open at our K", ours, found.why, found.details)
 
 
 def _conservative(rows: Iterable[Row], starts: Iterable[str]) -> list[str]:
@@ -611,14 +531,10 @@ def _one_exception(rows: Sequence[Row]) -> Finding:
 
 
 def _all_conservative(rbms: Sequence[Row], deep: Sequence[Row]) -> Finding:
-    return _exceptions(
-        _conservative([*rbms, *deep], STARTS), "mnistCD1-20", "Omniglot DBM"
-    )
+    return _exceptions(_conservative([*rbms, *deep], STARTS), "mnistCD1-20", "Omniglot DBM")
 
 
-def _all_accurate(
-    rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row]
-) -> Finding:
+def _all_accurate(rbms: Sequence[Row], deep: Sequence[Row], longer: Sequence[Row]) -> Finding:
     cases = []
     for row in (*rbms, *deep):
         if row["model"] == "Omniglot DBM":  # the paper's exception
@@ -654,9 +570,7 @@ def _bracket_holds_truth(rows: Sequence[Row]) -> Finding:
 def _uniform_start_misleads(rows: Sequence[Row]) -> Finding:
     row = _named(rows)["mnistCD1-500"]
     ours = f"gap {format_value(row['uniform_gap'])}, from base rates {format_value(row['base_rate_gap'])}"
-    smaller = row["uniform_gap"] - 3 * row["uniform_gap_error"] > abs(
-        row["base_rate_gap"]
-    )
+    smaller = row["uniform_gap"] - 3 * row["uniform_gap_error"] > abs(row["base_rate_gap"])
     if row["uniform_gap"] - 3 * row["uniform_gap_error"] > 10 and smaller:
         return Finding("holds", ours)
     return Finding(
@@ -680,9 +594,7 @@ def _base_rates_better(rows: Sequence[Row]) -> Finding:
 def _csl_far_below(rows: Sequence[Row]) -> Finding:
     short = {row["model"]: row["base_rate_ais"] - row["csl"] for row in rows}
     cases = {
-        (name, ""): _holds(
-            value > 10, f"short by {format_value(value)} nats", "by less than ten"
-        )
+        (name, ""): _holds(value > 10, f"short by {format_value(value)} nats", "by less than ten")
         for name, value in short.items()
     }
     tens = sum(value > 10 for value in short.values())
@@ -692,9 +604,7 @@ def _csl_far_below(rows: Sequence[Row]) -> Finding:
     details = f"{_listed(short)}; {states:,} hidden states each{fewer if states < papers else ''}"
     if 2 * tens > len(short):
         return Finding("holds", ours, details=details, cases=cases)
-    return Finding(
-        "partly", ours, "with fewer hidden states than the paper's", details, cases
-    )
+    return Finding("partly", ours, "with fewer hidden states than the paper's", details, cases)
 
 
 def _omniglot_overestimate(rows: Sequence[Row]) -> Finding:

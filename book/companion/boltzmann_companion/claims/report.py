@@ -18,22 +18,10 @@ from boltzmann_companion.claims.claims import (
     start_of,
     steps_from,
 )
-from boltzmann_companion.claims.verdicts import (
-    VERDICTS,
-    Judgement,
-    deciding,
-    is_fitted,
-    judge,
-)
+from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
 from boltzmann_companion.records import load_result, source_line
-from boltzmann_companion.tables import (
-    Table,
-    cell_of,
-    cell_std_error,
-    difference,
-    format_value,
-)
+from boltzmann_companion.tables import Table, cell_of, cell_std_error, difference, format_value
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
 # Names for narrow columns.
@@ -91,9 +79,7 @@ class ReportRow:
         gap = difference(self.entry.meant, self.value)
         if not isinstance(gap, int | float):
             return ""
-        return next(
-            (name for size, name in GRADES.items() if abs(gap) <= size), "further"
-        )
+        return next((name for size, name in GRADES.items() if abs(gap) <= size), "further")
 
     @property
     def ours(self) -> str:
@@ -124,9 +110,7 @@ def report_rows() -> list[ReportRow]:
     ]
 
 
-def _row(
-    entry: Published, cell: Cell | None, judgement: Judgement, stored: Records
-) -> ReportRow:
+def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Records) -> ReportRow:
     record = None if cell is None else stored(cell.record)
     made = {} if record is None else record["provenance"]
     model, value, interval = entry.row, cell_of(cell, record), None
@@ -219,15 +203,10 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
         finding = found[claim.id]
         where = f"<small>({_IN_SHORT[claim.paper]}, {claim.where})</small>"
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
-        ours, more = (
-            finding.ours,
-            ". ".join(filter(None, (finding.details, finding.why))),
-        )
+        ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
         if more:
             ours = f"<details><summary style='white-space: nowrap; margin: 0'>{ours}</summary>{more}.</details>"
-        rows.append(
-            [f"{claim.statement} {where}", _marked(finding.outcome), ours, link]
-        )
+        rows.append([f"{claim.statement} {where}", _marked(finding.outcome), ours, link])
     heading = ["claim", "outcome", "ours", "chapter"]
     return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
 
@@ -253,10 +232,7 @@ def conclusion_table(found: Mapping[str, Finding]) -> Table:
     rows = []
     for subject in SUBJECTS:
         own = [found[claim.id].outcome for claim in CLAIMS if claim.about == subject]
-        number = [
-            sum(outcome in together for outcome in own)
-            for together in _TOGETHER.values()
-        ]
+        number = [sum(outcome in together for outcome in own) for together in _TOGETHER.values()]
         rows.append([subject, str(len(own)), *map(str, number)])
     return Table(["about", "claims", *_TOGETHER], rows)
 
@@ -273,11 +249,7 @@ def bracket_table(rows: Iterable[ReportRow]) -> Table:
     """
     gaps: dict[tuple[str, int], list[ReportRow]] = {}
     for row in rows:
-        if (
-            row.cell is not None
-            and row.cell.column.endswith("_gap")
-            and row.steps is not None
-        ):
+        if row.cell is not None and row.cell.column.endswith("_gap") and row.steps is not None:
             gaps.setdefault((start_of(row.cell.column), row.steps), []).append(row)
     table = []
     for (start, steps), own in sorted(gaps.items()):
@@ -326,19 +298,9 @@ def comparison_table(record_name: str) -> Table:
                 row.judgement.verdict,
             ]
         )
-    heading = [
-        "model",
-        "quantity",
-        "published",
-        "ours",
-        "difference",
-        "judged by",
-        "verdict",
-    ]
+    heading = ["model", "quantity", "published", "ours", "difference", "judged by", "verdict"]
     used = dict.fromkeys([record_name, *(row.cell.record for row in shown if row.cell)])
-    sources = [
-        source_line(record) for record in map(stored, used) if record is not None
-    ]
+    sources = [source_line(record) for record in map(stored, used) if record is not None]
     return Table(heading, rows, "\n\n".join(sources))
 
 
@@ -365,12 +327,8 @@ class Report:
         heading = "".join(f"<th scope='col'>{name}</th>" for name in names)
         body = "".join(_html_row(row) for row in self.rows)
         given = {row.judgement.verdict for row in self.rows}
-        options = "".join(
-            f"<option>{name}</option>" for name in VERDICTS if name in given
-        )
-        kinds = "".join(
-            f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA
-        )
+        options = "".join(f"<option>{name}</option>" for name in VERDICTS if name in given)
+        kinds = "".join(f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA)
         return (
             _PAGE.replace("{options}", options)
             .replace("{kinds}", kinds)
@@ -382,19 +340,14 @@ class Report:
 # A symbol beside the colour, for readers who cannot see the colour.
 _SIGNS = {
     "good": ("✓", ("agrees", "typical", "holds")),
-    "mixed": (
-        "~",
-        ("partly", "says nothing", "open at our K", "setting, ours differs"),
-    ),
+    "mixed": ("~", ("partly", "says nothing", "open at our K", "setting, ours differs")),
     "bad": ("✗", ("differs", "not typical", "does not hold", "no estimate")),
 }
 
 
 def _marked(verdict: str) -> str:
     """A verdict in its colour, with its symbol."""
-    sign = next(
-        (name for name, (_, words) in _SIGNS.items() if verdict in words), "none"
-    )
+    sign = next((name for name, (_, words) in _SIGNS.items() if verdict in words), "none")
     mark = _SIGNS[sign][0] + " " if sign in _SIGNS else ""
     return f"<span class='verdict-{sign}'>{mark}{html.escape(verdict)}</span>"
 
@@ -402,11 +355,7 @@ def _marked(verdict: str) -> str:
 def _html_row(row: ReportRow) -> str:
     entry, verdict = row.entry, row.judgement.verdict
     unit = "" if entry.unit in ("count", "dimensionless") else f" {entry.unit}"
-    chapter = (
-        ""
-        if row.chapter is None
-        else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
-    )
+    chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
     off = format_value(difference(entry.meant, row.value))
     kind = entry.criterion.kind.replace("-", " ")
     cells = [
@@ -416,8 +365,7 @@ def _html_row(row: ReportRow) -> str:
         html.escape(row.ours),
         html.escape(f"{off} ({row.grade})" if row.grade else off),
         html.escape(kind),
-        f"{_marked(verdict)}<br>"
-        + html.escape(row.judgement.evidence or entry.criterion.why),
+        f"{_marked(verdict)}<br>" + html.escape(row.judgement.evidence or entry.criterion.why),
         chapter,
     ]
     return (

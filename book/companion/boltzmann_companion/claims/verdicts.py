@@ -20,12 +20,7 @@ from boltzmann_companion.claims.claims import (
 from boltzmann_companion.published import Cell, Published, find
 from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.studies.bracket_tables import TABLES
-from boltzmann_companion.tables import (
-    cell_of,
-    difference,
-    format_value,
-    stored_std_error,
-)
+from boltzmann_companion.tables import cell_of, difference, format_value, stored_std_error
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 
@@ -101,9 +96,7 @@ def judge(
     found = _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
     shorter = _shorter_run(criterion.judged_by, record)
     if found.verdict == "differs" and shorter:
-        return replace(
-            found, verdict="open at our K", evidence=f"{found.evidence}; {shorter}"
-        )
+        return replace(found, verdict="open at our K", evidence=f"{found.evidence}; {shorter}")
     return found
 
 
@@ -125,9 +118,7 @@ def _same_recipe(
     low, high = interval
     column = find(entries, paper=entry.paper, where=entry.where, column=entry.column)
     others = [e for e in column if e.row != entry.row and e.value is not None]
-    held = [
-        f"{e.row} ({format_value(e.value)})" for e in others if low <= e.value <= high
-    ]
+    held = [f"{e.row} ({format_value(e.value)})" for e in others if low <= e.value <= high]
     evidence = (
         f"95 % of trainings by the released recipe end between {format_value(low)} and {format_value(high)} after {row['judged_at']} "
         f"epochs ({row['seeds']} seeds); all numbers of the row are typical after: {row['fits_at']}"
@@ -149,9 +140,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
         # A number that does not depend on ln Z has only a rounding error.
         std_error = 0.0
     if not math.isfinite(std_error):
-        return Judgement(
-            "no estimate", "the library says that the error of ours is not known"
-        )
+        return Judgement("no estimate", "the library says that the error of ours is not known")
     if entry.interval is not None:
         ours, theirs = value, entry.interval
         overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
@@ -205,22 +194,14 @@ def _setting(entry: Published, stored: Records) -> Judgement:
 _STEPS = {
     "raise2015/table-1/caption/intermediate-distributions": (_RBMS, STARTS, None),
     "raise2015/table-2/caption/intermediate-distributions": (_DEEP, STARTS, None),
-    "raise2015/section-5/largest-run/intermediate-distributions-k": (
-        _RBMS,
-        ("base_rate",),
-        None,
-    ),
+    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
     "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (
         _RBMS,
         ("uniform",),
         "omniPCD-1000",
     ),
     "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, STARTS, None),
-    "raise2015/section-5.3/dbns/intermediate-distributions-k": (
-        _DEEP,
-        ("uniform",),
-        None,
-    ),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, ("uniform",), None),
 }
 _UNITS_OF = {
     "CD1(25)": "mnist-cd1-25",
@@ -254,10 +235,7 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
         # this many steps of each of the paper's chains make as many hidden states as ours
-        return (
-            sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)})
-            or None
-        )
+        return sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)}) or None
     training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
     name = entry.column
     if training is None:
@@ -280,8 +258,5 @@ def is_fitted(cell: Cell | None, record: Mapping[str, Any] | None) -> bool:
     ids = record["provenance"]["models"]
     fitted = [RECIPES[key] for key in ids if key in RECIPES and RECIPES[key].fitted]
     names = {chosen.label for chosen in fitted}
-    names |= {
-        f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}"
-        for chosen in fitted
-    }
+    names |= {f"{chosen.dataset}{chosen.label.replace('(', '-').rstrip(')')}" for chosen in fitted}
     return cell.row.removeprefix("Test ").removeprefix("Train ") in names

@@ -75,18 +75,14 @@ class BracketPlayer:
             self.description,
             drawing=self._drawing(places),
             caption=captions[-1],
-            slider=Slider(
-                f"Steps: {self.description}", last=len(self.steps) - 1, word="steps"
-            ),
+            slider=Slider(f"Steps: {self.description}", last=len(self.steps) - 1, word="steps"),
             data={"places": places, "captions": captions},
             milliseconds=_MILLISECONDS,
         )
 
     def _x(self, steps: int) -> float:
         low, high = math.log(self.steps[0]), math.log(self.steps[-1])
-        return round(
-            _LEFT + (_RIGHT - _LEFT) * (math.log(steps) - low) / (high - low), 1
-        )
+        return round(_LEFT + (_RIGHT - _LEFT) * (math.log(steps) - low) / (high - low), 1)
 
     def _y(self, value: float) -> float:
         everything = [*self.above, *self.below, self.truth]
@@ -95,9 +91,7 @@ class BracketPlayer:
 
     def _drawing(self, places: Sequence[Sequence[Sequence[float]]]) -> str:
         lines, labels = [], []
-        for number, ((name, color, dashes), side) in enumerate(
-            zip(_LOOKS, places, strict=True)
-        ):
+        for number, ((name, color, dashes), side) in enumerate(zip(_LOOKS, places, strict=True)):
             points = " ".join(f"{x},{y}" for x, y in side)
             x, y = side[-1]
             lines.append(
@@ -175,13 +169,9 @@ def bracket_player(
             f"got {len(steps)}, {len(above)} and {len(below)}"
         )
     if steps[0] < 1 or any(high <= low for low, high in pairwise(steps)):
-        raise InputError(
-            f"steps: expected increasing numbers from 1, got {list(steps)}"
-        )
+        raise InputError(f"steps: expected increasing numbers from 1, got {list(steps)}")
     if not all(map(math.isfinite, (*above, *below, truth))):
-        raise InputError(
-            "above, below, truth: expected finite numbers, got another one"
-        )
+        raise InputError("above, below, truth: expected finite numbers, got another one")
     return BracketPlayer(
         [int(number) for number in steps],
         [float(value) for value in above],

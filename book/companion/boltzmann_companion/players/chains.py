@@ -73,9 +73,7 @@ class ChainPlayer:
             slider=Slider("Steps of the chain", last=self.num_steps),
             data={
                 "names": list(self.chains),
-                "matrices": [
-                    chain.transition.tolist() for chain in self.chains.values()
-                ],
+                "matrices": [chain.transition.tolist() for chain in self.chains.values()],
                 "labels": list(self.state_labels),
                 "target": self.target.tolist(),
                 "steps": self.num_steps,
@@ -86,8 +84,7 @@ class ChainPlayer:
                 "decades": _DECADES,
             },
             milliseconds=_MILLISECONDS,
-            choices=select("Chain", list(self.chains))
-            + select("Start", self.state_labels),
+            choices=select("Chain", list(self.chains)) + select("Start", self.state_labels),
         )
 
     def _drawing(self, caption: str, shown: list[float], distances: list[float]) -> str:
@@ -95,9 +92,7 @@ class ChainPlayer:
         curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         now_x, now_y = points[-1]
         bars = "".join(self._bar(state, p) for state, p in enumerate(shown))
-        marks = "".join(
-            self._mark(state, p) for state, p in enumerate(self.target.tolist())
-        )
+        marks = "".join(self._mark(state, p) for state, p in enumerate(self.target.tolist()))
         return f"""\
 <svg class="dark-light" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" \
 aria-label="{html.escape(f"{self.description}: {caption}")}">
@@ -142,12 +137,7 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
             x, width = self._place(state)
             parts.append(_text(x + width / 2, _BARS[1] + 16, label, "middle"))
         parts.append(
-            _text(
-                _RIGHT,
-                _BARS[0] + 20,
-                "bars: the chain; lines on them: the target",
-                "end",
-            )
+            _text(_RIGHT, _BARS[0] + 20, "bars: the chain; lines on them: the target", "end")
         )
         parts.append(_text(_LEFT, _CURVE[0] - 12, "distance from the target", "start"))
         for decade in range(0, _DECADES + 1, 2):
@@ -177,14 +167,10 @@ def chain_player(
     if not chains:
         raise InputError("chains: expected at least one, got none")
     for chain in chains.values():
-        require_shape(
-            "chains", chain.transition, [len(state_labels), len(state_labels)]
-        )
+        require_shape("chains", chain.transition, [len(state_labels), len(state_labels)])
     require_shape("target", target, [len(state_labels)])
     steps = require_count("num_steps", num_steps)
-    return ChainPlayer(
-        dict(chains), list(state_labels), target.double(), steps, description
-    )
+    return ChainPlayer(dict(chains), list(state_labels), target.double(), steps, description)
 
 
 def _distance_y(distance: float) -> float:

@@ -47,9 +47,7 @@ class FramePlayer:
         return f"{self.description} ({len(self.pictures)} frames, {between})"
 
     def _repr_html_(self) -> str:
-        sources = [
-            base64.b64encode(picture).decode("ascii") for picture in self.pictures
-        ]
+        sources = [base64.b64encode(picture).decode("ascii") for picture in self.pictures]
         width, height = Image.open(io.BytesIO(self.pictures[-1])).size
         words = html.escape(f"{self.description}: {self.captions[-1]}")
         return card(
@@ -121,16 +119,11 @@ def _grid(images: Tensor, columns: int) -> Tensor:
     grey = grey.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
     height, width = height * scale, width * scale
     rows = -(-count // columns)
-    canvas = torch.full((rows * (height + 1) + 1, columns * (width + 1) + 1), 255).to(
-        torch.uint8
-    )
+    canvas = torch.full((rows * (height + 1) + 1, columns * (width + 1) + 1), 255).to(torch.uint8)
     canvas[:: height + 1] = _LINE
     canvas[:, :: width + 1] = _LINE
     for index, image in enumerate(grey):
-        top, left = (
-            index // columns * (height + 1) + 1,
-            index % columns * (width + 1) + 1,
-        )
+        top, left = index // columns * (height + 1) + 1, index % columns * (width + 1) + 1
         canvas[top : top + height, left : left + width] = image
     return canvas
 

@@ -84,9 +84,7 @@ class LadderPlayer:
                 "bottom": _BOTTOM,
             },
             milliseconds=_MILLISECONDS,
-            choices=select(
-                "chain", [str(chain + 1) for chain in range(len(self.betas))]
-            ),
+            choices=select("chain", [str(chain + 1) for chain in range(len(self.betas))]),
         )
 
     def _place(self, step: int, rung: int) -> tuple[float, float]:
@@ -141,9 +139,7 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
         return "".join(parts)
 
 
-def ladder_player(
-    rungs: ArrayLike, betas: Sequence[float], description: str
-) -> LadderPlayer:
+def ladder_player(rungs: ArrayLike, betas: Sequence[float], description: str) -> LadderPlayer:
     """A player for the chains of one replica.
 
     Parameters
@@ -169,6 +165,4 @@ def ladder_player(
         )
     if not bool((table.sort(1).values == torch.arange(len(betas))).all()):
         raise InputError("rungs: expected each rung once in every row, got another row")
-    return LadderPlayer(
-        table.long().tolist(), [float(beta) for beta in betas], description
-    )
+    return LadderPlayer(table.long().tolist(), [float(beta) for beta in betas], description)

@@ -124,9 +124,7 @@ def card(
         style=f' style="{html.escape(style)}"' if style else "",
         css=_source("player.css"),
         drawing=drawing,
-        choices=f'<div class="controls" hidden>\n{choices}\n</div>\n'
-        if choices
-        else "",
+        choices=f'<div class="controls" hidden>\n{choices}\n</div>\n' if choices else "",
         slider_word=f"{html.escape(slider.word)} " if slider.word else "",
         slider_name=html.escape(slider.name),
         first=slider.first,

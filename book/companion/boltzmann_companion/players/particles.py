@@ -84,9 +84,7 @@ class ParticlePlayer:
             self.description,
             drawing=self._drawing(),
             caption=first.captions[-1],
-            slider=Slider(
-                f"Moment: {self.description}", last=len(first.betas) - 1, word="moment"
-            ),
+            slider=Slider(f"Moment: {self.description}", last=len(first.betas) - 1, word="moment"),
             data={
                 "runs": [vars(run) for run in self.runs],
                 "start": self.start,
@@ -201,20 +199,13 @@ def particle_player(
     InputError
         If there is no run, runs differ in size, or a place is not on the line.
     """
-    ends = [
-        as_float_tensor(*end).double().cpu()
-        for end in (("start", start), ("target", target))
-    ]
+    ends = [as_float_tensor(*end).double().cpu() for end in (("start", start), ("target", target))]
     require_shape("target", ends[1], list(ends[0].shape))
     sizes = {(len(run.betas), len(run.places[0])) for run in runs}
     if len(sizes) != 1:
-        raise InputError(
-            f"runs: expected at least one, all of one size, got sizes {sorted(sizes)}"
-        )
+        raise InputError(f"runs: expected at least one, all of one size, got sizes {sorted(sizes)}")
     last = len(ends[0]) - 1
-    if not all(
-        0 <= place <= last for run in runs for row in run.places for place in row
-    ):
+    if not all(0 <= place <= last for run in runs for row in run.places for place in row):
         raise InputError(f"runs: expected places from 0 to {last}, got another one")
     rounded = [[round(value, 4) for value in end.tolist()] for end in ends]
     return ParticlePlayer(list(runs), rounded[0], rounded[1], description)

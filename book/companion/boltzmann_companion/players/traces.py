@@ -63,14 +63,14 @@ class TracePlayer:
     def _repr_html_(self) -> str:
         runs = [
             {"label": label, "means": means, "bounds": bounds}
-            for label, means, bounds in zip(
-                self.labels, self.means, self.bounds, strict=True
-            )
+            for label, means, bounds in zip(self.labels, self.means, self.bounds, strict=True)
         ]
         low, high = self.limits
         last = len(self.bounds[0]) - 1
         drawing = f'<div class="drawings">\n{self._drawn_means()}\n{self._drawn_bounds()}\n</div>'
-        caption = f"{self.labels[0]}, update {last}: bound {_minus(f'{self.bounds[0][-1]:.2f}')} nats"
+        caption = (
+            f"{self.labels[0]}, update {last}: bound {_minus(f'{self.bounds[0][-1]:.2f}')} nats"
+        )
         name = html.escape(f"Step size: {self.description}")
         return card(
             "traces",
@@ -137,9 +137,7 @@ aria-label="Line: the lower bound at every update so far. Dashed: the bound of c
         """The bars of the first run's last means, with a line at the exact mean across each."""
         drawn = []
         pitch = _WIDTH / len(self.exact)
-        for unit, (mean, exact) in enumerate(
-            zip(self.means[0][-1], self.exact, strict=True)
-        ):
+        for unit, (mean, exact) in enumerate(zip(self.means[0][-1], self.exact, strict=True)):
             begin = _LEFT + pitch * (unit + 0.15)
             top, level = _TOP + _HEIGHT * (1 - mean), _TOP + _HEIGHT * (1 - exact)
             left, right = begin - 0.1 * pitch, begin + 0.8 * pitch
@@ -198,9 +196,7 @@ def trace_player(
             )
     low, high = limits
     if not -math.inf < low < high < math.inf:
-        raise InputError(
-            f"limits: expected two increasing numbers, got {low} and {high}"
-        )
+        raise InputError(f"limits: expected two increasing numbers, got {low} and {high}")
     return TracePlayer(
         tuple(runs),
         tuple(_rounded(means) for means, _ in runs.values()),

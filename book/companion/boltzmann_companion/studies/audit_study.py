@@ -91,8 +91,7 @@ def audited_models() -> list[AuditedModel]:
     True
     """
     found = [
-        AuditedModel(case.name, case.data, _of_study(number))
-        for number, case in enumerate(CASES)
+        AuditedModel(case.name, case.data, _of_study(number)) for number, case in enumerate(CASES)
     ]
     found += [
         AuditedModel("25 blocks", "block-diagonal", lambda: _drawn(_blocks())),
@@ -104,21 +103,13 @@ def audited_models() -> list[AuditedModel]:
         AuditedModel(
             "rank two",
             "low rank",
-            lambda: _drawn(
-                planted.low_rank(60, 40, rank=2, generator=seeded_generator(4))
-            ),
+            lambda: _drawn(planted.low_rank(60, 40, rank=2, generator=seeded_generator(4))),
         ),
         AuditedModel("Ising 5 x 5", "Ising", lambda: _drawn(planted.ising_2d(5))),
         AuditedModel("Ising 8 x 8", "Ising", lambda: _drawn(planted.ising_2d(8))),
-        AuditedModel(
-            "mode with odds e^2, drawn", "hidden mode", lambda: _drawn(_with_mode(2.0))
-        ),
-        AuditedModel(
-            "mode with odds e^2, not drawn", "hidden mode", lambda: _hidden(2.0)
-        ),
-        AuditedModel(
-            "mode with odds e^8, not drawn", "hidden mode", lambda: _hidden(8.0)
-        ),
+        AuditedModel("mode with odds e^2, drawn", "hidden mode", lambda: _drawn(_with_mode(2.0))),
+        AuditedModel("mode with odds e^2, not drawn", "hidden mode", lambda: _hidden(2.0)),
+        AuditedModel("mode with odds e^8, not drawn", "hidden mode", lambda: _hidden(8.0)),
     ]
     folder = storage.companion_folder() / "data" / "planted"
     found += [
@@ -157,12 +148,7 @@ def _drawn(model: Planted) -> tuple[RBM, float, Tensor | None, Tensor]:
 
 def _hidden(log_odds: float) -> tuple[RBM, float, Tensor | None, Tensor]:
     model = _with_mode(log_odds)
-    return (
-        model.rbm,
-        model.log_z,
-        None,
-        _blocks().draws(_NUM_DRAWS, seeded_generator(6)),
-    )
+    return model.rbm, model.log_z, None, _blocks().draws(_NUM_DRAWS, seeded_generator(6))
 
 
 def audit_study(
@@ -204,11 +190,7 @@ def audit_study(
     hide = None if progress is None else not progress
     for model in tqdm(chosen, "audits", unit="model", disable=hide):
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
-        stored = (
-            None
-            if folder is None
-            else folder / f"{name}-{largest_steps}-{ladder_steps}.json"
-        )
+        stored = None if folder is None else folder / f"{name}-{largest_steps}-{ladder_steps}.json"
         if stored is not None and stored.is_file():
             row = json.loads(stored.read_text())
         else:
@@ -226,12 +208,10 @@ def _row(model: AuditedModel, largest_steps: int, ladder_steps: int) -> dict[str
         raise InputError(f"models: expected a finite ln Z of {model.name}, got {log_z}")
     found = _evaluated(rbm, train, test, largest_steps, ladder_steps)
     audits = {
-        claim: audit_evaluation(rbm, test, found, log_z + off)
-        for claim, off in OFFSETS.items()
+        claim: audit_evaluation(rbm, test, found, log_z + off) for claim, off in OFFSETS.items()
     }
     right = all(
-        (audit.verdict == CONSISTENT) == (OFFSETS[claim] == 0)
-        for claim, audit in audits.items()
+        (audit.verdict == CONSISTENT) == (OFFSETS[claim] == 0) for claim, audit in audits.items()
     )
     low, high = audits["truth"].interval
     return {
@@ -253,9 +233,7 @@ def _evaluated(
     """What `evaluate` does where nothing can be enumerated, with the work counted in steps."""
     bias = base_rates(test if train is None else train)
     series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
-    finished = series.run_up_to(
-        largest_steps, progress=False, ladder_steps=ladder_steps
-    )
+    finished = series.run_up_to(largest_steps, progress=False, ladder_steps=ladder_steps)
     if finished.interrupted:
         raise KeyboardInterrupt
     others = () if train is None else far_off(train, test)

@@ -17,13 +17,7 @@ from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
-from paperlib.annealing import (
-    BaseRatePath,
-    DBMPath,
-    DBNPath,
-    base_rate_path,
-    uniform_betas,
-)
+from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
 from paperlib.estimators.csl import csl_in_shards, csl_run
 from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
 from paperlib.models import DBM, DBN, RBM
@@ -79,11 +73,7 @@ class BracketTable:
             K, one of `steps`.
         """
         of_model, of_start = self.strides
-        places = (
-            of_model * number
-            + of_start * STARTS.index(start)
-            + 2 * self.steps.index(steps)
-        )
+        places = of_model * number + of_start * STARTS.index(start) + 2 * self.steps.index(steps)
         return 1_000 + places
 
     def chosen(self, number: int, num_images: int, seed: int) -> Tensor:
@@ -93,9 +83,7 @@ class BracketTable:
         return order[: self.images]
 
 
-def start_path(
-    model: Model, train: Tensor, start: str, number: int, seed: int
-) -> BaseRatePath:
+def start_path(model: Model, train: Tensor, start: str, number: int, seed: int) -> BaseRatePath:
     """The path to a model of a table from one of `STARTS`.
 
     Parameters
@@ -116,12 +104,7 @@ def start_path(
 
 
 def bracket_runs(
-    size: Profile,
-    table: BracketTable,
-    path: BaseRatePath,
-    v: Tensor,
-    steps: int,
-    seed: int,
+    size: Profile, table: BracketTable, path: BaseRatePath, v: Tensor, steps: int, seed: int
 ) -> tuple[ShardedRun, ShardedRun]:
     """The shards of RAISE and of AIS for a bracket, as `size` runs them at the papers' size.
 
@@ -173,27 +156,17 @@ def steps_for(
     short : str
         How far the table's largest K has come if it is not among them; otherwise empty. Small sizes take no shards.
     """
-    own, most = (
-        [k for k in table.steps if k <= largest] or [table.steps[0]],
-        table.steps[-1],
-    )
+    own, most = [k for k in table.steps if k <= largest] or [table.steps[0]], table.steps[-1]
     if most in own or size.name == "digits":
         return own, ""
-    runs = bracket_runs(
-        size, table, path, v, most, seed + table.stream(number, start, most)
-    )
+    runs = bracket_runs(size, table, path, v, most, seed + table.stream(number, start, most))
     if all(run.stored(size.folder) for run in runs):
         return [*own, most], ""
     stored = [file.is_file() for run in runs for file in run.files(size.folder)]
-    return (
-        own,
-        f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done",
-    )
+    return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
 
 
-def long_csl_run(
-    size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
-) -> ShardedRun:
+def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> ShardedRun:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
     first = seed + CSL_STREAM + number
     return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
@@ -204,18 +177,12 @@ def stored_csl(
 ) -> tuple[Tensor | None, int]:
     """CSL by the shards of `long_csl_run` that are stored, float64 [N], and their hidden states; None and 0 if there are none."""
     run = long_csl_run(size, rbm, v, number, seed)
-    stored = (
-        [*takewhile(Path.is_file, run.files(size.folder))]
-        if size.name == "paper"
-        else []
-    )
+    stored = [*takewhile(Path.is_file, run.files(size.folder))] if size.name == "paper" else []
     if not stored:
         return None, 0
     chains = sum(map(run.chains, range(len(stored))))
     first = seed + CSL_STREAM + number
-    found = csl_in_shards(
-        rbm, v, chains, _CSL_STEPS, first, size.folder, device=run.walk[2]
-    )
+    found = csl_in_shards(rbm, v, chains, _CSL_STEPS, first, size.folder, device=run.walk[2])
     return found, chains * _CSL_STEPS
 
 

@@ -30,12 +30,7 @@ from typing import TypeAlias
 import torch
 
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib.annealing import (
-    BaseRatePath,
-    MixturePath,
-    mean_field_bias,
-    mean_field_mixture,
-)
+from paperlib.annealing import BaseRatePath, MixturePath, mean_field_bias, mean_field_mixture
 from paperlib.annealing.rbm_paths import RBMInterpolation
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
@@ -94,9 +89,7 @@ def _base_rates(model: KnownModel) -> BaseRatePath:
     return BaseRatePath(model.rbm, model.start_bias)
 
 
-def _importance_sampling(
-    model: KnownModel, budget: int, generator: torch.Generator
-) -> Answer:
+def _importance_sampling(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = importance_sampling(_base_rates(model), budget, generator)
     return _of_weights(estimate, budget)
 
@@ -105,9 +98,7 @@ def _ais(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     return _of_weights(*_anneal(_base_rates(model), budget, generator))
 
 
-def _ais_mean_field(
-    model: KnownModel, budget: int, generator: torch.Generator
-) -> Answer:
+def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     path = BaseRatePath(model.rbm, mean_field_bias(model.rbm))
     return _of_weights(*_anneal(path, budget, generator))
 
@@ -135,33 +126,21 @@ def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     )
     intervals = tuple(estimate.interval(level) for level in LEVELS)
     return Answer(
-        estimate.log_z,
-        estimate.std_error,
-        intervals,
-        estimate.warnings,
-        estimate.chain_steps,
+        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
     )
 
 
-def _parallel_tempering(
-    model: KnownModel, budget: int, generator: torch.Generator
-) -> Answer:
+def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
     intervals = tuple(estimate.interval(level) for level in LEVELS)
     return Answer(
-        estimate.log_z,
-        estimate.std_error,
-        intervals,
-        estimate.warnings,
-        estimate.chain_steps,
+        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
     )
 
 
 def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     path, most = _base_rates(model), round(math.sqrt(budget) / 2)
-    tempered = parallel_tempering(
-        path, budget // 2, generator, progress=False, max_samples=most
-    )
+    tempered = parallel_tempering(path, budget // 2, generator, progress=False, max_samples=most)
     draws = tempered.samples
     steps = max(1, (budget - tempered.chain_steps) // (2 * len(draws)))
     estimate = two_sided_ais(
@@ -183,17 +162,13 @@ def _anneal(
     path: RBMInterpolation, budget: int, generator: torch.Generator
 ) -> tuple[PartitionEstimate, int]:
     steps = budget // _CHAINS
-    return ais(
-        path, uniform_betas(steps), _CHAINS, generator, progress=False
-    ), steps * _CHAINS
+    return ais(path, uniform_betas(steps), _CHAINS, generator, progress=False), steps * _CHAINS
 
 
 def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:
     widths = [student_quantile(level, math.inf) for level in LEVELS]
     intervals = tuple(estimate.interval(width) for width in widths)
-    return Answer(
-        estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent
-    )
+    return Answer(estimate.log_z, estimate.std_error, intervals, estimate.warnings, spent)
 
 
 #: Each takes a model, a budget in transitions of single chains, and a generator.

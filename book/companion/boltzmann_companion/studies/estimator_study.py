@@ -118,9 +118,7 @@ def run_study(
     seed = require_count("seed", seed, minimum=0)
     wrong = [name for name in estimators if name not in ESTIMATORS]
     if wrong or not estimators:
-        raise InputError(
-            f"estimators: expected some of {', '.join(ESTIMATORS)}, got {wrong}"
-        )
+        raise InputError(f"estimators: expected some of {', '.join(ESTIMATORS)}, got {wrong}")
     tasks = [
         (model, budget, seed + repeat)
         for repeat in range(max(budgets.values()))
@@ -130,11 +128,7 @@ def run_study(
     ]
     hide, outcomes = None if progress is None else not progress, []
     with tqdm(
-        total=len(tasks) * len(estimators),
-        desc="study",
-        unit="run",
-        delay=2,
-        disable=hide,
+        total=len(tasks) * len(estimators), desc="study", unit="run", delay=2, disable=hide
     ) as bar:
         for task in tasks:
             outcomes += _repeat(*task, estimators, folder, bar)
@@ -163,9 +157,7 @@ def _repeat(
             found["made_by"] = made_by()
             if path is not None:
                 with storage.atomic_path(path) as temporary:
-                    temporary.write_text(
-                        json.dumps(found, indent=1, allow_nan=False) + "\n"
-                    )
+                    temporary.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
         bar.update()
     if path is not None:
         seconds = sum(each["seconds"] for each in own.values())
@@ -200,10 +192,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         answer = ESTIMATORS[estimator](model, budget, generator)
         seconds = time.perf_counter() - started
     error = answer.log_z - model.log_z
-    held = [
-        low - _ROUNDING <= model.log_z <= high + _ROUNDING
-        for low, high in answer.intervals
-    ]
+    held = [low - _ROUNDING <= model.log_z <= high + _ROUNDING for low, high in answer.intervals]
     return {
         "estimator": estimator,
         "model": model.name,
@@ -215,9 +204,7 @@ def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outco
         "std_error": _finite(answer.std_error),
         "held": held,
         "warnings": list(answer.warnings),
-        "outcome": None
-        if estimator == BOUND
-        else outcome(error, _doubts(answer.warnings)),
+        "outcome": None if estimator == BOUND else outcome(error, _doubts(answer.warnings)),
         "chain_steps": answer.chain_steps,
         "seconds": seconds,
     }
@@ -240,9 +227,7 @@ def _finite(value: float) -> float | None:
 # ---- summaries of outcomes
 
 
-def together(
-    outcomes: Iterable[Outcome], *keys: str
-) -> dict[tuple[Any, ...], list[Outcome]]:
+def together(outcomes: Iterable[Outcome], *keys: str) -> dict[tuple[Any, ...], list[Outcome]]:
     """Outcomes grouped by their values of some keys, in the order in which these values first occur.
 
     Examples
@@ -325,12 +310,7 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     rows = []
     judged = [_with_set(each) for each in outcomes if each["kind"] != "published"]
     for (models, budget, estimator), own in _sorted(judged):
-        row = {
-            "models": models,
-            "budget": budget,
-            "estimator": estimator,
-            "runs": len(own),
-        }
+        row = {"models": models, "budget": budget, "estimator": estimator, "runs": len(own)}
         for place, level in enumerate(LEVELS):
             count = sum(each["held"][place] for each in own)
             key = level_key(level)
@@ -338,16 +318,10 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         unknown = sum(each["std_error"] is None for each in own)
         row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
         unwarned = [each for each in own if not _doubts(each["warnings"])]
-        row |= {
-            "unwarned": len(unwarned),
-            "unwarned_95": None,
-            "unwarned_95_interval": None,
-        }
+        row |= {"unwarned": len(unwarned), "unwarned_95": None, "unwarned_95_interval": None}
         if unwarned:
             count = sum(each["held"][LEVELS.index(0.95)] for each in unwarned)
-            row["unwarned_95"], row["unwarned_95_interval"] = _share(
-                count, len(unwarned)
-            )
+            row["unwarned_95"], row["unwarned_95_interval"] = _share(count, len(unwarned))
         rows.append(row)
     return rows
 
@@ -418,9 +392,7 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
             first = min(scores.values())
             names = [name for name, score in scores.items() if score == first]
             value = f"{first:.3g} {unit}".replace("inf", "∞")
-            rows.append(
-                {"purpose": purpose, "estimators": "; ".join(names), "value": value}
-            )
+            rows.append({"purpose": purpose, "estimators": "; ".join(names), "value": value})
 
     estimates = [each for each in own if each["estimator"] != BOUND]
     for models, purpose in (
@@ -439,13 +411,10 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         ):
             # an error falls in proportion to one over the square root of the time
             per_time = {
-                name: errors[name]
-                * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
+                name: errors[name] * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
                 for (name,), of_models in accuracy.items()
             }
-            best(
-                "smallest error in the same time", per_time, "nats, in the time of AIS"
-            )
+            best("smallest error in the same time", per_time, "nats, in the time of AIS")
     misses = {
         row["estimator"]: abs(row["held_95"] - 95)
         for row in coverage_rows(own)

@@ -85,9 +85,7 @@ class KnownModel:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(
-                f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}"
-            )
+            raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {self.kind!r}")
         rbm = as_rbm("rbm", self.rbm)
         require_number("log_z", self.log_z)
         require_number("log_z_error", self.log_z_error, 0.0)
@@ -126,15 +124,11 @@ def known_models(profile: str) -> list[KnownModel]:
 
 def _small_models(size: Profile) -> list[KnownModel]:
     base = planted.block_diagonal(60, 40, 5, generator=seeded_generator(0))
-    trap = planted.hidden_mode(
-        base.rbm, 2.0, fraction=0.5, generator=seeded_generator(1)
-    )
+    trap = planted.hidden_mode(base.rbm, 2.0, fraction=0.5, generator=seeded_generator(1))
     return [
         _planted_model("Ising 5 × 5", planted.ising_2d(5)),
         _enumerated("digits-cd1-16", size, size.images()),
-        KnownModel(
-            "hidden mode", "hidden mode", trap.rbm, trap.log_z, _base_rates_of(base)
-        ),
+        KnownModel("hidden mode", "hidden mode", trap.rbm, trap.log_z, _base_rates_of(base)),
     ]
 
 
@@ -146,9 +140,7 @@ def _large_models(size: Profile) -> list[KnownModel]:
         found.append(KnownModel(name, "planted", rbm, log_z, _base_rates(draws)))
     rbm, log_z, draws, _ = read_planted(folder / f"{_HIDDEN_MODE}.npz")
     shown = draws[~in_hidden_mode(rbm, draws)]
-    found.append(
-        KnownModel(_HIDDEN_MODE, "hidden mode", rbm, log_z, _base_rates(shown))
-    )
+    found.append(KnownModel(_HIDDEN_MODE, "hidden mode", rbm, log_z, _base_rates(shown)))
     images = size.images()
     found += [_enumerated(name, size, images) for name in _ENUMERATED]
     own = load_mnist_2008().base_rate_bias()
@@ -189,6 +181,4 @@ def in_hidden_mode(rbm: RBM, draws: Tensor) -> Tensor:
     >>> on.item(), off.item()
     (True, False)
     """
-    return torch.cat(
-        [rbm.hidden_probs(part)[:, -1] > 0.5 for part in draws.split(1_000)]
-    )
+    return torch.cat([rbm.hidden_probs(part)[:, -1] > 0.5 for part in draws.split(1_000)])

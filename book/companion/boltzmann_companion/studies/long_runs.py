@@ -126,9 +126,7 @@ def _of_table(
         stream = seed + table.stream(number, start, most)
         weights = sum(t.numel() for t in model.tensors().values() if t.ndim > 1)
         for estimator, run in zip(
-            ("RAISE", "AIS"),
-            bracket_runs(size, table, path, v, most, stream),
-            strict=True,
+            ("RAISE", "AIS"), bracket_runs(size, table, path, v, most, stream), strict=True
         ):
             yield LongRun(f"{name}, {start}: {estimator}", run, weights)
 
@@ -157,9 +155,7 @@ def pack_shards(runs: Iterable[LongRun], folder: Path, archives: Path) -> Path |
     new = sorted({file for file in stored if file.name not in packed})
     if not new:
         return None
-    target = (
-        archives / f"long-{1 + len(list(archives.glob('long-*.tar.xz'))):02}.tar.xz"
-    )
+    target = archives / f"long-{1 + len(list(archives.glob('long-*.tar.xz'))):02}.tar.xz"
     with (
         storage.atomic_path(target) as temporary,
         tarfile.open(temporary, "w:xz", preset=9) as archive,

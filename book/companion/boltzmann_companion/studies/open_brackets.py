@@ -90,31 +90,20 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
         for number, (name, model_id) in enumerate(models.items()):
             if name not in rows:
                 continue
-            model, images = (
-                size.model(model_id),
-                binary_images(recipe(model_id).dataset),
-            )
+            model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
             seed = record["provenance"]["seed"]
             assert isinstance(model, RBM | DBM | DBN)
-            path = start_path(model, images.train, "base rates", number, seed).to(
-                size.device
-            )
+            path = start_path(model, images.train, "base rates", number, seed).to(size.device)
             if isinstance(model, RBM):
                 parts = blocks(images.test)
-                log_p = torch.cat(
-                    [model.log_unnormalized(part.to(model.dtype)) for part in parts]
-                )
+                log_p = torch.cat([model.log_unnormalized(part.to(model.dtype)) for part in parts])
             else:
-                log_p = size.log_unnormalized(
-                    model, images.test, _DRAWS, seed + _OF_DRAWS + number
-                )
+                log_p = size.log_unnormalized(model, images.test, _DRAWS, seed + _OF_DRAWS + number)
             average = log_p.double().mean().item()
             yield OpenBracket(name, model_id, model, path, average, rows[name])
 
 
-def bracket_row(
-    found: OpenBracket, run: Mapping[str, Any], tolerance: float
-) -> dict[str, Any]:
+def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
     """What a run of the ladder says about a model's bracket.
 
     Parameters
@@ -157,11 +146,7 @@ def bracket_row(
 
 
 def bracket_reading(
-    interval: Sequence[float],
-    ais: float,
-    below: float,
-    warnings: Sequence[str],
-    tolerance: float,
+    interval: Sequence[float], ais: float, below: float, warnings: Sequence[str], tolerance: float
 ) -> str:
     """Which end of a bracket a third estimate confirms, in words.
 
@@ -186,7 +171,5 @@ def bracket_reading(
     if warnings or not all(map(math.isfinite, interval)):
         return "not decided"
     low, high = (interval[0] - tolerance, interval[1] + tolerance)
-    right = [
-        name for name, end in (("AIS", ais), ("RAISE", below)) if low <= end <= high
-    ]
+    right = [name for name, end in (("AIS", ais), ("RAISE", below)) if low <= end <= high]
     return {0: "neither", 1: "".join(right), 2: "both"}[len(right)]

@@ -34,12 +34,7 @@ from boltzmann_companion.recipes import load_model
 from boltzmann_companion.records import Column
 from paperlib import storage
 from paperlib.annealing import BaseRatePath
-from paperlib.datasets import (
-    binary_images,
-    cache_folder,
-    load_authors_rbm,
-    load_mnist_2008,
-)
+from paperlib.datasets import binary_images, cache_folder, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.images import data_folders
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, parallel_tempering
@@ -173,11 +168,7 @@ class Case:
         ]
         joined = side_by_side(parts)
         log_z = _log_z(parts, torch.zeros_like(joined.visible_bias))
-        return (
-            (joined, log_z)
-            if self.mode is None
-            else _planted(joined, parts, log_z, self.mode)
-        )
+        return (joined, log_z) if self.mode is None else _planted(joined, parts, log_z, self.mode)
 
     def _trained(self) -> Iterable[RBM]:
         if isinstance(self.training, str):
@@ -194,23 +185,17 @@ def _log_z(parts: Sequence[RBM], shift: Tensor) -> float:
     """Exact ln Z of models side by side, with a shift of their visible biases."""
     shifts = shift.split([part.num_visible for part in parts])
     return sum(
-        exact_log_z(
-            RBM(part.weights, part.visible_bias + by, part.hidden_bias), progress=False
-        )
+        exact_log_z(RBM(part.weights, part.visible_bias + by, part.hidden_bias), progress=False)
         for part, by in zip(parts, shifts, strict=True)
     )
 
 
-def _planted(
-    joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode
-) -> tuple[RBM, float]:
+def _planted(joined: RBM, parts: Sequence[RBM], log_z: float, mode: Mode) -> tuple[RBM, float]:
     """The model with a mode, and its exact ln Z, including states in which only some of the new units are on."""
     towards = random_pattern(joined, mode.pixels, 6.0, seeded_generator(_SEED))
     column = mode_weights(joined, towards, mode.units)
     shifted = [_log_z(parts, on * column) for on in range(1, mode.units + 1)]
-    rbm, log_terms = plant_mode(
-        joined, towards, mode.log_odds, mode.units, [log_z, *shifted]
-    )
+    rbm, log_terms = plant_mode(joined, towards, mode.log_odds, mode.units, [log_z, *shifted])
     return rbm, torch.logsumexp(log_terms, 0).item()
 
 
@@ -304,8 +289,7 @@ def held_out_cases() -> tuple[Case, ...]:
     """
     rng = random.Random(_HELD_OUT_SEED)
     return tuple(
-        _drawn_case(rng, number % _MNIST_EVERY == _MNIST_EVERY - 1)
-        for number in range(_HELD_OUT)
+        _drawn_case(rng, number % _MNIST_EVERY == _MNIST_EVERY - 1) for number in range(_HELD_OUT)
     )
 
 
@@ -316,9 +300,7 @@ def _drawn_case(rng: random.Random, of_mnist: bool) -> Case:
         else [*["digits"] * 4, "digits inverted", *["digits quarters"] * 2]
     )
     in_quarters = data.endswith("quarters")
-    units = rng.choice(
-        ([8, 12] if of_mnist else [16, 60]) if in_quarters else [6, 10, 14, 18]
-    )
+    units = rng.choice(([8, 12] if of_mnist else [16, 60]) if in_quarters else [6, 10, 14, 18])
     by_cd = rng.random() < 0.5
     epochs = rng.choice([3, 10] if of_mnist else [10, 40])
     rate = rng.choice([0.05, 0.1, 0.3, 1.0] if by_cd else [0.05, 0.2, 0.5])
@@ -328,11 +310,7 @@ def _drawn_case(rng: random.Random, of_mnist: bool) -> Case:
     mode = None
     if rng.random() < 0.75:
         log_odds = round(rng.uniform(0.5, 6), 2)
-        mode = Mode(
-            log_odds,
-            rng.choice([1, 1, 2, 4, 8]),
-            rng.choice([0.04, 0.1, 0.25, 0.5, 1.0]),
-        )
+        mode = Mode(log_odds, rng.choice([1, 1, 2, 4, 8]), rng.choice([0.04, 0.1, 0.25, 0.5, 1.0]))
     name = [
         f"CD-{steps}" if by_cd else "PCD",
         f"{'4 x ' if in_quarters else ''}{units} units",
@@ -422,11 +400,7 @@ def study(
     hide = None if progress is None else not progress
     for number, case in enumerate(tqdm(cases, "study", unit="model", disable=hide)):
         compute = partial(_rows, case, largest_steps, starts)
-        rows += (
-            compute()
-            if folder is None
-            else _kept(folder / f"{number:02}.json", compute)
-        )
+        rows += compute() if folder is None else _kept(folder / f"{number:02}.json", compute)
     return rows
 
 
@@ -440,9 +414,7 @@ def _kept(file: Path, compute: Callable[[], Any]) -> Any:
     return found
 
 
-def _rows(
-    case: Case, largest_steps: Sequence[int], starts: Sequence[str]
-) -> list[dict[str, Any]]:
+def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
     rbm, log_z = case.make()
     train, test = study_images(case.data)
     exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
@@ -523,9 +495,7 @@ class FullSizeCase:
 
     def images(self) -> tuple[Tensor, Tensor]:
         """Training and test images, binary."""
-        found = (
-            load_mnist_2008() if self.data == "mnist 2008" else binary_images(self.data)
-        )
+        found = load_mnist_2008() if self.data == "mnist 2008" else binary_images(self.data)
         return found.train, found.test
 
 
@@ -571,10 +541,7 @@ def full_size_cases() -> tuple[FullSizeCase, ...]:
     """The list `FULL_SIZE`, and other people's RBMs of MNIST, whose files lie in a folder `others` beside those of the data sets."""
     folders = [folder for folder in data_folders("others") if folder.name == "others"]
     files = (path for folder in folders for path in folder.glob("*.*"))
-    return (
-        *FULL_SIZE,
-        *(FullSizeCase(path.stem, "mnist", path) for path in sorted(files)),
-    )
+    return (*FULL_SIZE, *(FullSizeCase(path.stem, "mnist", path) for path in sorted(files)))
 
 
 def full_size_folder() -> Path:
@@ -594,14 +561,10 @@ def full_size_study(
     Each row is kept in `folder` as soon as it is there, under the model's name, the minutes and the seed, so that the study can be interrupted
     and continued, also by several processes with different seeds.
     """
-    tasks = [
-        (seed, budget, case) for seed in seeds for budget in minutes for case in cases
-    ]
+    tasks = [(seed, budget, case) for seed in seeds for budget in minutes for case in cases]
     hide = None if progress is None else not progress
     rows = []
-    for seed, budget, case in tqdm(
-        tasks, "study of full size", unit="evaluation", disable=hide
-    ):
+    for seed, budget, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
         row = _kept(
             folder / f"{case.name}-{budget}-{seed}.json",
             partial(_full_size_row, case, budget, seed),
@@ -617,9 +580,7 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
     generator = seeded_generator(_SEED)
     starts = [base_rates(train)]
     ladders: list[list[float]] = []
-    while len(ladders) < 2 or (
-        _mean(ladders)[1] > _TRUTH_ERROR and len(ladders) < _MOST_LADDERS
-    ):
+    while len(ladders) < 2 or (_mean(ladders)[1] > _TRUTH_ERROR and len(ladders) < _MOST_LADDERS):
         path = BaseRatePath(rbm, starts[len(ladders) % len(starts)])
         found = parallel_tempering(path, _TRUTH_STEPS, generator)
         if not ladders:

@@ -88,22 +88,16 @@ def timed_run(
     True
     """
     if estimator not in ESTIMATORS:
-        raise InputError(
-            f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
-        )
+        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
     steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
     require_count("seed", seed, minimum=0)
     if folder is None:
         return _timed(lambda: _run(estimator, path, steps, seed, None))
     file = folder / _file_name(estimator, path, steps, seed)
-    return kept(
-        file, path.device.type, lambda: _run(estimator, path, steps, seed, file)
-    )
+    return kept(file, path.device.type, lambda: _run(estimator, path, steps, seed, file))
 
 
-def kept(
-    file: Path, device: str, compute: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
+def kept(file: Path, device: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The contents of a file, or else a result that is computed and kept there, with what computed it and the seconds that it took.
 
     Parameters
@@ -133,11 +127,7 @@ def kept(
         with storage.atomic_path(file) as temporary:
             temporary.write_text(json.dumps(result, indent=1) + "\n")
         file.with_suffix(".safetensors").unlink(missing_ok=True)
-    note(
-        file.stem,
-        found,
-        result["made_by"] | {"device": device, "seconds": result["seconds"]},
-    )
+    note(file.stem, found, result["made_by"] | {"device": device, "seconds": result["seconds"]})
     return result
 
 
@@ -150,11 +140,7 @@ def _timed(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def _run(
     estimator: str, path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
 ) -> dict[str, Any]:
-    return (
-        _ladder(path, steps, seed, file)
-        if estimator == "ladder"
-        else _ais(path, steps, seed)
-    )
+    return _ladder(path, steps, seed, file) if estimator == "ladder" else _ais(path, steps, seed)
 
 
 def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
@@ -165,9 +151,7 @@ def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) 
     return f"{estimator.lower()}-{key}.json"
 
 
-def _ladder(
-    path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
-) -> dict[str, Any]:
+def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) -> dict[str, Any]:
     checkpoint = None
     if file is not None and steps >= _LONG_RUN:
         checkpoint = file.with_suffix(".safetensors")
@@ -341,8 +325,5 @@ def errors_in_turns(
         found["ladder"]["rmse"] = statistics.stdev(values)
     if longer is not None and found["AIS"]["rmse"] > longer[0]:
         own = repeated_runs("AIS", path, longer[1], repeats, seed, folder, progress)
-        found["AIS"] = error_row(own, middle) | {
-            "chain_steps": longer[1],
-            "log_z": middle,
-        }
+        found["AIS"] = error_row(own, middle) | {"chain_steps": longer[1], "log_z": middle}
     return found

@@ -40,13 +40,7 @@ LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
 _MAX_ENUMERATED, _NUM_CHAINS = 25, 100
 # Names in a checkpoint: weights, visible and hidden biases.
 _PARAMETERS = ("parameter_0", "parameter_1", "parameter_2")
-_OF_AIS: tuple[str, ...] = (
-    "log_z_error",
-    "effective_runs",
-    "num_steps",
-    "blank_share",
-    "warnings",
-)
+_OF_AIS: tuple[str, ...] = ("log_z_error", "effective_runs", "num_steps", "blank_share", "warnings")
 # An image with fewer pixels on than the stroke of any digit looks blank.
 _BLANK_PIXELS = 25
 
@@ -72,9 +66,7 @@ class ReleasedRow:
     judged_at: int = 10
 
 
-def _released(
-    num_hidden: int, epochs: int, cd_steps: int, ramp: int = 0
-) -> ContrastiveDivergence:
+def _released(num_hidden: int, epochs: int, cd_steps: int, ramp: int = 0) -> ContrastiveDivergence:
     return ContrastiveDivergence(
         num_hidden, epochs, cd_steps=cd_steps, cd_ramp_epochs=ramp, shuffle=False
     )
@@ -86,9 +78,7 @@ ROWS = {
     "cd3-25": ReleasedRow("CD3(25)", _released(25, 250, 3)),
     "cd1-500": ReleasedRow("CD1(500)", _released(500, 100, 1)),
     "cd3-500": ReleasedRow("CD3(500)", _released(500, 100, 3)),
-    "cd25-500": ReleasedRow(
-        "CD25(500)", _released(500, 250, 25, ramp=10), judged_at=250
-    ),
+    "cd25-500": ReleasedRow("CD25(500)", _released(500, 250, 25, ramp=10), judged_at=250),
 }
 
 
@@ -122,11 +112,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
     seed = require_count("seed", seed, minimum=0)
-    path, recipe, judged_at = (
-        path_file(row, seed),
-        ROWS[row].recipe,
-        ROWS[row].judged_at,
-    )
+    path, recipe, judged_at = path_file(row, seed), ROWS[row].recipe, ROWS[row].judged_at
     lengths = [length for length in LENGTHS if length <= recipe.epochs]
     result = {"row": row, "seed": seed, "made_by": made_by(), "points": []}
     if path.is_file():
@@ -145,9 +131,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
             result["points"].append(point)
             seen.add(epoch)
             with storage.atomic_path(path) as temporary:
-                temporary.write_text(
-                    json.dumps(result, indent=1, allow_nan=False) + "\n"
-                )
+                temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
 
     checkpoint = path.with_suffix(".safetensors")
     if checkpoint.is_file():
@@ -155,14 +139,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
         stored = read_safetensors(checkpoint)
         parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
         look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
-    train_rbm(
-        images.train,
-        recipe,
-        seed,
-        checkpoint=checkpoint,
-        on_epoch=look,
-        progress=progress,
-    )
+    train_rbm(images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress)
     checkpoint.unlink()
     return result
 
@@ -228,13 +205,7 @@ def look_at(
     _, log_mass = likeliest_hidden_state(rbm, starts)
     # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
-    return {
-        "log_z": log_z,
-        **averages,
-        "log_mass": log_mass,
-        "largest_mass": mass,
-        **estimated,
-    }
+    return {"log_z": log_z, **averages, "log_mass": log_mass, "largest_mass": mass, **estimated}
 
 
 def stored_paths() -> Iterator[dict]:
@@ -248,11 +219,7 @@ def stored_paths() -> Iterator[dict]:
             found = json.loads(path.read_text())
             if lengths == {point["epoch"] for point in found["points"]}:
                 seconds = sum(point["seconds"] for point in found["points"])
-                note(
-                    path.stem,
-                    True,
-                    found["made_by"] | {"device": "cpu", "seconds": seconds},
-                )
+                note(path.stem, True, found["made_by"] | {"device": "cpu", "seconds": seconds})
                 yield found
 
 

@@ -93,12 +93,8 @@ class TwoBumpPath(AnnealingPath[Tensor]):
         """
         places = as_tensor("v", v)
         require_shape("v", places, [None, 1])
-        if not bool(
-            ((places >= 0) & (places < _PLACES) & (places == places.round())).all()
-        ):
-            raise InputError(
-                f"v: expected places from 0 to {_PLACES - 1}, got another number"
-            )
+        if not bool(((places >= 0) & (places < _PLACES) & (places == places.round())).all()):
+            raise InputError(f"v: expected places from 0 to {_PLACES - 1}, got another number")
         return places[:, 0].long()
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> Tensor:
@@ -112,9 +108,7 @@ class TwoBumpPath(AnnealingPath[Tensor]):
         require_beta(beta, len(state))
         return self._start[state] * (1 - beta) + self._target[state] * beta
 
-    def transition(
-        self, state: Tensor, beta: Beta, generator: torch.Generator
-    ) -> Tensor:
+    def transition(self, state: Tensor, beta: Beta, generator: torch.Generator) -> Tensor:
         """Metropolis steps, each to the left or to the right neighbour; every proposal beyond the line is rejected."""
         for _ in range(self._moves):
             draws = torch.rand(2, len(state), dtype=torch.float64, generator=generator)
@@ -146,9 +140,7 @@ class Particles:
     log_weights: Tensor
 
 
-def anneal(
-    path: AnnealingPath[Any], betas: list[float], number: int, seed: int
-) -> Particles:
+def anneal(path: AnnealingPath[Any], betas: list[float], number: int, seed: int) -> Particles:
     """Runs of AIS: from the start to the target (Salakhutdinov & Murray 2008, section 3).
 
     Parameters
