@@ -39,7 +39,7 @@ from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.evaluation.targets import base_rates, start_bias
-from paperlib.evaluation.verdict import Doubt, Judgement, average_of, hardly_reached, judge
+from paperlib.evaluation.verdict import Doubt, Judgement, Shortfall, average_of, judge, shortfall
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -278,19 +278,22 @@ def test_where_raise_falls_short_for_nearly_all_images_their_place_does_not_expl
 
 def test_the_images_asked_about_are_those_that_fall_short(sound):
     def reached(short):
-        return hardly_reached(with_raise(sound, short).runs[-1], sound.ladder).tolist()
+        found = shortfall(with_raise(sound, short).runs[-1], sound.ladder)
+        return found and found.affected.tolist()
 
     assert reached(4.0) == [True] * 10
-    assert reached(0.5) == [False] * 10
+    assert reached(0.5) is None
     assert reached([9.0, 0.5, 3.0, 0.0, 0.0] * 2) == [True, False, True, False, False] * 2
 
 
 def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
     module = sys.modules["paperlib.evaluation.annealing_runs"]
     images, begun = draws(SMALL, 12, 3), []
-    monkeypatch.setattr(
-        module, "hardly_reached", lambda best, ladder: (best.chosen == 4) | (best.chosen == 7)
-    )
+
+    def lacking(best, ladder):
+        return Shortfall(4.0, 0.0, (best.chosen == 4) | (best.chosen == 7))
+
+    monkeypatch.setattr(module, "shortfall", lacking)
 
     def start(model, rows, weights, generator):
         begun.append(rows)

@@ -302,8 +302,8 @@ GROUPS = {
         Mutant(
             "RAISE contradicts from above as it does from below",
             "evaluation/verdict.py",
-            "if short > explained + _TOLERANCE else None",
-            "if abs(short) > explained + _TOLERANCE else None",
+            "if nats <= allowed:",
+            "if abs(nats) <= allowed:",
             (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
         ),
         Mutant(
@@ -318,8 +318,8 @@ GROUPS = {
         Mutant(
             "RAISE is forgiven though it is too low for all images alike",
             "evaluation/verdict.py",
-            "explained).double().mean() > _MOST:",
-            "explained).double().mean() > 1:",
+            "short.affected.double().mean() > _MOST:",
+            "short.affected.double().mean() > 1:",
             (
                 f"{EVALUATE}where_raise_falls_short_for_nearly_all_images_their_place_does_not_explain_it[10-open]",
             ),

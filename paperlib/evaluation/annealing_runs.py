@@ -45,8 +45,8 @@ from paperlib.evaluation.verdict import (
     ImageAverage,
     average_of,
     find_doubts,
-    hardly_reached,
     known_log_z,
+    shortfall,
 )
 from paperlib.kernels import can_replay
 from paperlib.numerics import seeded_generator
@@ -304,10 +304,10 @@ class AnnealingRuns:
             bar.set_postfix(K=last)
             yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
         best = found.runs[-1]
-        hard = best.chosen[hardly_reached(best, ladder.estimate).to(best.chosen.device)]
-        if len(hard):
+        if lacking := shortfall(best, ladder.estimate):
             bar.set_postfix(K="images")
             bar.total += short
+            hard = best.chosen[lacking.affected.to(best.chosen.device)]
             bias = start_bias(self._model, self._test[hard], None, self._generator)
             (check,) = self._compare(ladder, [climb_from(bias)])
             found = replace(found, image_check=check)

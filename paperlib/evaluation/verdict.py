@@ -45,7 +45,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
@@ -263,9 +262,8 @@ def judge(
         found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
     if finished.ladder is None:
         found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
-    else:
-        found += find_doubts(finished, explained)
-        settled += _settled_at_images(finished, finished.ladder, explained)
+    found += find_doubts(finished, explained)
+    settled += _settled_at_images(finished, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
     return Judgement(word, tuple(found), settled)
 
@@ -339,60 +337,55 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
 
 
 def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
-    best, check = finished.runs[-1], finished.image_check
-    short = _shortfall(best, ladder, explained)
+    short, check = shortfall(finished.runs[-1], ladder, explained), finished.image_check
     if short is None:
         return []
     found = [] if check is None else _of_modes([check], "a mode near some test images")
     text = ""
     if check is None:
         text = "Some images may be hard to reach."
-    elif hardly_reached(best, ladder, explained).double().mean() > _MOST:
+    elif short.affected.double().mean() > _MOST:
         text = "More than three quarters of the images are affected, as all would be if the ladder had missed a part of Z."
     if text:
         found.append(Doubt(OPEN, f"{short.text} {text}", ANNEALING, short.nats / _TOLERANCE))
     return found
 
 
-def _settled_at_images(
-    finished: FinishedRuns, ladder: TemperingEstimate, explained: float
-) -> tuple[str, ...]:
+def _settled_at_images(finished: FinishedRuns, explained: float) -> tuple[str, ...]:
     """What is said of RAISE's shortfall where it leaves no doubt."""
-    short = _shortfall(finished.runs[-1], ladder, explained)
-    if short is None or _of_raise(finished, ladder, explained):
+    ladder = finished.ladder
+    short = None if ladder is None else shortfall(finished.runs[-1], ladder, explained)
+    if ladder is None or short is None or _of_raise(finished, ladder, explained):
         return ()
     return (f"{short.text} A ladder that starts at such images finds no mode that was missed.",)
 
 
 @dataclass(frozen=True)
-class _Shortfall:
-    """By how many nats RAISE is below the ladder's average, and how many of them are explained."""
+class Shortfall:
+    """By how many nats RAISE is below the ladder's average, how many of them are explained, and which of its images [n] lack more."""
 
     nats: float
     explained: float
+    affected: Tensor
 
     @property
     def text(self) -> str:
+        """The numbers, in a sentence."""
         return (
             f"RAISE is {self.nats:.1f} nats below the ladder's average, and what annealing loses on its way explains {self.explained:.1f} of "
             "them."
         )
 
 
-def _shortfall(
-    best: AnnealingRun, ladder: TemperingEstimate, explained: float
-) -> _Shortfall | None:
-    """RAISE's shortfall on average, if it is larger than is explained."""
+def shortfall(
+    best: AnnealingRun, ladder: TemperingEstimate, explained: float = 0.0
+) -> Shortfall | None:
+    """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
     explained += max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
-    short = best.bracket.gap - (ladder.log_z - best.ais.log_z)
-    return _Shortfall(short, explained) if short > explained + _TOLERANCE else None
-
-
-def hardly_reached(best: AnnealingRun, ladder: TemperingEstimate, explained: float = 0.0) -> Tensor:
-    """Which of RAISE's images [n] are lower by more than is explained; none unless this is so on average."""
-    short = _shortfall(best, ladder, explained)
-    by_image = best.bracket.vector_gaps - (ladder.log_z - best.ais.log_z)
-    if short is None:
-        return torch.zeros(len(by_image), dtype=torch.bool)
+    below_ais = ladder.log_z - best.ais.log_z
+    nats, by_image = best.bracket.gap - below_ais, best.bracket.vector_gaps - below_ais
+    allowed = explained + _TOLERANCE
+    if nats <= allowed:
+        return None
     # The average uses a control variate, so that it may be lower than every single image is.
-    return by_image >= min(short.explained + _TOLERANCE, by_image.max().item())
+    return Shortfall(nats, explained, by_image >= min(allowed, by_image.max().item()))
