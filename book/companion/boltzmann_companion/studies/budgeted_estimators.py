@@ -35,6 +35,8 @@ from paperlib.annealing.rbm_paths import RBMInterpolation
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
+    SMCEstimate,
+    TemperingEstimate,
     ais,
     importance_sampling,
     parallel_tempering,
@@ -124,18 +126,12 @@ def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
         chain_steps=budget,
         num_populations=_POPULATIONS,
     )
-    intervals = tuple(estimate.interval(level) for level in LEVELS)
-    return Answer(
-        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
-    )
+    return _of_estimate(estimate)
 
 
 def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
-    intervals = tuple(estimate.interval(level) for level in LEVELS)
-    return Answer(
-        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
-    )
+    return _of_estimate(estimate)
 
 
 def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
@@ -163,6 +159,13 @@ def _anneal(
 ) -> tuple[PartitionEstimate, int]:
     steps = budget // _CHAINS
     return ais(path, uniform_betas(steps), _CHAINS, generator, progress=False), steps * _CHAINS
+
+
+def _of_estimate(estimate: SMCEstimate | TemperingEstimate) -> Answer:
+    intervals = tuple(estimate.interval(level) for level in LEVELS)
+    return Answer(
+        estimate.log_z, estimate.std_error, intervals, estimate.warnings, estimate.chain_steps
+    )
 
 
 def _of_weights(estimate: PartitionEstimate, spent: int) -> Answer:
