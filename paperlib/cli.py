@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from paperlib.evaluation.job import Job
-    from paperlib.evaluation.targets import Model
     from paperlib.models import RBM
     from paperlib.models.foreign import ForeignRBM
+    from paperlib.models.unnormalized_model import UnnormalizedModel
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -352,7 +352,7 @@ def _whole_numbers(name: str, text: str) -> list[int]:
 
 def _inputs(
     job: Job, minutes: float, steps: int | None, ladder_steps: int | None
-) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
+) -> tuple[ForeignRBM, UnnormalizedModel, Tensor, dict[str, Any]]:
     """The model as its file has it and on its device, test images and further arguments; prints what was changed on the way."""
     from paperlib.numerics import seeded_generator
 

@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 
 from boltzmann_companion.studies.study import Case, Mode, study_images
 from paperlib import cli, storage
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath, start_bias, uniform_betas
+from paperlib.datasets import base_rate_bias
 from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
@@ -32,14 +33,21 @@ from paperlib.estimators import (
     parallel_tempering,
 )
 from paperlib.evaluation import evaluate, read_images, read_rbm
-from paperlib.evaluation.annealing_runs import AnnealingRun, AnnealingRuns, FinishedRuns
+from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.averages import average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.result import Effort, Evaluation
-from paperlib.evaluation.targets import base_rates, start_bias
-from paperlib.evaluation.verdict import Doubt, Judgement, Shortfall, average_of, judge, shortfall
+from paperlib.evaluation.result import (
+    AnnealingRun,
+    Doubt,
+    Effort,
+    Evaluation,
+    FinishedRuns,
+    Judgement,
+)
+from paperlib.evaluation.verdict import Shortfall, judge, shortfall
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -295,9 +303,9 @@ def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
 
     monkeypatch.setattr(module, "shortfall", lacking)
 
-    def start(model, rows, weights, generator):
+    def start(model, rows, generator):
         begun.append(rows)
-        return start_bias(model, rows, weights, generator)
+        return start_bias(model, rows, generator)
 
     monkeypatch.setattr(module, "start_bias", start)
     runs = AnnealingRuns(SMALL, images, None, seeded_generator(1))
@@ -317,11 +325,11 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     module = sys.modules["paperlib.evaluation.annealing_runs"]
     inside = rbm.visible_probs(torch.eye(rbm.num_hidden).double()[-1:])
     inside = bernoulli(inside.expand(20, -1), seeded_generator(1)).to(test)
-    monkeypatch.setattr(module, "mode_starts", lambda *_: [base_rates(train)])
+    monkeypatch.setattr(module, "mode_starts", lambda *_: [base_rate_bias(train, pseudo_off=0.05)])
     images = torch.cat([test[:180], inside])
-    finished = AnnealingRuns(rbm, images, base_rates(train), seeded_generator(5)).run_up_to(
-        128, progress=False
-    )
+    finished = AnnealingRuns(
+        rbm, images, base_rate_bias(train, pseudo_off=0.05), seeded_generator(5)
+    ).run_up_to(128, progress=False)
     missed = math.log1p(math.exp(log_odds))
     assert exact - finished.ladder.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
@@ -511,9 +519,9 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
     rbm, exact = case.make()
     train, test = study_images(case.data)
-    finished = AnnealingRuns(rbm, test, base_rates(train), seeded_generator(5)).run_up_to(
-        128, progress=False
-    )
+    finished = AnnealingRuns(
+        rbm, test, base_rate_bias(train, pseudo_off=0.05), seeded_generator(5)
+    ).run_up_to(128, progress=False)
     best, missed = finished.runs[-1], math.log1p(math.exp(log_odds))
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)

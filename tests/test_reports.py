@@ -23,7 +23,7 @@ from paperlib.evaluation.baselines import baselines_of
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.verdict import Doubt, Judgement
+from paperlib.evaluation.result import Doubt, Judgement
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state
@@ -136,7 +136,7 @@ def test_a_run_by_the_clock_says_how_to_repeat_it(folder, monkeypatch, command):
 @pytest.mark.usefixtures("_estimated")
 def test_deep_models_repeat_too(folder, monkeypatch):
     """What is drawn before the chains start is drawn in the same order, whether or not the clock is asked."""
-    monkeypatch.setattr("paperlib.evaluation.enumeration._WIDEST", 1)
+    monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
     generator = seeded_generator(8)
     layers = [
         RBM(*(torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))

@@ -12,6 +12,7 @@ from enumeration import all_states, log_z, random_rbm
 from typer.testing import CliRunner
 
 from paperlib import cli
+from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
 from paperlib.estimators import (
     PartitionEstimate,
@@ -21,10 +22,8 @@ from paperlib.estimators import (
 )
 from paperlib.evaluation import audit, compare, evaluate, read_weights
 from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.averages import as_weights, average_of
 from paperlib.evaluation.baselines import baselines_of
-from paperlib.evaluation.targets import base_rates
-from paperlib.evaluation.verdict import average_of
-from paperlib.evaluation.weighting import as_weights
 from paperlib.numerics import seeded_generator
 
 SMALL, OTHER = random_rbm(8, 5, 1, scale=1.5), random_rbm(8, 5, 2)
@@ -47,7 +46,7 @@ def test_whole_weights_are_repeated_rows():
     for name, value in asdict(repeated.average).items():
         assert getattr(weighted.average, name) == pytest.approx(value, rel=1e-9), name
     assert_same_baselines(weighted.baselines, repeated.baselines)
-    torch.testing.assert_close(base_rates(ROWS, WEIGHTS), base_rates(REPEATED))
+    torch.testing.assert_close(base_rate_bias(ROWS, weights=WEIGHTS), base_rate_bias(REPEATED))
     assert weighted.weights.sum() == len(REPEATED)
 
 

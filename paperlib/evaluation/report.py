@@ -11,11 +11,11 @@ from paperlib import __version__
 from paperlib.estimators import Bracket, TemperingEstimate
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.audit import Audit
+from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.quote import quote
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.verdict import LEVEL
 from paperlib.provenance import repository_state
 
 # Most reasons that the text names; --json has all.
