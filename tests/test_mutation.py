@@ -345,7 +345,7 @@ GROUPS = {
             "evaluation/evaluation.py",
             "self.exact = exact and ",
             "self.exact = ",
-            ("tests/test_extending.py::test_a_new_kind_of_model_is_evaluated",),
+            ("tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",),
         ),
         Mutant(
             "a study's uniform start is that of the test images",
