@@ -34,9 +34,9 @@ ROOMS = [
     {"learning": 730},
     {"annealing": 960},
     {"estimators": 2_770},
-    {"evaluation": 3_010},
+    {"evaluation": 2_880},
     {"boltzmann_companion": 7_270},
-    {"cli": 530, "cli_options": 80, "__main__": 10},
+    {"cli": 380, "cli_options": 170, "__main__": 10},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])
