@@ -536,12 +536,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except InputError as error:
+    except (InputError, ReproductionError) as error:
         typer.echo(f"paperlib: {error}", err=True)
-        sys.exit(2)
-    except ReproductionError as error:
-        typer.echo(f"paperlib: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         typer.echo("paperlib: interrupted", err=True)
         sys.exit(130)

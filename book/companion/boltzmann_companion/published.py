@@ -22,7 +22,7 @@ from paperlib.errors import InputError
 
 #: Salakhutdinov & Murray, and Burda, Grosse & Salakhutdinov.
 PAPERS = ("sm2008", "raise2015")
-#: Papers whose numbers are shown beside ours but are not judged by the report: Carlson, Stinson, Pakman & Paninski.
+#: Carlson, Stinson, Pakman & Paninski; their numbers are shown beside ours but are not judged by the report.
 LATER_PAPERS = ("carlson2016",)
 UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
 KINDS = ("protocol", "model", "claim")
