@@ -292,7 +292,7 @@ def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
 
 
 def test_published_number_is_well_formed():
-    (entry,) = load_published(EXAMPLES / "published_number.yaml")
+    (entry,) = load_published(EXAMPLES / "published_number.csv")
     assert entry.value == 279.59
     assert entry.reproduced_by == Cell("how-many-steps", "K = 1,000", "log_z")
 
@@ -360,5 +360,5 @@ def test_every_example_is_on_a_page():
     page = "".join(
         (ROOT / "book" / f"{name}.md").read_text() for name in ("extending", "from-other-programs")
     )
-    shown = set(re.findall(r"\{literalinclude\} examples/([\w.]+)$", page, re.MULTILINE))
-    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".yaml")}
+    shown = set(re.findall(r"\{literalinclude\} examples/([\w.-]+)$", page, re.MULTILINE))
+    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".csv")}

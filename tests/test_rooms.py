@@ -34,9 +34,9 @@ ROOMS = [
     {"learning": 730},
     {"annealing": 1_020},
     {"estimators": 2_700},
-    {"evaluation": 2_740},
+    {"evaluation": 2_640},
     {"boltzmann_companion": 6_370},
-    {"cli": 530, "cli_options": 80, "__main__": 10},
+    {"cli": 375, "cli_options": 165, "__main__": 10},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])
