@@ -313,10 +313,10 @@ GROUPS = {
             (f"{MODELS}enumeration_of_deep_models[1.0-DBN]",),
         ),
         Mutant(
-            "only the lowest layer of a DBN is enumerated",
+            "a DBN's layers are normalised without their biases",
             "models/dbn.py",
-            "below = rows if number == 0 else all_states(layer.num_visible)",
-            "below = rows[:, : layer.num_visible]",
+            "softplus(states @ layer.weights.T + layer.visible_bias).sum(1)",
+            "softplus(states @ layer.weights.T).sum(1)",
             (f"{MODELS}enumeration_of_deep_models[1.0-DBN of three layers]",),
         ),
         Mutant(
