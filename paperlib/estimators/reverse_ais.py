@@ -35,14 +35,14 @@ from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import step_bar, walk_in_blocks
-from paperlib.estimators.estimate import format_estimate, require_finite_log_weights
+from paperlib.estimators.estimate import Estimate, require_finite_log_weights
 from paperlib.kernels import Beta
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
-@dataclass(frozen=True)
-class ReverseEstimate:
+@dataclass(frozen=True, repr=False)
+class ReverseEstimate(Estimate):
     """RAISE estimates of ln p_ann(v) for a batch of test vectors.
 
     Attributes
@@ -58,12 +58,12 @@ class ReverseEstimate:
     tensor([0.3000, 0.1000], dtype=torch.float64)
     """
 
+    _number = "mean"
     log_weights: Tensor
 
-    def __repr__(self) -> str:
+    def _details(self) -> str:
         vectors, chains = self.log_weights.shape
-        value = format_estimate(self.mean, self.std_error)
-        return f"ReverseEstimate(mean = {value}, {vectors} vectors, {chains} chains each)"
+        return f", {vectors} vectors, {chains} chains each"
 
     @property
     def log_prob(self) -> Tensor:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,10 +27,9 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.ais import ais
 from paperlib.estimators.blocks import step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
+    Estimate,
     PartitionEstimate,
-    format_estimate,
     require_finite_log_weights,
-    summary,
 )
 from paperlib.estimators.reverse_ais import require_steps_back, walk_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
@@ -38,8 +37,8 @@ from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
 
 
-@dataclass(frozen=True)
-class TwoSidedEstimate:
+@dataclass(frozen=True, repr=False)
+class TwoSidedEstimate(Estimate):
     """Estimates of one ln Z from both sides.
 
     Attributes
@@ -59,8 +58,8 @@ class TwoSidedEstimate:
     True
     """
 
-    forward: Tensor = field(repr=False)
-    reverse: Tensor = field(repr=False)
+    forward: Tensor
+    reverse: Tensor
     num_blocks: int | None = None
 
     @property
@@ -124,10 +123,8 @@ class TwoSidedEstimate:
         )
         return (*self.bennett.warnings, *((crossed,) if low > high else ()))
 
-    def __repr__(self) -> str:
-        value = format_estimate(self.log_z, self.std_error)
-        sides = f"{self.lower:.2f} from below, {self.upper:.2f} from above"
-        return summary(f"TwoSidedEstimate(log_z = {value}, {sides})", self.warnings)
+    def _details(self) -> str:
+        return f", {self.lower:.2f} from below, {self.upper:.2f} from above"
 
 
 def two_sided_ais(

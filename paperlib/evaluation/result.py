@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from paperlib.estimators import TemperingEstimate
-from paperlib.estimators.tempering.bennett import interval_of
+from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.annealing_runs import AnnealingRun
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.verdict import (

@@ -14,7 +14,7 @@ little more than those few, and gets a warning.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,10 +24,10 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.estimate import UNIFORM_START, below_bound, format_estimate, summary
+from paperlib.estimators.estimate import UNIFORM_START, StudentEstimate, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
 from paperlib.estimators.smc.populations import Populations, log_z_std_error, walk_populations
-from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
+from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
 
 # The pilot may spend one part in this many of the budget.
@@ -38,8 +38,8 @@ _FEWEST_FAMILIES = 5
 _WIDEST_SPREAD = 1.0
 
 
-@dataclass(frozen=True)
-class SMCEstimate:
+@dataclass(frozen=True, repr=False)
+class SMCEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from independent populations of chains.
 
     Attributes
@@ -79,14 +79,14 @@ class SMCEstimate:
     0.85, 1.35
     """
 
-    log_weights: Tensor = field(repr=False)
-    chain_log_weights: Tensor = field(repr=False)
-    final_states: Tensor = field(repr=False)
-    betas: Tensor = field(repr=False)
+    log_weights: Tensor
+    chain_log_weights: Tensor
+    final_states: Tensor
+    betas: Tensor
     chain_steps: int
-    ancestors: Tensor = field(repr=False)
-    families: Tensor = field(repr=False)
-    resampled: Tensor = field(repr=False)
+    ancestors: Tensor
+    families: Tensor
+    resampled: Tensor
     lower_bound: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -100,22 +100,14 @@ class SMCEstimate:
         """Standard error of `log_z`, in nats, from the spread between populations; infinite for one population."""
         return log_z_std_error(self.log_weights).item()
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """`log_z` minus and plus Student's quantile of this level times `std_error`, in nats.
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Of the standard error: the number of populations minus one."""
+        return len(self.log_weights) - 1
 
-        Raises
-        ------
-        InputError
-            If `level` does not lie between 0 and 1.
-        """
-        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
-        return self.log_z - spread, self.log_z + spread
-
-    def __repr__(self) -> str:
-        value = f"log_z = {format_estimate(self.log_z, self.std_error)}"
+    def _details(self) -> str:
         populations, chains = self.chain_log_weights.shape
-        size = f"{populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
-        return summary(f"SMCEstimate({value}, {size})", self.warnings)
+        return f", {populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
 
 
 @dataclass(frozen=True)

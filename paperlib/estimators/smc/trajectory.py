@@ -18,22 +18,22 @@ checkpoint to the next, chains stay behind. The warnings are those of `smc`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.estimators.estimate import StudentEstimate, format_estimate, summary
 from paperlib.estimators.smc.populations import log_z_std_error
 from paperlib.estimators.smc.smc import SMCOptions, population_warnings, walk_with_options
-from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
+from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 
 
-@dataclass(frozen=True)
-class TrajectoryEstimate:
+@dataclass(frozen=True, repr=False)
+class TrajectoryEstimate(StudentEstimate[Tensor]):
     """Estimates of ln Z at the T checkpoints of a path, from R populations that walk through all of them.
 
     Attributes
@@ -65,12 +65,12 @@ class TrajectoryEstimate:
     1.04 +- 0.04
     """
 
-    log_weights: Tensor = field(repr=False)
-    betas: Tensor = field(repr=False)
+    log_weights: Tensor
+    betas: Tensor
     chain_steps: int
-    families: Tensor = field(repr=False)
-    final_states: Tensor = field(repr=False)
-    chain_log_weights: Tensor = field(repr=False)
+    families: Tensor
+    final_states: Tensor
+    chain_log_weights: Tensor
     warnings: tuple[str, ...] = ()
 
     @property
@@ -83,18 +83,10 @@ class TrajectoryEstimate:
         """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population."""
         return log_z_std_error(self.log_weights)
 
-    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """`log_z` minus and plus Student's quantile of this level times `std_error`, each [T], in nats.
-
-        The level holds for each checkpoint by itself.
-
-        Raises
-        ------
-        InputError
-            If `level` does not lie between 0 and 1.
-        """
-        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
-        return self.log_z - spread, self.log_z + spread
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Of the standard errors: the number of populations minus one. The level of `interval` holds for each checkpoint by itself."""
+        return len(self.log_weights) - 1
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
         """ln Z of checkpoint `second` minus that of `first`, numbered from 0, and its standard error, in nats.

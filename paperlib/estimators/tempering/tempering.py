@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,12 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.estimate import (
+    StudentEstimate,
     below_bound,
-    format_estimate,
     require_finite_log_weights,
-    summary,
 )
 from paperlib.estimators.smc.populations import systematic
-from paperlib.estimators.tempering.bennett import bennett_roots, interval_of
+from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.ladder import Record
 from paperlib.estimators.tempering.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.tempering.ladder_run import LadderRun, Plan, run_signature
@@ -64,8 +63,8 @@ _SURE = 0.997
 _BLOCKS = 20
 
 
-@dataclass(frozen=True)
-class TemperingEstimate:
+@dataclass(frozen=True, repr=False)
+class TemperingEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from a ladder of temperatures.
 
     Attributes
@@ -114,12 +113,12 @@ class TemperingEstimate:
     log_z: float
     std_error: float
     degrees_of_freedom: float
-    betas: Tensor = field(repr=False)
-    rejection_rates: Tensor = field(repr=False)
+    betas: Tensor
+    rejection_rates: Tensor
     round_trips: int
-    samples: Tensor = field(repr=False)
-    blocks: Tensor = field(repr=False)
-    log_z_at_betas: Tensor = field(repr=False)
+    samples: Tensor
+    blocks: Tensor
+    log_z_at_betas: Tensor
     num_replicas: int
     chain_steps: int
     counted_steps: int
@@ -131,20 +130,8 @@ class TemperingEstimate:
         """How hard it is to get from the start to the target, measured as the sum of the rejection rates."""
         return self.rejection_rates.sum().item()
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
-
-        Raises
-        ------
-        InputError
-            If `level` is not between 0 and 1.
-        """
-        return interval_of(self.log_z, self.std_error, self.degrees_of_freedom, level)
-
-    def __repr__(self) -> str:
-        value = format_estimate(self.log_z, self.std_error)
-        trips = f"{self.round_trips} round trips on {len(self.betas)} rungs"
-        return summary(f"TemperingEstimate(log_z = {value}, {trips})", self.warnings)
+    def _details(self) -> str:
+        return f", {self.round_trips} round trips on {len(self.betas)} rungs"
 
 
 def parallel_tempering(
