@@ -22,7 +22,7 @@ Used in chapter: raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar, walk_in_blocks
+from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
 from paperlib.kernels import Beta
 from paperlib.numerics import log_mean_exp, resolve_generator
@@ -106,7 +106,7 @@ def raise_log_prob(
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     *,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> ReverseEstimate:
     """Estimate ln p(v) from below by annealing backwards from each test vector.
 
@@ -160,15 +160,12 @@ def raise_log_prob(
     require_reversible(path)
     vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
-    total = len(vectors) * num_chains
-    hidden = False if on_step is not None else progress
+    total, title = len(vectors) * num_chains, f"RAISE, {len(vectors)} vectors"
     steps = reverse_steps(path, len(schedule) - 1)
-    with step_bar(total * steps, f"RAISE, {len(vectors)} vectors", hidden) as bar:
+    with step_bar(total * steps, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
 
-        def walk_block(
-            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
-        ) -> Tensor:
+        def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
             chosen = torch.arange(chains.start, chains.stop, device=vectors.device) // num_chains
             return run_reverse_chains(path, vectors[chosen], schedule, generator, on_step)
 
@@ -223,7 +220,7 @@ def run_reverse_chains(
     v: Tensor,
     schedule: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
@@ -237,7 +234,7 @@ def walk_back(
     log_weights: Tensor,
     falling_betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     """At each falling beta, take a reversed transition, then add ln of f at the next beta over f at this one to the log-weights."""
 

@@ -15,7 +15,6 @@ are not such draws, nor are the ends of AIS's own chains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +24,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.ais import ais
-from paperlib.estimators.blocks import step_bar, walk_in_blocks
+from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
     Estimate,
     PartitionEstimate,
@@ -200,9 +199,7 @@ def two_sided_ais(
     steps = max(1, len(schedule) - 2)
     with step_bar(len(units) * steps, f"AIS back, {len(units)} chains", progress) as bar:
 
-        def walk_block(
-            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
-        ) -> Tensor:
+        def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
             return run_chains_back(path, units[chains], schedule, generator, on_step)
 
         blocks = walk_in_blocks(walk_block, len(units), path, generator, bar.update)
@@ -216,7 +213,7 @@ def run_chains_back(
     units: Tensor,
     schedule: list[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> Tensor:
     """Walk one block of chains back to the start, from draws from the target; returns their log-weights r, float64 [chains].
 

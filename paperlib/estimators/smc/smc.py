@@ -13,25 +13,27 @@ little more than those few, and gets a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.errors import InputError
+from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import UNIFORM_START, StudentEstimate, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
-from paperlib.estimators.smc.populations import Populations, log_z_std_error, walk_populations
+from paperlib.estimators.smc.populations import (
+    Populations,
+    SMCOptions,
+    log_z_std_error,
+    walk_populations,
+)
 from paperlib.numerics import log_mean_exp, resolve_generator
-from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
+from paperlib.validation import ArrayLike
 
-# The pilot may spend one part in this many of the budget.
-_PILOT_SHARE = 4
 # The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
 _FEWEST_FAMILIES = 5
 # If populations' estimates spread by more nats than this, ten of them do not show the largest.
@@ -110,63 +112,6 @@ class SMCEstimate(StudentEstimate[float]):
         return f", {populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
 
 
-@dataclass(frozen=True)
-class SMCOptions:
-    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked.
-
-    Attributes
-    ----------
-    num_chains, num_populations : int
-        N chains in each of R populations.
-    betas : list of float or None
-        The fixed schedule, if one is given.
-    chain_steps : int or None
-        The budget, if one is given.
-    cess, threshold : float
-        See `smc`.
-
-    Raises
-    ------
-    InputError
-        If an option is not valid, or both a schedule and a budget are given.
-
-    Examples
-    --------
-    >>> SMCOptions(100, betas=[0, 0.5, 1]).betas
-    [0.0, 0.5, 1.0]
-    """
-
-    num_chains: int
-    num_populations: int = 10
-    betas: Any = None
-    chain_steps: int | None = None
-    cess: float = 0.9
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name in ("num_chains", "num_populations"):
-            object.__setattr__(self, name, require_count(name, getattr(self, name)))
-        require_fraction("cess", self.cess)
-        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
-        if self.betas is not None:
-            if self.chain_steps is not None:
-                raise InputError("chain_steps: expected none beside given betas, got both")
-            object.__setattr__(self, "betas", check_betas(self.betas).tolist())
-        elif self.chain_steps is not None:
-            least = 2 * self.num_chains * self.num_populations
-            object.__setattr__(
-                self, "chain_steps", require_count("chain_steps", self.chain_steps, least)
-            )
-
-    @property
-    def pilot_steps(self) -> int | None:
-        """How many steps the pilot may take; None if it may take as many as it needs."""
-        if self.chain_steps is None:
-            return None
-        return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
-
-
 def smc(
     path: AnnealingPath[Any],
     num_chains: int,
@@ -179,7 +124,7 @@ def smc(
     cess: float = 0.9,
     threshold: float = 0.5,
     check: bool = True,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> SMCEstimate:
     """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) where the start has no known partition function.
 
@@ -240,14 +185,14 @@ def smc(
     options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
     generator = resolve_generator(generator, path.device)
     title = f"SMC, {options.num_populations} populations"
-    schedule, found, paid, notes = walk_with_options(
+    betas, found, paid, notes = walk_with_options(
         path, options, generator, title, progress, on_step
     )
     estimate = SMCEstimate(
         log_mean_exp(found.log_weights, 1),
         found.log_weights,
         found.units,
-        torch.tensor(schedule, dtype=torch.float64),
+        betas,
         paid,
         found.ancestors,
         found.families,
@@ -256,13 +201,8 @@ def smc(
     if not check:
         return estimate
     bound = path.log_z_lower_bound(found.units.flatten(0, 1))
-    high = estimate.interval(0.997)[1]
-    warnings = (
-        *below_bound(estimate.log_z, high, bound),
-        *notes,
-        *population_warnings(estimate.log_weights, found, path.uniform_start),
-    )
-    return replace(estimate, lower_bound=bound, warnings=warnings)
+    impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
+    return replace(estimate, lower_bound=bound, warnings=(*impossible, *notes))
 
 
 def walk_with_options(
@@ -271,9 +211,9 @@ def walk_with_options(
     generator: torch.Generator,
     title: str,
     progress: bool | None,
-    on_step: Callable[[int], object] | None,
+    on_step: OnStep | None,
     marks: Sequence[float] = (),
-) -> tuple[list[float], Populations, int, list[str]]:
+) -> tuple[Tensor, Populations, int, list[str]]:
     """Find a schedule, if none is given, and walk it.
 
     Parameters
@@ -293,38 +233,32 @@ def walk_with_options(
 
     Returns
     -------
-    schedule : list of float
-        The schedule that was walked.
+    betas : Tensor, shape [K + 1]
+        The schedule that was walked, float64.
     populations : Populations
         The populations at its end.
     chain_steps : int
         Transitions of single chains that were spent, including the pilot's.
     notes : list of str
-        Remarks about the pilot.
+        Reasons not to believe an estimate from them.
 
     Raises
     ------
     InputError
         If ln f is not continuous along the path, or the log-weights overflow.
     """
-    everyone = options.num_chains * options.num_populations
+    chains, threshold = options.num_chains, options.threshold
+    everyone = chains * options.num_populations
     total = options.chain_steps
     if options.betas is not None:
         total = everyone * (len({*options.betas, *marks}) - 1)
-    hidden = False if on_step is not None else progress
     notes = []
-    with step_bar(total or 0, title, hidden) as bar:
+    with step_bar(total or 0, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
         schedule, paid = options.betas, 0
         if schedule is None:
             pilot = pilot_schedule(
-                path,
-                options.num_chains,
-                options.cess,
-                options.threshold,
-                generator,
-                tell,
-                options.pilot_steps,
+                path, chains, options.cess, threshold, generator, tell, options.pilot_steps
             )
             schedule, paid = pilot.betas, pilot.chain_steps
             if options.chain_steps is not None:
@@ -339,26 +273,16 @@ def walk_with_options(
         paid += everyone * (len(schedule) - 1)
         if total is None:
             bar.total = paid
-        found = walk_populations(
-            path,
-            schedule,
-            options.num_chains,
-            options.num_populations,
-            options.threshold,
-            generator,
-            tell,
-            marks,
-        )
-    return schedule, found, paid, notes
+        found = walk_populations(path, schedule, options, generator, tell, marks)
+    notes += population_warnings(found, path.uniform_start)
+    return torch.tensor(schedule, dtype=torch.float64), found, paid, notes
 
 
-def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) -> list[str]:
+def population_warnings(found: Populations, uniform_start: bool) -> list[str]:
     """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
 
     Parameters
     ----------
-    log_z : Tensor, shape [R]
-        ln of each population's estimate of Z.
     found : Populations
         The populations at the end of the walk.
     uniform_start : bool
@@ -368,7 +292,7 @@ def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) 
     --------
     >>> alone = torch.ones(1)
     >>> found = Populations(torch.zeros(1, 4), torch.zeros(1, 0), torch.zeros(1, 4, 2), 4 * alone, 4 * alone, 0 * alone)
-    >>> population_warnings(torch.zeros(1), found, uniform_start=False)
+    >>> population_warnings(found, uniform_start=False)
     ['One population gives no error estimate; run ten.']
     """
     warnings = []
@@ -378,6 +302,7 @@ def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) 
             f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
             "have met is lost; use more chains in each population, or more betas."
         )
+    log_z = log_mean_exp(found.log_weights, 1)
     if len(log_z) < 2:
         warnings.append("One population gives no error estimate; run ten.")
     elif (spread := log_z.std().item()) > _WIDEST_SPREAD:

@@ -17,7 +17,6 @@ checkpoint to the next, chains stay behind. The warnings are those of `smc`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -25,9 +24,10 @@ from torch import Tensor
 
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
+from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import StudentEstimate, format_estimate, summary
-from paperlib.estimators.smc.populations import log_z_std_error
-from paperlib.estimators.smc.smc import SMCOptions, population_warnings, walk_with_options
+from paperlib.estimators.smc.populations import SMCOptions, log_z_std_error
+from paperlib.estimators.smc.smc import walk_with_options
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 
@@ -132,7 +132,7 @@ def log_z_along_training(
     num_populations: int = 10,
     cess: float = 0.9,
     threshold: float = 0.5,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> TrajectoryEstimate:
     """Estimate ln Z at every checkpoint of a trajectory in one walk.
 
@@ -187,16 +187,15 @@ def log_z_along_training(
         require_count("chain_steps", options.chain_steps, least)
     generator = resolve_generator(generator, path.device)
     title = f"ln Z at {len(knots)} checkpoints"
-    schedule, found, paid, notes = walk_with_options(
+    betas, found, paid, notes = walk_with_options(
         path, options, generator, title, progress, on_step, knots
     )
-    warnings = population_warnings(found.marked[:, -1], found, path.uniform_start)
     return TrajectoryEstimate(
         found.marked,
-        torch.tensor(schedule, dtype=torch.float64),
+        betas,
         paid,
         found.families,
         found.units,
         found.log_weights,
-        (*notes, *warnings),
+        tuple(notes),
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
+from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.ladder import Ladder, Record
 from paperlib.estimators.tempering.temperatures import (
@@ -154,7 +154,7 @@ class LadderRun:
         self._corrections: list[Tensor] = []
         self._earlier: list[Any] = []
 
-    def advance(self, on_step: Callable[[int], object]) -> None:
+    def advance(self, on_step: OnStep) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
         stop = min(self._done + length, self._steps)

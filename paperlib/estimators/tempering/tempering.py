@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import (
     StudentEstimate,
     below_bound,
@@ -231,7 +231,7 @@ def climb(
     path: AnnealingPath[Any],
     plan: Plan,
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
     check: bool,
 ) -> TemperingEstimate:
     """Run a ladder from beginning to end, without a checkpoint; `on_step` is called with the number of transitions just made."""
