@@ -213,45 +213,26 @@ def parallel_tempering(
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
-    file = None if checkpoint is None else Path(checkpoint)
-    signature = {} if file is None else run_signature(path, plan, generator, seeded)
-    run = LadderRun(path, plan, generator)
-    if file is not None and file.is_file():
-        run.restore(file, signature)
+    kept = None
+    if checkpoint is not None:
+        kept = Path(checkpoint), run_signature(path, plan, generator, seeded)
+    run = LadderRun(path, plan, generator, kept)
     with step_bar(chain_steps, "Parallel tempering", progress) as bar:
         bar.update(run.spent)
-        while not run.finished:
-            run.advance(bar.update)
-            if file is not None:
-                run.save(file, signature)
-    return summarize_ladder(path, run, generator, check)
+        return climb(run, bar.update, check)
 
 
-def climb(
-    path: AnnealingPath[Any],
-    plan: Plan,
-    generator: torch.Generator,
-    on_step: OnStep,
-    check: bool,
-) -> TemperingEstimate:
-    """Run a ladder from beginning to end, without a checkpoint; `on_step` is called with the number of transitions just made."""
-    run = LadderRun(path, plan, generator)
-    while not run.finished:
-        run.advance(on_step)
-    return summarize_ladder(path, run, generator, check)
-
-
-def summarize_ladder(
-    path: AnnealingPath[Any], run: LadderRun, generator: torch.Generator, check: bool
-) -> TemperingEstimate:
-    """The estimate from a finished run.
+def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
+    """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made.
 
     Raises
     ------
     InputError
         If the log-ratios overflowed.
     """
-    record = run.record()
+    while not run.finished:
+        run.advance(on_step)
+    path, record = run.path, run.record()
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
@@ -265,8 +246,8 @@ def summarize_ladder(
     log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
     log_z = log_z_at_betas[-1].item()
     kept = torch.tensor([step >= first for step in steps])
-    samples = target_draws(units[kept], corrections[kept][:, 1], generator)
-    counted = Record(record.betas, record.log_ratios[first:], record.ends[first:])
+    samples = target_draws(units[kept], corrections[kept][:, 1], run.generator)
+    counted = run.record(first)
     replicas = series.shape[1]
     estimate = TemperingEstimate(
         log_z=log_z,
