@@ -29,7 +29,7 @@ ROOMS = [
     {"kernels": 1_080},
     {"models": 2_400},
     {"datasets": 430},
-    {"variational": 1_090},
+    {"variational": 1_080},
     {"mcmc": 350},
     {"learning": 730},
     {"annealing": 960},
