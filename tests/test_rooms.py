@@ -33,7 +33,7 @@ ROOMS = [
     {"mcmc": 350},
     {"learning": 730},
     {"annealing": 960},
-    {"estimators": 2_730},
+    {"estimators": 2_710},
     {"evaluation": 3_000},
     {"boltzmann_companion": 7_270},
     {"cli": 530, "cli_options": 80, "__main__": 10},

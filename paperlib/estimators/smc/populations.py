@@ -22,7 +22,7 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import begin_forward
 from paperlib.estimators.blocks import OnStep, walk_in_blocks
-from paperlib.estimators.estimate import require_finite_log_weights
+from paperlib.estimators.estimate import Number, StudentEstimate, require_finite_log_weights
 from paperlib.numerics import log_mean_exp
 from paperlib.validation import is_number, require_count, require_fraction
 
@@ -56,6 +56,42 @@ class Populations:
     ancestors: Tensor
     families: Tensor
     resampled: Tensor
+
+
+@dataclass(frozen=True, repr=False)
+class PopulationsEstimate(StudentEstimate[Number]):
+    """What populations of chains estimate: the attributes that `SMCEstimate` and `TrajectoryEstimate` share.
+
+    Attributes
+    ----------
+    log_weights : Tensor, shape [R, ...]
+        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
+    betas : Tensor, shape [K + 1]
+        The schedule that all populations walked.
+    chain_steps : int
+        Transitions of single chains that were spent, including the pilot's.
+    families : Tensor, shape [R]
+        Effective number of a population's initial chains with descendants at its end, from the weights of these.
+    final_states : Tensor, shape [R, N, n]
+        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
+    chain_log_weights : Tensor, shape [R, N]
+        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    """
+
+    log_weights: Tensor
+    betas: Tensor
+    chain_steps: int
+    families: Tensor
+    final_states: Tensor
+    chain_log_weights: Tensor
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Of the standard error: the number of populations minus one."""
+        return len(self.log_weights) - 1
 
 
 @dataclass(frozen=True)

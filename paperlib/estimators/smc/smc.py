@@ -23,10 +23,11 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import OnStep, step_bar
-from paperlib.estimators.estimate import UNIFORM_START, StudentEstimate, below_bound
+from paperlib.estimators.estimate import UNIFORM_START, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
 from paperlib.estimators.smc.populations import (
     Populations,
+    PopulationsEstimate,
     SMCOptions,
     log_z_std_error,
     walk_populations,
@@ -40,40 +41,28 @@ _FEWEST_FAMILIES = 5
 _WIDEST_SPREAD = 1.0
 
 
-@dataclass(frozen=True, repr=False)
-class SMCEstimate(StudentEstimate[float]):
-    """An estimate of ln Z, or of ln(Z_1 / Z_0), from independent populations of chains.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class SMCEstimate(PopulationsEstimate[float]):
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from R independent populations of N chains.
 
     Attributes
     ----------
-    log_weights : Tensor, shape [R]
-        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
-    chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
-    final_states : Tensor, shape [R, N, n]
-        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
-    betas : Tensor, shape [K + 1]
-        The schedule that all populations walked.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+        See `PopulationsEstimate`; `log_weights` has the shape [R].
     ancestors : Tensor, shape [R]
         How many of a population's N initial chains have descendants at its end.
-    families : Tensor, shape [R]
-        Their effective number, from the weights of their descendants.
     resampled : Tensor, shape [R]
         How often each population was resampled.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
-    warnings : tuple of str
-        Reasons not to believe the estimate; empty if none was found, which proves nothing.
 
     Examples
     --------
-    >>> numbers = torch.zeros(3, dtype=torch.int64)
+    >>> ones = torch.ones(3, dtype=torch.int64)
     >>> log_weights = torch.tensor([1.0, 1.2, 1.1], dtype=torch.float64)
     >>> estimate = SMCEstimate(
-    ...     log_weights, log_weights[:, None], torch.zeros(3, 1, 2), torch.tensor([0.0, 1.0]),
-    ...     chain_steps=3, ancestors=numbers + 1, families=numbers + 1.0, resampled=numbers,
+    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, torch.zeros(3, 1, 2), log_weights[:, None],
+    ...     ancestors=ones, resampled=0 * ones,
     ... )
     >>> estimate
     SMCEstimate(log_z = 1.103 +- 0.058 nats, 3 populations of 1 chains, 3 chain-steps)
@@ -81,16 +70,9 @@ class SMCEstimate(StudentEstimate[float]):
     0.85, 1.35
     """
 
-    log_weights: Tensor
-    chain_log_weights: Tensor
-    final_states: Tensor
-    betas: Tensor
-    chain_steps: int
     ancestors: Tensor
-    families: Tensor
     resampled: Tensor
     lower_bound: float | None = None
-    warnings: tuple[str, ...] = ()
 
     @property
     def log_z(self) -> float:
@@ -101,11 +83,6 @@ class SMCEstimate(StudentEstimate[float]):
     def std_error(self) -> float:
         """Standard error of `log_z`, in nats, from the spread between populations; infinite for one population."""
         return log_z_std_error(self.log_weights).item()
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Of the standard error: the number of populations minus one."""
-        return len(self.log_weights) - 1
 
     def _details(self) -> str:
         populations, chains = self.chain_log_weights.shape
@@ -185,24 +162,18 @@ def smc(
     options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
     generator = resolve_generator(generator, path.device)
     title = f"SMC, {options.num_populations} populations"
-    betas, found, paid, notes = walk_with_options(
-        path, options, generator, title, progress, on_step
-    )
+    found, shared = walk_with_options(path, options, generator, title, progress, on_step)
     estimate = SMCEstimate(
         log_mean_exp(found.log_weights, 1),
-        found.log_weights,
-        found.units,
-        betas,
-        paid,
-        found.ancestors,
-        found.families,
-        found.resampled,
+        **shared,
+        ancestors=found.ancestors,
+        resampled=found.resampled,
     )
     if not check:
-        return estimate
+        return replace(estimate, warnings=())
     bound = path.log_z_lower_bound(found.units.flatten(0, 1))
     impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
-    return replace(estimate, lower_bound=bound, warnings=(*impossible, *notes))
+    return replace(estimate, lower_bound=bound, warnings=(*impossible, *estimate.warnings))
 
 
 def walk_with_options(
@@ -213,7 +184,7 @@ def walk_with_options(
     progress: bool | None,
     on_step: OnStep | None,
     marks: Sequence[float] = (),
-) -> tuple[Tensor, Populations, int, list[str]]:
+) -> tuple[Populations, dict[str, Any]]:
     """Find a schedule, if none is given, and walk it.
 
     Parameters
@@ -233,14 +204,10 @@ def walk_with_options(
 
     Returns
     -------
-    betas : Tensor, shape [K + 1]
-        The schedule that was walked, float64.
     populations : Populations
-        The populations at its end.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
-    notes : list of str
-        Reasons not to believe an estimate from them.
+        The populations at the end of the schedule.
+    shared : dict
+        The fields of a `PopulationsEstimate` behind the first.
 
     Raises
     ------
@@ -274,8 +241,14 @@ def walk_with_options(
         if total is None:
             bar.total = paid
         found = walk_populations(path, schedule, options, generator, tell, marks)
-    notes += population_warnings(found, path.uniform_start)
-    return torch.tensor(schedule, dtype=torch.float64), found, paid, notes
+    return found, {
+        "betas": torch.tensor(schedule, dtype=torch.float64),
+        "chain_steps": paid,
+        "families": found.families,
+        "final_states": found.units,
+        "chain_log_weights": found.log_weights,
+        "warnings": (*notes, *population_warnings(found, path.uniform_start)),
+    }
 
 
 def population_warnings(found: Populations, uniform_start: bool) -> list[str]:

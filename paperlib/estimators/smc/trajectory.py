@@ -25,33 +25,26 @@ from torch import Tensor
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
 from paperlib.estimators.blocks import OnStep
-from paperlib.estimators.estimate import StudentEstimate, format_estimate, summary
-from paperlib.estimators.smc.populations import SMCOptions, log_z_std_error
+from paperlib.estimators.estimate import format_estimate, summary
+from paperlib.estimators.smc.populations import (
+    PopulationsEstimate,
+    SMCOptions,
+    log_z_std_error,
+)
 from paperlib.estimators.smc.smc import walk_with_options
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, require_count
 
 
 @dataclass(frozen=True, repr=False)
-class TrajectoryEstimate(StudentEstimate[Tensor]):
-    """Estimates of ln Z at the T checkpoints of a path, from R populations that walk through all of them.
+class TrajectoryEstimate(PopulationsEstimate[Tensor]):
+    """Estimates of ln Z at the T checkpoints of a path, from R populations of N chains that walk through all of them.
 
     Attributes
     ----------
-    log_weights : Tensor, shape [R, T]
-        ln of each population's estimate of Z at each checkpoint, float64, in nats; for a fixed schedule the estimates are unbiased.
-    betas : Tensor, shape [K + 1]
-        The schedule that all populations walked; it includes all knots.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
-    families : Tensor, shape [R]
-        Effective number of initial chains with descendants at the end.
-    final_states : Tensor, shape [R, N, n]
-        The units of each chain at its end: draws from the last model if weighted with `chain_log_weights`.
-    chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight at its end.
-    warnings : tuple of str
-        Reasons not to believe the estimates; empty if none was found, which proves nothing.
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+        See `PopulationsEstimate`; `log_weights` has the shape [R, T], and `betas` includes all knots. States and weights of chains are
+        those at the last checkpoint.
 
     Examples
     --------
@@ -65,14 +58,6 @@ class TrajectoryEstimate(StudentEstimate[Tensor]):
     1.04 +- 0.04
     """
 
-    log_weights: Tensor
-    betas: Tensor
-    chain_steps: int
-    families: Tensor
-    final_states: Tensor
-    chain_log_weights: Tensor
-    warnings: tuple[str, ...] = ()
-
     @property
     def log_z(self) -> Tensor:
         """ln of the mean estimate at each checkpoint, float64 [T], in nats."""
@@ -80,13 +65,11 @@ class TrajectoryEstimate(StudentEstimate[Tensor]):
 
     @property
     def std_error(self) -> Tensor:
-        """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population."""
-        return log_z_std_error(self.log_weights)
+        """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population.
 
-    @property
-    def degrees_of_freedom(self) -> int:
-        """Of the standard errors: the number of populations minus one. The level of `interval` holds for each checkpoint by itself."""
-        return len(self.log_weights) - 1
+        The level of `interval` holds for each checkpoint by itself.
+        """
+        return log_z_std_error(self.log_weights)
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
         """ln Z of checkpoint `second` minus that of `first`, numbered from 0, and its standard error, in nats.
@@ -187,15 +170,5 @@ def log_z_along_training(
         require_count("chain_steps", options.chain_steps, least)
     generator = resolve_generator(generator, path.device)
     title = f"ln Z at {len(knots)} checkpoints"
-    betas, found, paid, notes = walk_with_options(
-        path, options, generator, title, progress, on_step, knots
-    )
-    return TrajectoryEstimate(
-        found.marked,
-        betas,
-        paid,
-        found.families,
-        found.units,
-        found.log_weights,
-        tuple(notes),
-    )
+    found, shared = walk_with_options(path, options, generator, title, progress, on_step, knots)
+    return TrajectoryEstimate(found.marked, **shared)
