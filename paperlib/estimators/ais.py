@@ -21,6 +21,7 @@ from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
+    MORE_STEPS,
     PartitionEstimate,
     find_warnings,
     require_finite_log_weights,
@@ -104,12 +105,13 @@ def ais(
     return summarize(path, log_weights, final_states, check)
 
 
-def require_path(path: object) -> None:
-    """Raise an InputError unless `path` is an annealing path."""
+def require_path(path: object) -> AnnealingPath[Any]:
+    """The path, or an InputError unless it is one."""
     if not isinstance(path, AnnealingPath):
         raise InputError(
             f"path: expected an AnnealingPath, such as BaseRatePath(rbm), got {type(path).__name__}"
         )
+    return path
 
 
 def run_chains(
@@ -155,9 +157,15 @@ def begin_forward(
 
 
 def summarize(
-    path: AnnealingPath[Any], log_weights: Tensor, final_states: Tensor, check: bool = True
+    path: AnnealingPath[Any],
+    log_weights: Tensor,
+    final_states: Tensor,
+    check: bool = True,
+    advice: str = MORE_STEPS,
 ) -> PartitionEstimate:
     """The estimate from finished chains, checked on request against what is known about the path's target.
+
+    `advice` says what to do about weights that vary too much.
 
     Raises
     ------
@@ -169,5 +177,5 @@ def summarize(
         return PartitionEstimate(log_weights, final_states)
     bound = path.log_z_lower_bound(final_states)
     estimate = PartitionEstimate(log_weights, final_states, bound)
-    warnings = find_warnings(estimate, uniform_start=path.uniform_start)
+    warnings = find_warnings(estimate, path.uniform_start, advice)
     return replace(estimate, warnings=warnings)

@@ -17,7 +17,7 @@ from paperlib.numerics import log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
-_MORE_STEPS = "use more betas, or more chains"
+MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
     "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
     "bars are small; pass base_rate_bias(train) to BaseRatePath."
@@ -206,7 +206,7 @@ def summary(first_line: str, warnings: Sequence[str]) -> str:
 
 
 def find_warnings(
-    estimate: PartitionEstimate, uniform_start: bool, advice: str = _MORE_STEPS
+    estimate: PartitionEstimate, uniform_start: bool, advice: str = MORE_STEPS
 ) -> tuple[str, ...]:
     """Reasons not to believe an estimate, each a sentence that says what was seen and what to do.
 

@@ -180,13 +180,9 @@ def reverse_steps(path: AnnealingPath[Any], num_steps: int) -> int:
 
 def require_reversible(path: object) -> None:
     """Raise an InputError unless RAISE can walk this path."""
-    require_path(path)
-    assert isinstance(path, AnnealingPath)
+    path = require_path(path)
     own = type(path)
-    if own.begin_reverse is AnnealingPath.begin_reverse:
-        require_steps_back(path)
-    else:
-        _require_reverse_transition(path)
+    require_steps_back(path, own.begin_reverse is AnnealingPath.begin_reverse)
     if path.log_z_start is None:
         raise InputError(
             "path: expected one whose start has a known partition function, such as BaseRatePath, got "
@@ -194,24 +190,18 @@ def require_reversible(path: object) -> None:
         )
 
 
-def require_steps_back(path: object) -> None:
-    """Raise an InputError unless this path can be walked back from given units."""
-    require_path(path)
-    assert isinstance(path, AnnealingPath)
-    _require_reverse_transition(path)
-    own = type(path)
-    if own.state_at is AnnealingPath.state_at:
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
-        )
-
-
-def _require_reverse_transition(path: AnnealingPath[Any]) -> None:
+def require_steps_back(path: object, from_units: bool = True) -> None:
+    """Raise an InputError unless this path can be walked back, by default from given units."""
+    path = require_path(path)
     own = type(path)
     if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
         raise InputError(
             f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
             "reverse_transition"
+        )
+    if from_units and own.state_at is AnnealingPath.state_at:
+        raise InputError(
+            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
         )
 
 
