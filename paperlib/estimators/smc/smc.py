@@ -160,7 +160,6 @@ def smc(
     """
     require_path(path)
     options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
-    generator = resolve_generator(generator, path.device)
     title = f"SMC, {options.num_populations} populations"
     found, shared = walk_with_options(path, options, generator, title, progress, on_step)
     estimate = SMCEstimate(
@@ -179,7 +178,7 @@ def smc(
 def walk_with_options(
     path: AnnealingPath[Any],
     options: SMCOptions,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     title: str,
     progress: bool | None,
     on_step: OnStep | None,
@@ -193,12 +192,10 @@ def walk_with_options(
         The path to walk.
     options : SMCOptions
         How to walk it.
-    generator : torch.Generator
-        On the path's device.
+    generator, progress, on_step
+        See `smc`.
     title : str
         Title of the progress bar.
-    progress, on_step
-        See `smc`.
     marks : sequence of numbers
         Betas that the schedule must include, and at which the estimates of Z are kept.
 
@@ -214,6 +211,7 @@ def walk_with_options(
     InputError
         If ln f is not continuous along the path, or the log-weights overflow.
     """
+    generator = resolve_generator(generator, path.device)
     chains, threshold = options.num_chains, options.threshold
     everyone = chains * options.num_populations
     total = options.chain_steps

@@ -32,7 +32,7 @@ from paperlib.estimators.smc.populations import (
     log_z_std_error,
 )
 from paperlib.estimators.smc.smc import walk_with_options
-from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.numerics import log_mean_exp
 from paperlib.validation import ArrayLike, require_count
 
 
@@ -168,7 +168,6 @@ def log_z_along_training(
     if options.chain_steps is not None:
         least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
         require_count("chain_steps", options.chain_steps, least)
-    generator = resolve_generator(generator, path.device)
     title = f"ln Z at {len(knots)} checkpoints"
     found, shared = walk_with_options(path, options, generator, title, progress, on_step, knots)
     return TrajectoryEstimate(found.marked, **shared)
