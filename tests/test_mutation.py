@@ -437,8 +437,8 @@ GROUPS = {
         Mutant(
             "a ladder that is made longer forgets what it has recorded",
             "estimators/tempering/ladder_run.py",
-            "self._steps += more",
-            "self._steps += more; self._log_ratios.zero_()",
+            "self._steps += chain_steps // self.ladder.num_chains",
+            "self._steps += chain_steps // self.ladder.num_chains; self._log_ratios.zero_()",
             (f"{LADDER}a_finished_run_can_be_made_longer[float64-1]",),
         ),
     ],

@@ -23,7 +23,7 @@ from paperlib.annealing import AnnealingPath, BaseRatePath
 from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import ladder_doubts as doubts
-from paperlib.estimators.tempering.ladder import Ladder, Record, count_round_trips
+from paperlib.estimators.tempering.ladder import Ladder, Record
 from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
 from paperlib.estimators.tempering.temperatures import (
     link_barriers,
@@ -31,7 +31,7 @@ from paperlib.estimators.tempering.temperatures import (
     place_rungs,
     rungs_for,
 )
-from paperlib.estimators.tempering.tempering import summarize_ladder
+from paperlib.estimators.tempering.tempering import climb
 from paperlib.mcmc.series import mean_error, settled
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -207,10 +207,14 @@ def test_round_trips_are_counted():
     target = torch.tensor([[1], [0], [1], [2], [0]])
     # chain 0: start, target, start at the fourth step; chain 1: start after the target only; then target; start: one more
     ends = torch.stack([start, target], 2)
-    assert count_round_trips(ends.numpy()) == 2
+
+    def trips(ends):
+        return Record(torch.empty(0), torch.empty(0), ends).round_trips()
+
+    assert trips(ends) == 2
     # two replicas count apart
-    assert count_round_trips(ends.expand(-1, 2, -1).numpy()) == 4
-    assert count_round_trips(ends[:1].numpy()) == 0
+    assert trips(ends.expand(-1, 2, -1)) == 4
+    assert trips(ends[:1]) == 0
 
 
 def test_two_modes_that_a_chain_alone_would_not_leave():
@@ -336,7 +340,7 @@ def test_a_finished_run_can_be_made_longer(portions, backend):
     assert torch.equal(after[: len(before)], before)
     assert len(after) - len(before) == (run.spent - spent) // chains
     assert after[len(before) :].abs().sum(dim=(1, 2, 3)).min() > 0
-    estimate = summarize_ladder(path, run, generator, check=False)
+    estimate = climb(run, lambda _: None, check=False)
     assert 0 < estimate.std_error < 0.3
     # 18 cases, and the seeds are fixed
     assert abs(estimate.log_z - exact) < 4 * estimate.std_error

@@ -18,12 +18,13 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
+from paperlib.estimators.estimate import Estimate
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import require_count
 
 
-@dataclass(frozen=True)
-class PopulationEstimate:
+@dataclass(frozen=True, repr=False)
+class PopulationEstimate(Estimate):
     """Estimates of ln Z by independent populations of chains.
 
     Attributes

@@ -8,7 +8,7 @@ large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,9 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import step_bar, walk_in_blocks
+from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
+    MORE_STEPS,
     PartitionEstimate,
     find_warnings,
     require_finite_log_weights,
@@ -38,7 +39,7 @@ def ais(
     progress: bool | None = None,
     *,
     check: bool = True,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> PartitionEstimate:
     """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) along a path whose start has no known partition function.
 
@@ -91,12 +92,11 @@ def ais(
     num_chains = require_count("num_chains", num_chains)
     generator = resolve_generator(generator, path.device)
     total = num_chains * (len(schedule) - 1)
-    hidden = False if on_step is not None else progress
-    with step_bar(total, f"AIS, {num_chains} chains", hidden) as bar:
+    with step_bar(total, f"AIS, {num_chains} chains", False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
 
         def walk_block(
-            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
+            chains: slice, generator: torch.Generator, on_step: OnStep
         ) -> tuple[Tensor, Tensor]:
             return run_chains(path, schedule, chains.stop - chains.start, generator, on_step)
 
@@ -105,12 +105,13 @@ def ais(
     return summarize(path, log_weights, final_states, check)
 
 
-def require_path(path: object) -> None:
-    """Raise an InputError unless `path` is an annealing path."""
+def require_path(path: object) -> AnnealingPath[Any]:
+    """The path, or an InputError unless it is one."""
     if not isinstance(path, AnnealingPath):
         raise InputError(
             f"path: expected an AnnealingPath, such as BaseRatePath(rbm), got {type(path).__name__}"
         )
+    return path
 
 
 def run_chains(
@@ -118,7 +119,7 @@ def run_chains(
     schedule: Sequence[float],
     num_chains: int,
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> tuple[Tensor, Tensor]:
     """Walk one block of chains; returns their log-weights, float64 [num_chains], and their final units."""
     state, log_weights = begin_forward(path, num_chains, generator)
@@ -156,9 +157,15 @@ def begin_forward(
 
 
 def summarize(
-    path: AnnealingPath[Any], log_weights: Tensor, final_states: Tensor, check: bool = True
+    path: AnnealingPath[Any],
+    log_weights: Tensor,
+    final_states: Tensor,
+    check: bool = True,
+    advice: str = MORE_STEPS,
 ) -> PartitionEstimate:
     """The estimate from finished chains, checked on request against what is known about the path's target.
+
+    `advice` says what to do about weights that vary too much.
 
     Raises
     ------
@@ -170,5 +177,5 @@ def summarize(
         return PartitionEstimate(log_weights, final_states)
     bound = path.log_z_lower_bound(final_states)
     estimate = PartitionEstimate(log_weights, final_states, bound)
-    warnings = find_warnings(estimate, uniform_start=path.uniform_start)
+    warnings = find_warnings(estimate, path.uniform_start, advice)
     return replace(estimate, warnings=warnings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from tqdm import tqdm
@@ -18,6 +18,8 @@ from paperlib.numerics import seeded_generator
 from paperlib.threads import walk_side_by_side
 
 Result = TypeVar("Result")
+# Called after each step with the number of chains that took it.
+OnStep: TypeAlias = Callable[[int], object]
 
 
 def step_bar(total: int, description: str, progress: bool | None, unit: str = "step") -> tqdm:
@@ -33,11 +35,11 @@ def step_bar(total: int, description: str, progress: bool | None, unit: str = "s
 
 
 def walk_in_blocks(
-    walk_block: Callable[[slice, torch.Generator, Callable[[int], object]], Result],
+    walk_block: Callable[[slice, torch.Generator, OnStep], Result],
     num_chains: int,
     path: AnnealingPath[Any],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
     size: int | None = None,
 ) -> list[Result]:
     """The results of `walk_block(chains, generator, on_step)` for blocks of the chains, in order.

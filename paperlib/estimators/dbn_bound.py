@@ -15,20 +15,20 @@ An estimate of ln Z that is too low makes the bound too high, so with AIS it is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import PartitionEstimate, format_estimate
+from paperlib.estimators.estimate import Estimate, PartitionEstimate
 from paperlib.models import DBN
 from paperlib.numerics import resolve_generator
 from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
 
 
-@dataclass(frozen=True)
-class DBNBoundEstimate:
+@dataclass(frozen=True, repr=False)
+class DBNBoundEstimate(Estimate):
     """An estimate of the lower bound B(v) for every case, with the sources of its error.
 
     Attributes
@@ -53,15 +53,15 @@ class DBNBoundEstimate:
     tensor([-4., -3.])
     """
 
-    expected_log_joint: Tensor = field(repr=False)
-    entropy: Tensor = field(repr=False)
+    _number = "bound"
+    expected_log_joint: Tensor
+    entropy: Tensor
     log_z: float
     ais_error: tuple[float, float]
 
-    def __repr__(self) -> str:
+    def _details(self) -> str:
         cases, draws = self.expected_log_joint.shape
-        value = format_estimate(self.bound, self.std_error)
-        return f"DBNBoundEstimate(bound = {value}, {cases} cases, {draws} draws each)"
+        return f", {cases} cases, {draws} draws each"
 
     @property
     def values(self) -> Tensor:

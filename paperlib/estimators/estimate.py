@@ -5,26 +5,88 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.certified import CertifiedBound, larger_bound
-from paperlib.numerics import log_mean_exp
+from paperlib.numerics import log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
-_MORE_STEPS = "use more betas, or more chains"
+MORE_STEPS = "use more betas, or more chains"
 UNIFORM_START = (
     "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
     "bars are small; pass base_rate_bias(train) to BaseRatePath."
 )
 
+Number = TypeVar("Number", float, Tensor)
 
-@dataclass(frozen=True)
-class PartitionEstimate:
+
+class Estimate:
+    """What the results of estimators share: a number in nats with a standard error, warnings, and how all of this is displayed.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True, repr=False)
+    ... class FromTwoRuns(Estimate):
+    ...     log_z: float
+    ...     std_error: float
+    ...     warnings: tuple[str, ...] = ()
+    ...
+    ...     def _details(self) -> str:
+    ...         return ", 2 runs"
+    >>> FromTwoRuns(1.5, 0.2, ("Run more of them.",))
+    FromTwoRuns(log_z = 1.50 +- 0.20 nats, 2 runs)
+      warning: Run more of them.
+    """
+
+    # The name of the number, as an attribute and where it is shown.
+    _number: ClassVar[str] = "log_z"
+    # Fields of some results, and computed by others.
+    std_error: Any
+    warnings: Any = ()
+
+    def _details(self) -> str:
+        """What is shown right behind the number."""
+        return ""
+
+    def __repr__(self) -> str:
+        value = format_estimate(getattr(self, self._number), self.std_error)
+        shown = f"{type(self).__name__}({self._number} = {value}{self._details()})"
+        return summary(shown, self.warnings)
+
+
+class StudentEstimate(Estimate, Generic[Number]):
+    """An estimate whose error has `degrees_of_freedom`, infinite if it is known, and hence an interval from Student's t."""
+
+    degrees_of_freedom: Any
+
+    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
+
+        Raises
+        ------
+        InputError
+            If `level` is not between 0 and 1.
+        """
+        value = getattr(self, self._number)
+        return interval_of(value, self.std_error, self.degrees_of_freedom, level)
+
+
+def interval_of(
+    value: Number, std_error: Number, degrees_of_freedom: float, level: float
+) -> tuple[Number, Number]:
+    """`value` minus and plus its standard error times Student's quantile."""
+    half = student_quantile(level, degrees_of_freedom) * std_error
+    return value - half, value + half
+
+
+@dataclass(frozen=True, repr=False)
+class PartitionEstimate(Estimate):
     """An estimate of ln Z, or of ln(Z_B / Z_A) for a path between two models.
 
     Attributes
@@ -50,8 +112,8 @@ class PartitionEstimate:
     1.24, 1.71
     """
 
-    log_weights: Tensor = field(repr=False)
-    final_states: Tensor = field(repr=False)
+    log_weights: Tensor
+    final_states: Tensor
     lower_bound: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -106,10 +168,8 @@ class PartitionEstimate:
         """
         return larger_bound(self.log_weights, self.lower_bound, level)
 
-    def __repr__(self) -> str:
-        value = f"log_z = {format_estimate(self.log_z, self.std_error)}"
-        chains = f"{self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"
-        return summary(f"PartitionEstimate({value}, {chains})", self.warnings)
+    def _details(self) -> str:
+        return f", {self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"
 
 
 def format_estimate(value: float, std_error: float) -> str:
@@ -146,7 +206,7 @@ def summary(first_line: str, warnings: Sequence[str]) -> str:
 
 
 def find_warnings(
-    estimate: PartitionEstimate, uniform_start: bool, advice: str = _MORE_STEPS
+    estimate: PartitionEstimate, uniform_start: bool, advice: str = MORE_STEPS
 ) -> tuple[str, ...]:
     """Reasons not to believe an estimate, each a sentence that says what was seen and what to do.
 

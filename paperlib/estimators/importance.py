@@ -8,14 +8,13 @@ Used in chapter: importance-sampling-and-ais.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from paperlib.annealing import AnnealingPath
-from paperlib.estimators.ais import ais
-from paperlib.estimators.estimate import PartitionEstimate, find_warnings
+from paperlib.estimators.ais import ais, summarize
+from paperlib.estimators.estimate import PartitionEstimate
 
 _ADVICE = "anneal instead: ais with a schedule of betas needs far fewer draws"
 
@@ -36,7 +35,6 @@ def importance_sampling(
     >>> importance_sampling(BaseRatePath(rbm), 1_000, seeded_generator(0)).log_weights.shape
     torch.Size([1000])
     """
-    estimate = ais(path, [0.0, 1.0], num_samples, generator)
+    estimate = ais(path, [0.0, 1.0], num_samples, generator, check=False)
     # A single jump has no schedule, so the advice to use more betas does not apply.
-    unwarned = replace(estimate, warnings=())
-    return replace(estimate, warnings=find_warnings(unwarned, path.uniform_start, _ADVICE))
+    return summarize(path, estimate.log_weights, estimate.final_states, advice=_ADVICE)

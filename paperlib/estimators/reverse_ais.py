@@ -22,7 +22,7 @@ Used in chapter: raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,15 @@ from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar, walk_in_blocks
-from paperlib.estimators.estimate import format_estimate, require_finite_log_weights
+from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.estimate import Estimate, require_finite_log_weights
 from paperlib.kernels import Beta
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
-@dataclass(frozen=True)
-class ReverseEstimate:
+@dataclass(frozen=True, repr=False)
+class ReverseEstimate(Estimate):
     """RAISE estimates of ln p_ann(v) for a batch of test vectors.
 
     Attributes
@@ -58,12 +58,12 @@ class ReverseEstimate:
     tensor([0.3000, 0.1000], dtype=torch.float64)
     """
 
+    _number = "mean"
     log_weights: Tensor
 
-    def __repr__(self) -> str:
+    def _details(self) -> str:
         vectors, chains = self.log_weights.shape
-        value = format_estimate(self.mean, self.std_error)
-        return f"ReverseEstimate(mean = {value}, {vectors} vectors, {chains} chains each)"
+        return f", {vectors} vectors, {chains} chains each"
 
     @property
     def log_prob(self) -> Tensor:
@@ -106,7 +106,7 @@ def raise_log_prob(
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     *,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> ReverseEstimate:
     """Estimate ln p(v) from below by annealing backwards from each test vector.
 
@@ -160,15 +160,12 @@ def raise_log_prob(
     require_reversible(path)
     vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
-    total = len(vectors) * num_chains
-    hidden = False if on_step is not None else progress
+    total, title = len(vectors) * num_chains, f"RAISE, {len(vectors)} vectors"
     steps = reverse_steps(path, len(schedule) - 1)
-    with step_bar(total * steps, f"RAISE, {len(vectors)} vectors", hidden) as bar:
+    with step_bar(total * steps, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
 
-        def walk_block(
-            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
-        ) -> Tensor:
+        def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
             chosen = torch.arange(chains.start, chains.stop, device=vectors.device) // num_chains
             return run_reverse_chains(path, vectors[chosen], schedule, generator, on_step)
 
@@ -183,13 +180,9 @@ def reverse_steps(path: AnnealingPath[Any], num_steps: int) -> int:
 
 def require_reversible(path: object) -> None:
     """Raise an InputError unless RAISE can walk this path."""
-    require_path(path)
-    assert isinstance(path, AnnealingPath)
+    path = require_path(path)
     own = type(path)
-    if own.begin_reverse is AnnealingPath.begin_reverse:
-        require_steps_back(path)
-    else:
-        _require_reverse_transition(path)
+    require_steps_back(path, own.begin_reverse is AnnealingPath.begin_reverse)
     if path.log_z_start is None:
         raise InputError(
             "path: expected one whose start has a known partition function, such as BaseRatePath, got "
@@ -197,24 +190,18 @@ def require_reversible(path: object) -> None:
         )
 
 
-def require_steps_back(path: object) -> None:
-    """Raise an InputError unless this path can be walked back from given units."""
-    require_path(path)
-    assert isinstance(path, AnnealingPath)
-    _require_reverse_transition(path)
-    own = type(path)
-    if own.state_at is AnnealingPath.state_at:
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
-        )
-
-
-def _require_reverse_transition(path: AnnealingPath[Any]) -> None:
+def require_steps_back(path: object, from_units: bool = True) -> None:
+    """Raise an InputError unless this path can be walked back, by default from given units."""
+    path = require_path(path)
     own = type(path)
     if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
         raise InputError(
             f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
             "reverse_transition"
+        )
+    if from_units and own.state_at is AnnealingPath.state_at:
+        raise InputError(
+            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
         )
 
 
@@ -223,7 +210,7 @@ def run_reverse_chains(
     v: Tensor,
     schedule: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
@@ -237,7 +224,7 @@ def walk_back(
     log_weights: Tensor,
     falling_betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     """At each falling beta, take a reversed transition, then add ln of f at the next beta over f at this one to the log-weights."""
 

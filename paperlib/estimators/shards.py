@@ -46,7 +46,7 @@ from paperlib.estimators.reverse_ais import (
     summarize_reverse,
 )
 from paperlib.estimators.shard_log import note
-from paperlib.estimators.tempering.ladder_run import Plan
+from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
 from paperlib.estimators.tempering.tempering import (
     FEWEST_CHAIN_STEPS,
     TemperingEstimate,
@@ -442,7 +442,7 @@ def _climb(
 ) -> dict[str, Tensor]:
     path, betas, _ = walk
     plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_LADDER)
-    found = climb(path, plan, generator, on_step, check=False)
+    found = climb(LadderRun(path, plan, generator), on_step, check=False)
     counts = found.round_trips, found.num_replicas, found.chain_steps, found.counted_steps
     numbers = [found.log_z, found.std_error, found.degrees_of_freedom, *counts]
     return {

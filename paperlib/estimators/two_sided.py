@@ -15,8 +15,7 @@ are not such draws, nor are the ends of AIS's own chains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,12 +24,11 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.estimators.ais import ais
-from paperlib.estimators.blocks import step_bar, walk_in_blocks
+from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
+    Estimate,
     PartitionEstimate,
-    format_estimate,
     require_finite_log_weights,
-    summary,
 )
 from paperlib.estimators.reverse_ais import require_steps_back, walk_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
@@ -38,8 +36,8 @@ from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
 
 
-@dataclass(frozen=True)
-class TwoSidedEstimate:
+@dataclass(frozen=True, repr=False)
+class TwoSidedEstimate(Estimate):
     """Estimates of one ln Z from both sides.
 
     Attributes
@@ -59,8 +57,8 @@ class TwoSidedEstimate:
     True
     """
 
-    forward: Tensor = field(repr=False)
-    reverse: Tensor = field(repr=False)
+    forward: Tensor
+    reverse: Tensor
     num_blocks: int | None = None
 
     @property
@@ -124,10 +122,8 @@ class TwoSidedEstimate:
         )
         return (*self.bennett.warnings, *((crossed,) if low > high else ()))
 
-    def __repr__(self) -> str:
-        value = format_estimate(self.log_z, self.std_error)
-        sides = f"{self.lower:.2f} from below, {self.upper:.2f} from above"
-        return summary(f"TwoSidedEstimate(log_z = {value}, {sides})", self.warnings)
+    def _details(self) -> str:
+        return f", {self.lower:.2f} from below, {self.upper:.2f} from above"
 
 
 def two_sided_ais(
@@ -203,9 +199,7 @@ def two_sided_ais(
     steps = max(1, len(schedule) - 2)
     with step_bar(len(units) * steps, f"AIS back, {len(units)} chains", progress) as bar:
 
-        def walk_block(
-            chains: slice, generator: torch.Generator, on_step: Callable[[int], object]
-        ) -> Tensor:
+        def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
             return run_chains_back(path, units[chains], schedule, generator, on_step)
 
         blocks = walk_in_blocks(walk_block, len(units), path, generator, bar.update)
@@ -219,7 +213,7 @@ def run_chains_back(
     units: Tensor,
     schedule: list[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> Tensor:
     """Walk one block of chains back to the start, from draws from the target; returns their log-weights r, float64 [chains].
 

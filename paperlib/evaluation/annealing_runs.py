@@ -28,7 +28,7 @@ from paperlib.estimators import (
     raise_log_prob,
 )
 from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
-from paperlib.estimators.tempering.tempering import summarize_ladder
+from paperlib.estimators.tempering.tempering import climb
 from paperlib.evaluation.averages import ImageAverage, average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.result import LADDER, MODES, NOTHING, AnnealingRun, FinishedRuns
@@ -266,24 +266,13 @@ class AnnealingRuns:
     ) -> _Ladder:
         """A ladder along a path, from its beginning."""
         run = LadderRun(path, Plan(chain_steps, None, None, _LADDER_SAMPLES), self._generator)
-        return _Ladder(path, run, self._finish(path, run, on_step, check))
+        return _Ladder(path, run, climb(run, on_step, check))
 
     def _extend(self, ladder: _Ladder, chain_steps: int, on_step: Callable[[int], object]) -> None:
         """Make a ladder longer."""
         ladder.run.extend(chain_steps)
         check = ladder.estimate.lower_bound is not None
-        ladder.estimate = self._finish(ladder.path, ladder.run, on_step, check)
-
-    def _finish(
-        self,
-        path: AnnealingPath[Any],
-        run: LadderRun,
-        on_step: Callable[[int], object],
-        check: bool,
-    ) -> TemperingEstimate:
-        while not run.finished:
-            run.advance(on_step)
-        return summarize_ladder(path, run, self._generator, check)
+        ladder.estimate = climb(ladder.run, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

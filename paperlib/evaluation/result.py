@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
-from paperlib.estimators.tempering.bennett import interval_of
+from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.modes import ModeCheck

@@ -12,7 +12,6 @@ The chains that walk afterwards are new ones and follow a fixed schedule, so the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
+from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.smc.populations import effective_part, systematic
 
 _MAX_BISECTIONS = 60
@@ -82,7 +82,7 @@ def pilot_schedule(
     fraction: float,
     threshold: float,
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
     most_steps: int | None = None,
 ) -> PilotSchedule:
     """Walk one population, finding its betas on the way.

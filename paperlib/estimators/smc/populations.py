@@ -9,19 +9,25 @@ here is that of the logarithm of a mean of log-normal numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing import AnnealingPath
+from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.errors import InputError
 from paperlib.estimators.ais import begin_forward
-from paperlib.estimators.blocks import walk_in_blocks
-from paperlib.estimators.estimate import require_finite_log_weights
+from paperlib.estimators.blocks import OnStep, walk_in_blocks
+from paperlib.estimators.estimate import Number, StudentEstimate, require_finite_log_weights
 from paperlib.numerics import log_mean_exp
+from paperlib.validation import is_number, require_count, require_fraction
+
+# The pilot may spend one part in this many of the budget.
+_PILOT_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,105 @@ class Populations:
     resampled: Tensor
 
 
+@dataclass(frozen=True, repr=False)
+class PopulationsEstimate(StudentEstimate[Number]):
+    """What populations of chains estimate: the attributes that `SMCEstimate` and `TrajectoryEstimate` share.
+
+    Attributes
+    ----------
+    log_weights : Tensor, shape [R, ...]
+        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
+    betas : Tensor, shape [K + 1]
+        The schedule that all populations walked.
+    chain_steps : int
+        Transitions of single chains that were spent, including the pilot's.
+    families : Tensor, shape [R]
+        Effective number of a population's initial chains with descendants at its end, from the weights of these.
+    final_states : Tensor, shape [R, N, n]
+        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
+    chain_log_weights : Tensor, shape [R, N]
+        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    """
+
+    log_weights: Tensor
+    betas: Tensor
+    chain_steps: int
+    families: Tensor
+    final_states: Tensor
+    chain_log_weights: Tensor
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Of the standard error: the number of populations minus one."""
+        return len(self.log_weights) - 1
+
+
+@dataclass(frozen=True)
+class SMCOptions:
+    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked.
+
+    Attributes
+    ----------
+    num_chains, num_populations : int
+        N chains in each of R populations.
+    betas : list of float or None
+        The fixed schedule, if one is given.
+    chain_steps : int or None
+        The budget, if one is given.
+    cess, threshold : float
+        See `smc`.
+
+    Raises
+    ------
+    InputError
+        If an option is not valid, or both a schedule and a budget are given.
+
+    Examples
+    --------
+    >>> SMCOptions(100, betas=[0, 0.5, 1]).betas
+    [0.0, 0.5, 1.0]
+    """
+
+    num_chains: int
+    num_populations: int = 10
+    betas: Any = None
+    chain_steps: int | None = None
+    cess: float = 0.9
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("num_chains", "num_populations"):
+            object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        require_fraction("cess", self.cess)
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
+        if self.betas is not None:
+            if self.chain_steps is not None:
+                raise InputError("chain_steps: expected none beside given betas, got both")
+            object.__setattr__(self, "betas", check_betas(self.betas).tolist())
+        elif self.chain_steps is not None:
+            least = 2 * self.num_chains * self.num_populations
+            object.__setattr__(
+                self, "chain_steps", require_count("chain_steps", self.chain_steps, least)
+            )
+
+    @property
+    def pilot_steps(self) -> int | None:
+        """How many steps the pilot may take; None if it may take as many as it needs."""
+        if self.chain_steps is None:
+            return None
+        return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
+
+
 def walk_populations(
     path: AnnealingPath[Any],
     schedule: Sequence[float],
-    num_chains: int,
-    num_populations: int,
-    threshold: float,
+    options: SMCOptions,
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
     marks: Sequence[float] = (),
 ) -> Populations:
     """Walk independent populations through a schedule, and resample those whose weights have become uneven.
@@ -70,10 +167,8 @@ def walk_populations(
         The path to walk.
     schedule : sequence of numbers
         From 0 to 1.
-    num_chains, num_populations : int
-        N chains in each of R populations.
-    threshold : float
-        Resample when the effective part of a population falls below this; 0: never.
+    options : SMCOptions
+        How many populations of how many chains walk, and when they are resampled.
     generator : torch.Generator
         On the path's device.
     on_step : callable
@@ -86,16 +181,10 @@ def walk_populations(
     InputError
         If the log-weights overflow.
     """
-
-    def walk_block(
-        populations: slice, generator: torch.Generator, on_step: Callable[[int], object]
-    ) -> Populations:
-        count = populations.stop - populations.start
-        return _walk(path, schedule, num_chains, count, threshold, generator, on_step, marks)
-
-    size = max(1, path.chains_per_block // num_chains)
-    blocks = walk_in_blocks(walk_block, num_populations, path, generator, on_step, size)
-    names = ("log_weights", "marked", "units", "ancestors", "families", "resampled")
+    walk_block = partial(_walk, path, schedule, options, marks)
+    size = max(1, path.chains_per_block // options.num_chains)
+    blocks = walk_in_blocks(walk_block, options.num_populations, path, generator, on_step, size)
+    names = [field.name for field in fields(Populations)]
     whole = Populations(*(torch.cat([getattr(block, name) for block in blocks]) for name in names))
     require_finite_log_weights(whole.log_weights)
     return whole
@@ -104,14 +193,14 @@ def walk_populations(
 def _walk(
     path: AnnealingPath[Any],
     schedule: Sequence[float],
-    num_chains: int,
-    populations: int,
-    threshold: float,
-    generator: torch.Generator,
-    on_step: Callable[[int], object],
+    options: SMCOptions,
     marks: Sequence[float],
+    block: slice,
+    generator: torch.Generator,
+    on_step: OnStep,
 ) -> Populations:
     """A block of populations that walk together."""
+    populations, num_chains = block.stop - block.start, options.num_chains
     shape, device = (populations, num_chains), path.device
     state, log_weights = begin_forward(path, populations * num_chains, generator)
     log_weights = log_weights.view(shape)
@@ -126,7 +215,7 @@ def _walk(
             log_weights += _by_population(path.end_correction(state, 1), shape)
         if beta_to in marks:
             marked.append(log_z + log_mean_exp(log_weights, 1))
-        uneven = effective_part(log_weights) < threshold
+        uneven = effective_part(log_weights) < options.threshold
         # At the end, resampling would only add noise.
         if beta_to < 1 and bool(uneven.any()):
             index = systematic(log_weights, uneven, generator)

@@ -13,65 +13,56 @@ little more than those few, and gets a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.errors import InputError
+from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.estimate import UNIFORM_START, below_bound, format_estimate, summary
+from paperlib.estimators.blocks import OnStep, step_bar
+from paperlib.estimators.estimate import UNIFORM_START, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
-from paperlib.estimators.smc.populations import Populations, log_z_std_error, walk_populations
-from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
-from paperlib.validation import ArrayLike, is_number, require_count, require_fraction
+from paperlib.estimators.smc.populations import (
+    Populations,
+    PopulationsEstimate,
+    SMCOptions,
+    log_z_std_error,
+    walk_populations,
+)
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.validation import ArrayLike
 
-# The pilot may spend one part in this many of the budget.
-_PILOT_SHARE = 4
 # The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
 _FEWEST_FAMILIES = 5
 # If populations' estimates spread by more nats than this, ten of them do not show the largest.
 _WIDEST_SPREAD = 1.0
 
 
-@dataclass(frozen=True)
-class SMCEstimate:
-    """An estimate of ln Z, or of ln(Z_1 / Z_0), from independent populations of chains.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class SMCEstimate(PopulationsEstimate[float]):
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from R independent populations of N chains.
 
     Attributes
     ----------
-    log_weights : Tensor, shape [R]
-        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
-    chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
-    final_states : Tensor, shape [R, N, n]
-        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
-    betas : Tensor, shape [K + 1]
-        The schedule that all populations walked.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+        See `PopulationsEstimate`; `log_weights` has the shape [R].
     ancestors : Tensor, shape [R]
         How many of a population's N initial chains have descendants at its end.
-    families : Tensor, shape [R]
-        Their effective number, from the weights of their descendants.
     resampled : Tensor, shape [R]
         How often each population was resampled.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
-    warnings : tuple of str
-        Reasons not to believe the estimate; empty if none was found, which proves nothing.
 
     Examples
     --------
-    >>> numbers = torch.zeros(3, dtype=torch.int64)
+    >>> ones = torch.ones(3, dtype=torch.int64)
     >>> log_weights = torch.tensor([1.0, 1.2, 1.1], dtype=torch.float64)
     >>> estimate = SMCEstimate(
-    ...     log_weights, log_weights[:, None], torch.zeros(3, 1, 2), torch.tensor([0.0, 1.0]),
-    ...     chain_steps=3, ancestors=numbers + 1, families=numbers + 1.0, resampled=numbers,
+    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, torch.zeros(3, 1, 2), log_weights[:, None],
+    ...     ancestors=ones, resampled=0 * ones,
     ... )
     >>> estimate
     SMCEstimate(log_z = 1.103 +- 0.058 nats, 3 populations of 1 chains, 3 chain-steps)
@@ -79,16 +70,9 @@ class SMCEstimate:
     0.85, 1.35
     """
 
-    log_weights: Tensor = field(repr=False)
-    chain_log_weights: Tensor = field(repr=False)
-    final_states: Tensor = field(repr=False)
-    betas: Tensor = field(repr=False)
-    chain_steps: int
-    ancestors: Tensor = field(repr=False)
-    families: Tensor = field(repr=False)
-    resampled: Tensor = field(repr=False)
+    ancestors: Tensor
+    resampled: Tensor
     lower_bound: float | None = None
-    warnings: tuple[str, ...] = ()
 
     @property
     def log_z(self) -> float:
@@ -100,79 +84,9 @@ class SMCEstimate:
         """Standard error of `log_z`, in nats, from the spread between populations; infinite for one population."""
         return log_z_std_error(self.log_weights).item()
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """`log_z` minus and plus Student's quantile of this level times `std_error`, in nats.
-
-        Raises
-        ------
-        InputError
-            If `level` does not lie between 0 and 1.
-        """
-        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
-        return self.log_z - spread, self.log_z + spread
-
-    def __repr__(self) -> str:
-        value = f"log_z = {format_estimate(self.log_z, self.std_error)}"
+    def _details(self) -> str:
         populations, chains = self.chain_log_weights.shape
-        size = f"{populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
-        return summary(f"SMCEstimate({value}, {size})", self.warnings)
-
-
-@dataclass(frozen=True)
-class SMCOptions:
-    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked.
-
-    Attributes
-    ----------
-    num_chains, num_populations : int
-        N chains in each of R populations.
-    betas : list of float or None
-        The fixed schedule, if one is given.
-    chain_steps : int or None
-        The budget, if one is given.
-    cess, threshold : float
-        See `smc`.
-
-    Raises
-    ------
-    InputError
-        If an option is not valid, or both a schedule and a budget are given.
-
-    Examples
-    --------
-    >>> SMCOptions(100, betas=[0, 0.5, 1]).betas
-    [0.0, 0.5, 1.0]
-    """
-
-    num_chains: int
-    num_populations: int = 10
-    betas: Any = None
-    chain_steps: int | None = None
-    cess: float = 0.9
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name in ("num_chains", "num_populations"):
-            object.__setattr__(self, name, require_count(name, getattr(self, name)))
-        require_fraction("cess", self.cess)
-        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
-        if self.betas is not None:
-            if self.chain_steps is not None:
-                raise InputError("chain_steps: expected none beside given betas, got both")
-            object.__setattr__(self, "betas", check_betas(self.betas).tolist())
-        elif self.chain_steps is not None:
-            least = 2 * self.num_chains * self.num_populations
-            object.__setattr__(
-                self, "chain_steps", require_count("chain_steps", self.chain_steps, least)
-            )
-
-    @property
-    def pilot_steps(self) -> int | None:
-        """How many steps the pilot may take; None if it may take as many as it needs."""
-        if self.chain_steps is None:
-            return None
-        return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
+        return f", {populations} populations of {chains} chains, {self.chain_steps:,} chain-steps"
 
 
 def smc(
@@ -187,7 +101,7 @@ def smc(
     cess: float = 0.9,
     threshold: float = 0.5,
     check: bool = True,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> SMCEstimate:
     """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) where the start has no known partition function.
 
@@ -246,42 +160,30 @@ def smc(
     """
     require_path(path)
     options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
-    generator = resolve_generator(generator, path.device)
     title = f"SMC, {options.num_populations} populations"
-    schedule, found, paid, notes = walk_with_options(
-        path, options, generator, title, progress, on_step
-    )
+    found, shared = walk_with_options(path, options, generator, title, progress, on_step)
     estimate = SMCEstimate(
         log_mean_exp(found.log_weights, 1),
-        found.log_weights,
-        found.units,
-        torch.tensor(schedule, dtype=torch.float64),
-        paid,
-        found.ancestors,
-        found.families,
-        found.resampled,
+        **shared,
+        ancestors=found.ancestors,
+        resampled=found.resampled,
     )
     if not check:
-        return estimate
+        return replace(estimate, warnings=())
     bound = path.log_z_lower_bound(found.units.flatten(0, 1))
-    high = estimate.interval(0.997)[1]
-    warnings = (
-        *below_bound(estimate.log_z, high, bound),
-        *notes,
-        *population_warnings(estimate.log_weights, found, path.uniform_start),
-    )
-    return replace(estimate, lower_bound=bound, warnings=warnings)
+    impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
+    return replace(estimate, lower_bound=bound, warnings=(*impossible, *estimate.warnings))
 
 
 def walk_with_options(
     path: AnnealingPath[Any],
     options: SMCOptions,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     title: str,
     progress: bool | None,
-    on_step: Callable[[int], object] | None,
+    on_step: OnStep | None,
     marks: Sequence[float] = (),
-) -> tuple[list[float], Populations, int, list[str]]:
+) -> tuple[Populations, dict[str, Any]]:
     """Find a schedule, if none is given, and walk it.
 
     Parameters
@@ -290,49 +192,38 @@ def walk_with_options(
         The path to walk.
     options : SMCOptions
         How to walk it.
-    generator : torch.Generator
-        On the path's device.
+    generator, progress, on_step
+        See `smc`.
     title : str
         Title of the progress bar.
-    progress, on_step
-        See `smc`.
     marks : sequence of numbers
         Betas that the schedule must include, and at which the estimates of Z are kept.
 
     Returns
     -------
-    schedule : list of float
-        The schedule that was walked.
     populations : Populations
-        The populations at its end.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
-    notes : list of str
-        Remarks about the pilot.
+        The populations at the end of the schedule.
+    shared : dict
+        The fields of a `PopulationsEstimate` behind the first.
 
     Raises
     ------
     InputError
         If ln f is not continuous along the path, or the log-weights overflow.
     """
-    everyone = options.num_chains * options.num_populations
+    generator = resolve_generator(generator, path.device)
+    chains, threshold = options.num_chains, options.threshold
+    everyone = chains * options.num_populations
     total = options.chain_steps
     if options.betas is not None:
         total = everyone * (len({*options.betas, *marks}) - 1)
-    hidden = False if on_step is not None else progress
     notes = []
-    with step_bar(total or 0, title, hidden) as bar:
+    with step_bar(total or 0, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
         schedule, paid = options.betas, 0
         if schedule is None:
             pilot = pilot_schedule(
-                path,
-                options.num_chains,
-                options.cess,
-                options.threshold,
-                generator,
-                tell,
-                options.pilot_steps,
+                path, chains, options.cess, threshold, generator, tell, options.pilot_steps
             )
             schedule, paid = pilot.betas, pilot.chain_steps
             if options.chain_steps is not None:
@@ -347,26 +238,22 @@ def walk_with_options(
         paid += everyone * (len(schedule) - 1)
         if total is None:
             bar.total = paid
-        found = walk_populations(
-            path,
-            schedule,
-            options.num_chains,
-            options.num_populations,
-            options.threshold,
-            generator,
-            tell,
-            marks,
-        )
-    return schedule, found, paid, notes
+        found = walk_populations(path, schedule, options, generator, tell, marks)
+    return found, {
+        "betas": torch.tensor(schedule, dtype=torch.float64),
+        "chain_steps": paid,
+        "families": found.families,
+        "final_states": found.units,
+        "chain_log_weights": found.log_weights,
+        "warnings": (*notes, *population_warnings(found, path.uniform_start)),
+    }
 
 
-def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) -> list[str]:
+def population_warnings(found: Populations, uniform_start: bool) -> list[str]:
     """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
 
     Parameters
     ----------
-    log_z : Tensor, shape [R]
-        ln of each population's estimate of Z.
     found : Populations
         The populations at the end of the walk.
     uniform_start : bool
@@ -376,7 +263,7 @@ def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) 
     --------
     >>> alone = torch.ones(1)
     >>> found = Populations(torch.zeros(1, 4), torch.zeros(1, 0), torch.zeros(1, 4, 2), 4 * alone, 4 * alone, 0 * alone)
-    >>> population_warnings(torch.zeros(1), found, uniform_start=False)
+    >>> population_warnings(found, uniform_start=False)
     ['One population gives no error estimate; run ten.']
     """
     warnings = []
@@ -386,6 +273,7 @@ def population_warnings(log_z: Tensor, found: Populations, uniform_start: bool) 
             f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
             "have met is lost; use more chains in each population, or more betas."
         )
+    log_z = log_mean_exp(found.log_weights, 1)
     if len(log_z) < 2:
         warnings.append("One population gives no error estimate; run ten.")
     elif (spread := log_z.std().item()) > _WIDEST_SPREAD:

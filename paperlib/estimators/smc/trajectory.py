@@ -17,41 +17,34 @@ checkpoint to the next, chains stay behind. The warnings are those of `smc`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
+from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import format_estimate, summary
-from paperlib.estimators.smc.populations import log_z_std_error
-from paperlib.estimators.smc.smc import SMCOptions, population_warnings, walk_with_options
-from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
+from paperlib.estimators.smc.populations import (
+    PopulationsEstimate,
+    SMCOptions,
+    log_z_std_error,
+)
+from paperlib.estimators.smc.smc import walk_with_options
+from paperlib.numerics import log_mean_exp
 from paperlib.validation import ArrayLike, require_count
 
 
-@dataclass(frozen=True)
-class TrajectoryEstimate:
-    """Estimates of ln Z at the T checkpoints of a path, from R populations that walk through all of them.
+@dataclass(frozen=True, repr=False)
+class TrajectoryEstimate(PopulationsEstimate[Tensor]):
+    """Estimates of ln Z at the T checkpoints of a path, from R populations of N chains that walk through all of them.
 
     Attributes
     ----------
-    log_weights : Tensor, shape [R, T]
-        ln of each population's estimate of Z at each checkpoint, float64, in nats; for a fixed schedule the estimates are unbiased.
-    betas : Tensor, shape [K + 1]
-        The schedule that all populations walked; it includes all knots.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
-    families : Tensor, shape [R]
-        Effective number of initial chains with descendants at the end.
-    final_states : Tensor, shape [R, N, n]
-        The units of each chain at its end: draws from the last model if weighted with `chain_log_weights`.
-    chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight at its end.
-    warnings : tuple of str
-        Reasons not to believe the estimates; empty if none was found, which proves nothing.
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+        See `PopulationsEstimate`; `log_weights` has the shape [R, T], and `betas` includes all knots. States and weights of chains are
+        those at the last checkpoint.
 
     Examples
     --------
@@ -65,14 +58,6 @@ class TrajectoryEstimate:
     1.04 +- 0.04
     """
 
-    log_weights: Tensor = field(repr=False)
-    betas: Tensor = field(repr=False)
-    chain_steps: int
-    families: Tensor = field(repr=False)
-    final_states: Tensor = field(repr=False)
-    chain_log_weights: Tensor = field(repr=False)
-    warnings: tuple[str, ...] = ()
-
     @property
     def log_z(self) -> Tensor:
         """ln of the mean estimate at each checkpoint, float64 [T], in nats."""
@@ -80,21 +65,11 @@ class TrajectoryEstimate:
 
     @property
     def std_error(self) -> Tensor:
-        """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population."""
-        return log_z_std_error(self.log_weights)
+        """Standard error of each `log_z`, float64 [T], including all errors since the start; infinite for one population.
 
-    def interval(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """`log_z` minus and plus Student's quantile of this level times `std_error`, each [T], in nats.
-
-        The level holds for each checkpoint by itself.
-
-        Raises
-        ------
-        InputError
-            If `level` does not lie between 0 and 1.
+        The level of `interval` holds for each checkpoint by itself.
         """
-        spread = student_quantile(level, len(self.log_weights) - 1) * self.std_error
-        return self.log_z - spread, self.log_z + spread
+        return log_z_std_error(self.log_weights)
 
     def difference(self, first: int, second: int) -> tuple[float, float]:
         """ln Z of checkpoint `second` minus that of `first`, numbered from 0, and its standard error, in nats.
@@ -140,7 +115,7 @@ def log_z_along_training(
     num_populations: int = 10,
     cess: float = 0.9,
     threshold: float = 0.5,
-    on_step: Callable[[int], object] | None = None,
+    on_step: OnStep | None = None,
 ) -> TrajectoryEstimate:
     """Estimate ln Z at every checkpoint of a trajectory in one walk.
 
@@ -193,18 +168,6 @@ def log_z_along_training(
     if options.chain_steps is not None:
         least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
         require_count("chain_steps", options.chain_steps, least)
-    generator = resolve_generator(generator, path.device)
     title = f"ln Z at {len(knots)} checkpoints"
-    schedule, found, paid, notes = walk_with_options(
-        path, options, generator, title, progress, on_step, knots
-    )
-    warnings = population_warnings(found.marked[:, -1], found, path.uniform_start)
-    return TrajectoryEstimate(
-        found.marked,
-        torch.tensor(schedule, dtype=torch.float64),
-        paid,
-        found.families,
-        found.units,
-        found.log_weights,
-        (*notes, *warnings),
-    )
+    found, shared = walk_with_options(path, options, generator, title, progress, on_step, knots)
+    return TrajectoryEstimate(found.marked, **shared)

@@ -23,8 +23,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import format_estimate, summary
-from paperlib.numerics import student_quantile
+from paperlib.estimators.estimate import StudentEstimate
 from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
@@ -37,8 +36,8 @@ _NO_OVERLAP = 1e-9
 _CONTRADICTION = 1e-3
 
 
-@dataclass(frozen=True)
-class BennettEstimate:
+@dataclass(frozen=True, repr=False)
+class BennettEstimate(StudentEstimate[float]):
     """An estimate of ln(Z_1 / Z_0) from draws from both distributions.
 
     Attributes
@@ -61,32 +60,11 @@ class BennettEstimate:
     1.11, 1.89
     """
 
+    _number = "log_ratio"
     log_ratio: float
     std_error: float
     degrees_of_freedom: float = math.inf
     warnings: tuple[str, ...] = ()
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
-
-        Raises
-        ------
-        InputError
-            If `level` is not between 0 and 1.
-        """
-        return interval_of(self.log_ratio, self.std_error, self.degrees_of_freedom, level)
-
-    def __repr__(self) -> str:
-        value = format_estimate(self.log_ratio, self.std_error)
-        return summary(f"BennettEstimate(log_ratio = {value})", self.warnings)
-
-
-def interval_of(
-    value: float, std_error: float, degrees_of_freedom: float, level: float
-) -> tuple[float, float]:
-    """`value` minus and plus its standard error times Student's quantile."""
-    half = student_quantile(level, degrees_of_freedom) * std_error
-    return value - half, value + half
 
 
 def bennett(

@@ -187,8 +187,30 @@ class Record:
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 
     def round_trips(self) -> int:
-        """How many times a chain went from beta = 0 to beta = 1 and back."""
-        return count_round_trips(self.ends.numpy())
+        """How many times a chain went from beta = 0 to beta = 1 and back.
+
+        Examples
+        --------
+        >>> ends = torch.tensor([[[0, 1]], [[1, 0]], [[0, 1]]])  # chain 0: start, target, start
+        >>> Record(torch.zeros(2), torch.zeros(3, 2, 1, 2), ends).round_trips()
+        1
+        """
+        trips = 0
+        for replica in np.moveaxis(self.ends.numpy(), 1, 0):
+            # Only changes matter.
+            changed = np.ones(len(replica), bool)
+            changed[1:] = (replica[1:] != replica[:-1]).any(1)
+            seen_start: set[int] = set()
+            returning: set[int] = set()
+            for start, target in replica[changed].tolist():
+                if target in seen_start:
+                    seen_start.remove(target)
+                    returning.add(target)
+                if start in returning:
+                    returning.remove(start)
+                    trips += 1
+                seen_start.add(start)
+        return trips
 
     def share_from_start(self, first: int = 0) -> float:
         """The share of steps at which the chain at beta = 1 had been at beta = 0 before.
@@ -212,35 +234,3 @@ class Record:
             np.minimum.at(earliest, start, steps)
             arrived.append(earliest[target[first:]] <= steps[first:])
         return float(np.mean(arrived))
-
-
-def count_round_trips(ends: np.ndarray) -> int:
-    """How many times a chain went from the first end to the second and back.
-
-    Parameters
-    ----------
-    ends : ndarray, shape [T, R, 2]
-        The chains at the two ends after each step.
-
-    Examples
-    --------
-    >>> at_start, at_target = [[0], [1], [0]], [[1], [0], [1]]
-    >>> count_round_trips(np.stack([at_start, at_target], 2))  # chain 0: start, target, start
-    1
-    """
-    trips = 0
-    for replica in np.moveaxis(ends, 1, 0):
-        # Only changes matter.
-        changed = np.ones(len(replica), bool)
-        changed[1:] = (replica[1:] != replica[:-1]).any(1)
-        seen_start: set[int] = set()
-        returning: set[int] = set()
-        for start, target in replica[changed].tolist():
-            if target in seen_start:
-                seen_start.remove(target)
-                returning.add(target)
-            if start in returning:
-                returning.remove(start)
-                trips += 1
-            seen_start.add(start)
-    return trips

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
+from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.ladder import Ladder, Record
 from paperlib.estimators.tempering.temperatures import (
@@ -99,6 +99,8 @@ class LadderRun:
         What the run is asked to do.
     generator : torch.Generator
         On the path's device; the run takes all its random numbers from it.
+    checkpoint : (Path, dict of str), optional
+        The file that the run is kept in, and the signature that says which run it belongs to. If the file exists, the run resumes from it.
 
     Attributes
     ----------
@@ -106,10 +108,22 @@ class LadderRun:
         The current round's ladder.
     spent : int
         Transitions of single chains so far.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or belongs to another run.
     """
 
-    def __init__(self, path: AnnealingPath[Any], plan: Plan, generator: torch.Generator) -> None:
-        self._path, self._plan, self._generator = path, plan, generator
+    def __init__(
+        self,
+        path: AnnealingPath[Any],
+        plan: Plan,
+        generator: torch.Generator,
+        checkpoint: tuple[Path, dict[str, str]] | None = None,
+    ) -> None:
+        self.path, self.generator = path, generator
+        self._plan, self._checkpoint = plan, checkpoint
         self.spent = 0
         if plan.betas is None:
             most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
@@ -121,11 +135,18 @@ class LadderRun:
             betas, replicas = plan.betas, plan.replicas(len(plan.betas))
         state = path.sample_start(len(betas) * replicas, generator)
         self._begin(0, Ladder(path, betas, replicas, state))
+        if checkpoint is not None and checkpoint[0].is_file():
+            self._restore(*checkpoint)
 
     @property
     def main(self) -> bool:
         """Whether the current round is the last one, the only one that counts."""
         return self._number == len(self._plan.pilots)
+
+    @property
+    def _done(self) -> int:
+        """How many steps of the current round have been taken."""
+        return len(self._ends)
 
     @property
     def finished(self) -> bool:
@@ -134,18 +155,15 @@ class LadderRun:
 
     def _begin(self, number: int, ladder: Ladder[Any]) -> None:
         """Set up a round that begins with this ladder."""
-        self._number, self.ladder, self._done = number, ladder, 0
+        self._number, self.ladder = number, ladder
         left = self._plan.chain_steps - self.spent
         share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
         self._steps = max(0 if self.main else 1, min(share, left) // ladder.num_chains)
         self._heating = 0
         if number == 0:
             self._heating = self._steps if self._plan.betas is not None else self._steps // 2
-        shape = self._steps, ladder.num_replicas
-        self._log_ratios = torch.zeros(
-            shape[0], 2, shape[1], len(ladder.betas), dtype=torch.float64
-        )
-        self._ends = torch.zeros(*shape, 2, dtype=torch.int32)
+        self._log_ratios = torch.zeros(0, 2, *ladder.chain_at.shape, dtype=torch.float64)
+        self._ends = torch.zeros(0, ladder.num_replicas, 2, dtype=torch.int32)
         draws = self._steps * ladder.num_replicas
         interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
         self._interval = max(1, min(interval, self._steps))
@@ -154,57 +172,55 @@ class LadderRun:
         self._corrections: list[Tensor] = []
         self._earlier: list[Any] = []
 
-    def advance(self, on_step: Callable[[int], object]) -> None:
+    def advance(self, on_step: OnStep) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
-        stop = min(self._done + length, self._steps)
-        device, ladder = self._path.device, self.ladder
+        steps = range(self._done, min(self._done + length, self._steps))
+        ladder = self.ladder
         # On a GPU they are fetched at the end of the segment, so that no step has to be waited for.
-        log_ratios = self._log_ratios[self._done : stop].to(device)
-        ends = self._ends[self._done : stop].to(device)
-        for place, step in enumerate(range(self._done, stop)):
+        log_ratios, ends = (
+            record.new_zeros(len(steps), *record.shape[1:], device=self.path.device)
+            for record in (self._log_ratios, self._ends)
+        )
+        for place, step in enumerate(steps):
             if step < self._heating:
-                ladder.heat((step + 1) / self._heating, self._generator)
+                ladder.heat((step + 1) / self._heating, self.generator)
             else:
-                log_ratios[place] = ladder.step(self._generator)
+                log_ratios[place] = ladder.step(self.generator)
                 ends[place] = ladder.ends()
                 if self.main and (step + 1) % self._interval == 0:
                     self._keep()
                 elif not self.main and (self._steps - step - 1) % self._apart == 0:
-                    self._earlier.append(self._path.select(ladder.state, ladder.chain_at[0]))
+                    self._earlier.append(self.path.select(ladder.state, ladder.chain_at[0]))
             on_step(ladder.num_chains)
-        self._log_ratios[self._done : stop] = log_ratios.cpu()
-        self._ends[self._done : stop] = ends.cpu()
-        self.spent += (stop - self._done) * ladder.num_chains
-        self._done = stop
+        self._log_ratios = torch.cat([self._log_ratios, log_ratios.cpu()])
+        self._ends = torch.cat([self._ends, ends.cpu()])
+        self.spent += len(steps) * ladder.num_chains
         if self._done == self._steps and not self.main:
             self._begin(self._number + 1, self._next_ladder())
+        if self._checkpoint is not None:
+            self._save(*self._checkpoint)
 
     def extend(self, chain_steps: int) -> None:
         """Make the main round longer, by at most so many transitions of single chains."""
-        more = chain_steps // self.ladder.num_chains
-        self._steps += more
-        self._log_ratios = torch.cat(
-            [self._log_ratios, self._log_ratios.new_zeros(more, *self._log_ratios.shape[1:])]
-        )
-        self._ends = torch.cat([self._ends, self._ends.new_zeros(more, *self._ends.shape[1:])])
+        self._steps += chain_steps // self.ladder.num_chains
 
     def _keep(self) -> None:
         """Keep the units at the target, and the corrections for rounding at both ends."""
         ladder, corrections = self.ladder, []
         for end, rung in ((0, 0), (1, -1)):
-            state = self._path.select(ladder.state, ladder.chain_at[:, rung])
-            correction = torch.as_tensor(self._path.end_correction(state, end))
+            state = self.path.select(ladder.state, ladder.chain_at[:, rung])
+            correction = torch.as_tensor(self.path.end_correction(state, end))
             corrections.append(correction.double().cpu().expand(ladder.num_replicas))
             if end == 1:
-                self._units.append(self._path.units(state))
+                self._units.append(self.path.units(state))
         self._corrections.append(torch.stack(corrections))
 
     def _next_ladder(self) -> Ladder[Any]:
         """Rungs placed according to the last round, with those of its chains that were nearest to them."""
         old, plan = self.ladder, self._plan
         if plan.betas is not None:
-            return Ladder(self._path, plan.betas, old.num_replicas, old.state)
+            return Ladder(self.path, plan.betas, old.num_replicas, old.state)
         record = self.record(self._heating)
         require_finite_log_weights(record.log_ratios)
         barriers = link_barriers(record.rejection_rates())
@@ -216,23 +232,22 @@ class LadderRun:
             num_rungs -= 1
         shares = link_shares(barriers, link_memory(*record.links()))
         betas = place_rungs(record.betas, shares, num_rungs)
-        near = (betas[:, None] - record.betas).abs().argsort(stable=True).to(self._path.device)
+        near = (betas[:, None] - record.betas).abs().argsort(stable=True).to(self.path.device)
         # The error is that of independent replicas, so each begins with the chains of another time, the first with the last ones.
         # Only if there are more replicas than times do some begin with the chains that are second nearest.
         times = torch.linspace(len(self._earlier) - 1, 0, min(replicas, len(self._earlier)) + 1)
         chosen = [self._earlier[round(time)] for time in times[:-1].tolist()]
         states = [
-            self._path.select(
+            self.path.select(
                 chosen[replica % len(chosen)], near[:, replica // len(chosen) % near.shape[1]]
             )
             for replica in range(replicas)
         ]
-        return Ladder(self._path, betas, replicas, self._path.concatenate(states))
+        return Ladder(self.path, betas, replicas, self.path.concatenate(states))
 
     def record(self, first: int = 0) -> Record:
         """The record of the current round's ladder so far, from step `first` on."""
-        window = slice(first, self._done)
-        return Record(self.ladder.betas.cpu(), self._log_ratios[window], self._ends[window])
+        return Record(self.ladder.betas.cpu(), self._log_ratios[first:], self._ends[first:])
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
         """What was kept from the current round.
@@ -250,17 +265,17 @@ class LadderRun:
         steps = [(place + 1) * self._interval - 1 for place in range(kept)]
         return steps, torch.stack(self._units), torch.stack(self._corrections)
 
-    def save(self, file: Path, signature: dict[str, str]) -> None:
-        """Write a checkpoint, whole or not at all; `signature` says which run it belongs to."""
+    def _save(self, file: Path, signature: dict[str, str]) -> None:
+        """Write a checkpoint, whole or not at all."""
         tensors = {
             f"state_{name}": value for name, value in state_tensors(self.ladder.state).items()
         }
         tensors |= {
-            "generator": self._generator.get_state(),
+            "generator": self.generator.get_state(),
             "chain_at": self.ladder.chain_at,
             "betas": self.ladder.betas,
-            "log_ratios": self._log_ratios[: self._done],
-            "ends": self._ends[: self._done],
+            "log_ratios": self._log_ratios,
+            "ends": self._ends,
         }
         if self._units:
             tensors |= {
@@ -270,36 +285,29 @@ class LadderRun:
         progress = {"round": self._number, "done": self._done, "spent": self.spent}
         write_safetensors(file, tensors, {**signature, _PROGRESS: json.dumps(progress)})
 
-    def restore(self, file: Path, signature: dict[str, str]) -> None:
-        """Continue from a checkpoint.
-
-        Raises
-        ------
-        InputError
-            If the file is damaged, or belongs to another run.
-        """
+    def _restore(self, file: Path, signature: dict[str, str]) -> None:
+        """Continue from a checkpoint."""
         tensors, found = read_resumable(file, signature, [_PROGRESS])
         progress = found[_PROGRESS]
-        device = self._path.device
+        device = self.path.device
         parts = {
             name.removeprefix("state_"): value.to(device)
             for name, value in tensors.items()
             if name.startswith("state_")
         }
         # A single chain shows how a state is built; its tensors are replaced with those of all chains.
-        model = self._path.sample_start(1, seeded_generator(0, device))
+        model = self.path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
-        ladder = Ladder(self._path, tensors["betas"], len(chain_at), with_tensors(model, parts))
+        ladder = Ladder(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
         ladder.chain_at = chain_at
         self.spent = progress["spent"] - progress["done"] * ladder.num_chains
         self._begin(progress["round"], ladder)
-        self.spent, self._done = progress["spent"], progress["done"]
-        self._log_ratios[: self._done] = tensors["log_ratios"]
-        self._ends[: self._done] = tensors["ends"]
+        self.spent = progress["spent"]
+        self._log_ratios, self._ends = tensors["log_ratios"], tensors["ends"]
         if "units" in tensors:
             self._units = list(tensors["units"].to(device))
             self._corrections = list(tensors["corrections"])
-        self._generator.set_state(tensors["generator"])
+        self.generator.set_state(tensors["generator"])
 
 
 def run_signature(

@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +38,14 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import step_bar
+from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import (
+    StudentEstimate,
     below_bound,
-    format_estimate,
     require_finite_log_weights,
-    summary,
 )
 from paperlib.estimators.smc.populations import systematic
-from paperlib.estimators.tempering.bennett import bennett_roots, interval_of
+from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.ladder import Record
 from paperlib.estimators.tempering.ladder_doubts import find_ladder_warnings
 from paperlib.estimators.tempering.ladder_run import LadderRun, Plan, run_signature
@@ -64,8 +63,8 @@ _SURE = 0.997
 _BLOCKS = 20
 
 
-@dataclass(frozen=True)
-class TemperingEstimate:
+@dataclass(frozen=True, repr=False)
+class TemperingEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from a ladder of temperatures.
 
     Attributes
@@ -114,12 +113,12 @@ class TemperingEstimate:
     log_z: float
     std_error: float
     degrees_of_freedom: float
-    betas: Tensor = field(repr=False)
-    rejection_rates: Tensor = field(repr=False)
+    betas: Tensor
+    rejection_rates: Tensor
     round_trips: int
-    samples: Tensor = field(repr=False)
-    blocks: Tensor = field(repr=False)
-    log_z_at_betas: Tensor = field(repr=False)
+    samples: Tensor
+    blocks: Tensor
+    log_z_at_betas: Tensor
     num_replicas: int
     chain_steps: int
     counted_steps: int
@@ -131,20 +130,8 @@ class TemperingEstimate:
         """How hard it is to get from the start to the target, measured as the sum of the rejection rates."""
         return self.rejection_rates.sum().item()
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
-
-        Raises
-        ------
-        InputError
-            If `level` is not between 0 and 1.
-        """
-        return interval_of(self.log_z, self.std_error, self.degrees_of_freedom, level)
-
-    def __repr__(self) -> str:
-        value = format_estimate(self.log_z, self.std_error)
-        trips = f"{self.round_trips} round trips on {len(self.betas)} rungs"
-        return summary(f"TemperingEstimate(log_z = {value}, {trips})", self.warnings)
+    def _details(self) -> str:
+        return f", {self.round_trips} round trips on {len(self.betas)} rungs"
 
 
 def parallel_tempering(
@@ -226,45 +213,26 @@ def parallel_tempering(
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
-    file = None if checkpoint is None else Path(checkpoint)
-    signature = {} if file is None else run_signature(path, plan, generator, seeded)
-    run = LadderRun(path, plan, generator)
-    if file is not None and file.is_file():
-        run.restore(file, signature)
+    kept = None
+    if checkpoint is not None:
+        kept = Path(checkpoint), run_signature(path, plan, generator, seeded)
+    run = LadderRun(path, plan, generator, kept)
     with step_bar(chain_steps, "Parallel tempering", progress) as bar:
         bar.update(run.spent)
-        while not run.finished:
-            run.advance(bar.update)
-            if file is not None:
-                run.save(file, signature)
-    return summarize_ladder(path, run, generator, check)
+        return climb(run, bar.update, check)
 
 
-def climb(
-    path: AnnealingPath[Any],
-    plan: Plan,
-    generator: torch.Generator,
-    on_step: Callable[[int], object],
-    check: bool,
-) -> TemperingEstimate:
-    """Run a ladder from beginning to end, without a checkpoint; `on_step` is called with the number of transitions just made."""
-    run = LadderRun(path, plan, generator)
-    while not run.finished:
-        run.advance(on_step)
-    return summarize_ladder(path, run, generator, check)
-
-
-def summarize_ladder(
-    path: AnnealingPath[Any], run: LadderRun, generator: torch.Generator, check: bool
-) -> TemperingEstimate:
-    """The estimate from a finished run.
+def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
+    """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made.
 
     Raises
     ------
     InputError
         If the log-ratios overflowed.
     """
-    record = run.record()
+    while not run.finished:
+        run.advance(on_step)
+    path, record = run.path, run.record()
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
@@ -278,8 +246,8 @@ def summarize_ladder(
     log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
     log_z = log_z_at_betas[-1].item()
     kept = torch.tensor([step >= first for step in steps])
-    samples = target_draws(units[kept], corrections[kept][:, 1], generator)
-    counted = Record(record.betas, record.log_ratios[first:], record.ends[first:])
+    samples = target_draws(units[kept], corrections[kept][:, 1], run.generator)
+    counted = run.record(first)
     replicas = series.shape[1]
     estimate = TemperingEstimate(
         log_z=log_z,

@@ -117,22 +117,16 @@ class _Expansion:
 
     def __init__(self, model: RBM, order: int) -> None:
         self._model = model
-        self._squares = model.weights.square()
-        self._cubes = model.weights**3 if order == 3 else None
+        self._to_hidden = [model.weights, model.weights.square(), model.weights**3][:order]
+        self._to_visible = [power.T for power in self._to_hidden]
 
     def visible_update(self, visible: Tensor, hidden: Tensor) -> Tensor:
         """New means of the visible units, [N, D]."""
-        model, cubes = self._model, self._cubes
-        return _update(
-            visible, hidden, model.visible_bias, model.weights.T, self._squares.T, None if cubes is None else cubes.T
-        )  # fmt: skip
+        return _update(visible, hidden, self._model.visible_bias, self._to_visible)
 
     def hidden_update(self, hidden: Tensor, visible: Tensor) -> Tensor:
         """New means of the hidden units, [N, M]."""
-        model = self._model
-        return _update(
-            hidden, visible, model.hidden_bias, model.weights, self._squares, self._cubes
-        )
+        return _update(hidden, visible, self._model.hidden_bias, self._to_hidden)
 
     def log_z(self, visible: Tensor, hidden: Tensor) -> Tensor:
         """The expansion itself, [N]."""
@@ -140,28 +134,20 @@ class _Expansion:
         entropies = sum(
             (torch.special.entr(m) + torch.special.entr(1 - m)).sum(1) for m in (visible, hidden)
         )
-        linear = visible @ model.visible_bias + hidden @ model.hidden_bias
-        first = ((visible @ model.weights) * hidden).sum(1)
-        second = ((_variance(visible) @ self._squares) * _variance(hidden)).sum(1) / 2
-        value = entropies + linear + first + second
-        if self._cubes is not None:
-            value = value + ((_skew(visible) @ self._cubes) * _skew(hidden)).sum(1) / 6
+        value = entropies + (visible @ model.visible_bias + hidden @ model.hidden_bias)
+        moments = (lambda means: means, 1), (_variance, 2), (_skew, 6)
+        for power, (moment, factorial) in zip(self._to_hidden, moments, strict=False):
+            value = value + ((moment(visible) @ power) * moment(hidden)).sum(1) / factorial
         return value
 
 
-def _update(
-    means: Tensor,
-    others: Tensor,
-    bias: Tensor,
-    weights: Tensor,
-    squares: Tensor,
-    cubes: Tensor | None,
-) -> Tensor:
+def _update(means: Tensor, others: Tensor, bias: Tensor, powers: list[Tensor]) -> Tensor:
     """Means at which the derivative with respect to this layer's means is zero, with means on the right side held fixed."""
+    weights, squares, *cubes = powers
     logits = bias + others @ weights + (0.5 - means) * (_variance(others) @ squares)
-    if cubes is not None:
+    if cubes:
         # the derivative of m (1 - m) (1 - 2 m)
-        logits = logits + (1 - 6 * _variance(means)) * (_skew(others) @ cubes) / 6
+        logits = logits + (1 - 6 * _variance(means)) * (_skew(others) @ cubes[0]) / 6
     return torch.sigmoid(logits)
 
 
