@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import torch
@@ -89,6 +90,77 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
     for edge in range(rows + 1):
         axes.axhline(edge * (height + 1), color="0.8", linewidth=0.6, linestyle="-")
     axes.set_axis_off()
+
+
+def draw_layer(
+    axes: Axes,
+    count: int,
+    middle: tuple[float, float],
+    name: str,
+    name_x: float,
+    *,
+    spacing: float = 1.0,
+    **look: Any,
+) -> list[tuple[float, float]]:
+    """Draw the units of a layer as circles in a row, with its name at `name_x`; returns where they are.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    count : int
+        Number of units.
+    middle : pair of float
+        The middle of the row.
+    name : str
+        Name of the layer.
+    name_x : float
+        Where its name stands in the row.
+    spacing : float
+        From one unit to the next.
+    **look
+        Of matplotlib's `Circle`, for example `facecolor`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> draw_layer(Figure().add_subplot(), 3, (0, 1.6), "h", -2)
+    [(-1.0, 1.6), (0.0, 1.6), (1.0, 1.6)]
+    """
+    x, y = middle
+    places = [(x + spacing * (unit - (count - 1) / 2), y) for unit in range(count)]
+    look = {"radius": 0.2, "facecolor": "white", "edgecolor": "black", "zorder": 3} | look
+    for place in places:
+        axes.add_patch(Circle(place, **look))
+    axes.text(name_x, y, name, ha="center", va="center", fontsize=12)
+    return places
+
+
+def join(
+    axes: Axes, pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], **look: Any
+) -> None:
+    """Draw a line, or an arrow with `arrowstyle="-|>"`, from the first place of each pair to the second.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    pairs : iterable of pairs of places
+        For example `itertools.product(upper, lower)`, two layers of `draw_layer`.
+    **look
+        Of matplotlib's arrows, for example `color`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> join(axes, [((0, 0), (0, 1)), ((0, 0), (1, 1))], color="0.4")
+    >>> len(axes.texts)
+    2
+    """
+    look = {"arrowstyle": "-", "linewidth": 0.9, "shrinkA": 9, "shrinkB": 9} | look
+    for start, end in pairs:
+        axes.annotate("", end, start, arrowprops=look)
 
 
 def draw_chain(
