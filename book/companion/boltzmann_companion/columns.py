@@ -115,16 +115,15 @@ def view(name: str, which: str | None = None) -> View:
     """
     declared = _declarations()["records"].get(name, {})
     shown = declared.get("shown")
-    views = shown if isinstance(shown, dict) else {None: shown}
-    if which is None:
-        which = next(iter(views))
+    views: dict[str | None, Any] = shown if isinstance(shown, dict) else {None: shown}
+    which = which or next(iter(views))
     if which not in views:
         raise InputError(f"view: expected one of {name} in {DECLARATIONS.name}, got {which!r}")
-    headings = None if views[which] is None else dict(_heading(item) for item in views[which])
+    headings = views[which] and dict(_heading(item) for item in views[which])
     return View(headings, declared.get("digits"))
 
 
-def _column(key: str, fields: Mapping[str, Any], profile: str) -> Column:
+def _column(key: str, fields: dict[str, Any], profile: str) -> Column:
     """A column from its fields; a field may have a value for each profile."""
     fields = {"label": key.replace("_", " ")} | fields
     return Column(**{name: x[profile] if isinstance(x, dict) else x for name, x in fields.items()})

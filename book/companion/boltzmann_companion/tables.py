@@ -175,9 +175,8 @@ class Record(dict[str, Any]):
 
     def only(self, rows: Iterable[Mapping[str, Any]] | None = None, **values: Any) -> Record:
         """The record with these of its rows, or with those that have these values, for example `steps=100`."""
-        if rows is None:
-            rows = self["rows"]
-        return Record(self, rows=[row for row in rows if values.items() <= row.items()])
+        given: Iterable[Mapping[str, Any]] = self["rows"] if rows is None else rows
+        return Record(self, rows=[row for row in given if values.items() <= row.items()])
 
     def view(self, which: str | None = None, *, transpose: bool = False) -> Table:
         """The table of this name, or the first or only one, transposed if it has few rows and many columns.
