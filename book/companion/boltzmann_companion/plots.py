@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -161,6 +161,41 @@ def join(
     look = {"arrowstyle": "-", "linewidth": 0.9, "shrinkA": 9, "shrinkB": 9} | look
     for start, end in pairs:
         axes.annotate("", end, start, arrowprops=look)
+
+
+def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
+    """Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
+
+    An interval that has no lower end, or a very low one, is cut off; a marker says that it has none.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    points : sequence of mappings
+        Rows of a record with the columns `runs`, `log_z` and `interval_3_sigma`.
+    zero : float
+        What is subtracted: ln Z, or an estimate.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> rows = [{"runs": 10, "log_z": 9.8, "interval_3_sigma": [-math.inf, 10.3]}]
+    >>> draw_runs(axes, rows, 10.0)
+    >>> [line.get_marker() for line in axes.lines]
+    ['None', 'None', 'v', 'o']
+    """
+    axes.axhline(0, color="black", linestyle="-", linewidth=1)
+    floor = min(max(row["interval_3_sigma"][0], row["log_z"] - 2) for row in points) - zero - 0.2
+    for row in points:
+        low, high = (end - zero for end in row["interval_3_sigma"])
+        ends = [max(low, floor), high]
+        axes.plot([row["runs"]] * 2, ends, color=PALETTE[0], linestyle="-")
+        if low == -math.inf:
+            axes.plot(row["runs"], floor, marker="v", color=PALETTE[0])
+        axes.plot(row["runs"], row["log_z"] - zero, marker="o", color=PALETTE[1])
+    axes.set(xscale="log", xlabel="AIS runs")
 
 
 def draw_chain(
