@@ -13,8 +13,8 @@ import pytest
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import records
-from boltzmann_companion.chapter import open_chapter
-from boltzmann_companion.records import Column
+from boltzmann_companion.chapter import open_chapter, read_settings
+from boltzmann_companion.tables import Record
 from paperlib.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +84,15 @@ def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
     assert capsys.readouterr().out == "enough chains: no (with your settings)\n"
 
 
+def test_claim_about_another_setting_is_only_reported(capsys):
+    chapter = open_chapter("05-exact-partition-functions", PARAMETERS, seed=7, chains=100)
+    with pytest.raises(AssertionError, match="enough chains"):
+        chapter.check("enough chains", False)
+    chapter.settings["runs"] = [10]
+    chapter.check("enough chains", False)
+    assert capsys.readouterr().out.splitlines()[-1] == "enough chains: no (with your settings)"
+
+
 def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
     parameters = PARAMETERS | {"chains": None}
     chapter = open_chapter("05-x", parameters, seed=7, chains=None)
@@ -97,7 +106,7 @@ def test_unknown_profile_is_named():
 
 
 def test_saved_record_is_that_of_the_chapter(figures):
-    record = opened().save("one", {"a": Column("a")}, [{"a": 1}])
+    record = opened().record("one", [{"steps": 1}])
     assert json.loads((figures / "digits" / "one.json").read_text()) == record
     assert record["provenance"]["seed"] == 7
     assert record["provenance"]["command"].endswith("--only 05-x")
@@ -110,36 +119,67 @@ def test_saved_figure_is_shown_once_and_names_its_record(figures, monkeypatch):
     )
     figure, _ = plt.subplots()
     for name in ("one", "two"):
-        opened().save(name, {"a": Column("a")}, [{"a": 1}], figure=figure)
+        opened().record(name, [{"steps": 1}], figure=figure)
         assert (figures / "digits" / f"{name}.svg").is_file()
     assert shown == [(figure, {"paperlib": {"record": "one"}})]
     assert not plt.fignum_exists(figure.number)
 
 
-def test_stored_table_or_a_sentence(monkeypatch):
-    stored = opened().stored_table("sm2008-table-1", ["model", "exact_log_z"])
-    assert stored.heading[0] == "model"
-    assert "make paper" in opened().stored_table("no-such")._repr_markdown_()
-    rounded = opened().stored_table("tempering-seconds", ["model", "ais_tenth"], digits=2)
-    assert "| CD25(500) | 28 |" in rounded._repr_markdown_()
+def test_stored_record_shows_itself_or_a_sentence():
+    stored = opened().stored("sm2008-table-1")
+    assert stored["rows"] == records.load_result("sm2008-table-1", "paper")["rows"]
+    assert stored.view().heading[:2] == ["model", "true $\\ln Z$ (nats)"]
+    assert stored._repr_markdown_() == repr(stored) == repr(stored.view())
+    with pytest.raises(InputError, match=r"view: expected one of sm2008-table-1 .*, got 'short'"):
+        stored.view("short")
+    missing = opened().stored("no-such")
+    assert "`no-such` has not been computed" in missing._repr_markdown_()
+    for ask in (lambda: missing["rows"], lambda: missing.only(steps=1), missing.view):
+        with pytest.raises(InputError, match=r"`no-such` has not been computed .*make paper"):
+            ask()
 
 
-def test_stored_table_leaves_out_columns_that_no_row_fills():
-    stored = opened().stored_table("dbm-log-unnormalized")
-    assert "exact" in records.load_result("dbm-log-unnormalized", "paper")["columns"]
-    assert not [label for label in stored.heading if label.startswith("exact")]
+def test_views_of_a_record_are_those_of_columns_yaml():
+    rounded = opened().stored("tempering-seconds")
+    assert "| 28 |" in rounded.only(model="CD25(500)")._repr_markdown_()  # two digits
+    both = opened().stored("tempering-brackets")
+    assert both.view("averages").heading == both.view().heading != both.view("log_z").heading
+    turned = opened().stored("raise-own-weights").view(transpose=True)
+    assert [turned.heading[0], turned.rows[0][0]] == ["model", "CSL (nats)"]
 
 
-def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones(monkeypatch):
-    own = records.load_result("dbm-heating", "paper") | {"profile": "digits"}
+def test_view_without_a_list_leaves_out_columns_that_no_row_fills():
+    stored = opened().stored("raise-gaps")
+    emptied = stored.only([row | {"median": None} for row in stored["rows"]])
+    assert "median (nats)" in stored.view().heading
+    assert "median (nats)" not in emptied.view().heading
+
+
+def test_joint_table_has_the_rows_of_this_run_above_the_stored_ones():
+    own = Record(records.load_result("dbm-heating", "paper"), profile="digits")
     own["rows"] = [own["rows"][0] | {"model": "mine"}]
-    table = opened().joint_table(own, ["model", "difference"], model="Omniglot DBM")
+    table = opened().joint_table(own, model="Omniglot DBM")
     assert [row[0] for row in table.rows] == ["mine", "Omniglot DBM"]
     assert table.source.count("dbm-heating.json") == 4  # text and address, of either record
     assert len(opened().joint_table(own).rows) == 3
     # at the papers' size, and without a stored record, there is nothing to set below
     for alone in (own | {"profile": "paper"}, own | {"name": "no-such"}):
-        assert [row[0] for row in opened().joint_table(alone).rows] == ["mine"]
+        assert [row[0] for row in opened().joint_table(Record(alone)).rows] == ["mine"]
+
+
+def test_settings_are_those_of_the_profile_and_show_both():
+    for profile, runs in (("digits", 10), ("paper", 10_000)):
+        settings = open_chapter(
+            "05-exact-partition-functions", PARAMETERS | {"profile": profile}
+        ).settings
+        assert runs in (settings["runs"][0], settings["runs"][-1])
+        shown = settings._repr_markdown_()
+        assert "| `evaluate_every` | `10` | `20` |" in shown
+        assert "settings/05-exact-partition-functions.yaml" in shown
+    assert opened().settings == {}
+    mixed = read_settings("06-full-size-rbms", "digits")
+    assert "snapshots_of" not in mixed
+    assert "| `snapshots_of` | – | `['mnist-cd1-500-long'" in mixed._repr_markdown_()
 
 
 def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path, capsys):
@@ -184,11 +224,10 @@ def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp
             'profile = "digits"\nseed = 1', metadata={"tags": ["parameters"]}
         ),
         nbformat.v4.new_code_cell(
-            "from boltzmann_companion.records import Column\n"
             "from boltzmann_companion.chapter import open_chapter\n"
             'chapter = open_chapter("05-x", globals(), seed=1)\n'
             # the name of a committed record, which must not be overwritten
-            'chapter.save("sm2008-table-1", {"a": Column("a")}, [{"a": seed}])'
+            'chapter.record("sm2008-table-1", [{"model": "one", "test": seed}])'
         ),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -202,7 +241,7 @@ def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp
     assert after == before
     home = ROOT / "_build" if inside else tmp_path
     written = json.loads((home / "figures" / "digits" / "sm2008-table-1.json").read_text())
-    assert written["rows"] == [{"a": 2}]
+    assert written["rows"] == [{"model": "one", "test": 2}]
     (home / "figures" / "digits" / "sm2008-table-1.json").unlink()
 
 

@@ -125,8 +125,9 @@ sys.path[:0] = {path!r}
 import faults
 from test_faults import anneal
 from paperlib.datasets import cache_folder
+from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
-from boltzmann_companion.records import Column, Run
+from boltzmann_companion.records import Run
 torch.set_num_threads(1)
 run = Run("01-one", get_profile(profile), 1)
 Path("{pid}").write_text(str(os.getpid()))

@@ -1118,7 +1118,7 @@ def test_a_path_with_a_jump_is_why_mnist_pcd_20_stays_open():
 # ---- printed claims
 
 CHAPTERS = ("05", "06", "07", "08", "09", "10", "13", "15", "16")
-OF_PAPERS_RECORDS = ('"paper")', "stored_table(", "comparison_table(")
+OF_PAPERS_RECORDS = ('"paper")', "chapter.stored(", "comparison_table(")
 
 # Every line that a cell prints of the papers' records and that ends in "no", and the words of the prose that tell it.
 PRINTED_NO = {

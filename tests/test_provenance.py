@@ -10,8 +10,9 @@ import torch
 from enumeration import random_rbm
 
 from boltzmann_companion import records
+from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
-from boltzmann_companion.records import Column, History, Run, history, read_record
+from boltzmann_companion.records import History, Run, history, read_record
 from paperlib import provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais_in_shards, shards

@@ -25,9 +25,10 @@ from safetensors import safe_open
 
 from boltzmann_companion import DEVICE, SETTINGS, profiles, records, tables
 from boltzmann_companion.build import runner
+from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import RECIPES
-from boltzmann_companion.records import Column, Run, differences, read_record
+from boltzmann_companion.records import Run, differences, read_record
 from paperlib import cli
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError, ReproductionError
@@ -310,7 +311,8 @@ def test_results_of_other_settings_lie_elsewhere_and_name_them(checkout, monkeyp
     save = """
 import os
 from boltzmann_companion.profiles import get_profile
-from boltzmann_companion.records import Column, Run
+from boltzmann_companion.columns import Column
+from boltzmann_companion.records import Run
 record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")}, [{"a": 1}])
 print(os.environ.get("PAPERLIB_FIGURES"), record["provenance"]["command"], sep="\\n")"""
     nbformat.write(notebook(save), chapter)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from boltzmann_companion.columns import record_columns
 from boltzmann_companion.studies.audit_study import _evaluated
 from boltzmann_companion.studies.study import (
     CASES,
-    COLUMNS,
     OUTCOMES,
     STARTS,
     Case,
@@ -119,7 +119,7 @@ def test_rows_and_resumption(tmp_path, monkeypatch):
     rows = study(cases, [64], folder=tmp_path, progress=False)
     assert [row["start"] for row in rows] == list(STARTS)
     for row in rows:
-        assert set(row) == set(COLUMNS)
+        assert set(row) == set(record_columns("evaluate-study", "digits", [row]))
         assert row["outcome"] == "wrong, suspected"
         assert row["verdict"] == "not trusted"
         assert row["ais_error"] == pytest.approx(math.log1p(math.exp(3)), abs=0.5)

@@ -5,8 +5,6 @@ num_chains = 100
 
 # %%
 from boltzmann_companion.chapter import open_chapter
-from boltzmann_companion.records import Column
-from boltzmann_companion.tables import record_table
 from paperlib.annealing import base_rate_path, uniform_betas
 from paperlib.estimators import ais, exact_log_z
 from paperlib.numerics import seeded_generator
@@ -28,19 +26,8 @@ for num_steps in (10, 100, 1_000):
     )
 
 # %%
-table = chapter.save(
-    "how-many-steps",
-    {
-        "model": Column("steps"),
-        "log_z": Column(
-            "$\\ln \\hat Z$", "nats", 1e-6
-        ),  # how far two runs of this code may differ
-        "exact": Column("true $\\ln Z$", "nats", 1e-6),
-    },
-    rows,
-    models={model_id: model},
-)
-record_table(table, ["model", "log_z", "exact"])
+table = chapter.record("how-many-steps", rows, models={model_id: model})
+table
 
 # %%
 chapter.check(

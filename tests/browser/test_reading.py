@@ -139,7 +139,7 @@ def test_figures_and_tables_lead_to_their_records(tab):
     lines = tab.locator("article small:has(a.download)").evaluate_all(
         "all => all.map(line => [line.querySelector('a').href, line.innerText])"
     )
-    shown = [cell for cell in notebook.cells if re.search(r"^record_table\(", cell.source, re.M)]
+    shown = [cell for cell in notebook.cells if re.search(r"^chapter\.stored\(", cell.source, re.M)]
     assert lines or not (saved or shown)
     for address, text in lines:
         record = json.loads(Path(unquote(urlparse(address).path)).read_text())

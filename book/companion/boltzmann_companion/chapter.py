@@ -14,14 +14,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
-from IPython.display import Markdown, display
+import yaml
+from IPython.display import display
 
-from boltzmann_companion.profiles import Profile, get_profile
-from boltzmann_companion.records import Column, Run, load_result, results_folder
-from boltzmann_companion.tables import Table, record_table
+from boltzmann_companion.columns import record_columns
+from boltzmann_companion.profiles import PROFILES, Profile, get_profile
+from boltzmann_companion.records import Run, load_result, results_folder, source_line
+from boltzmann_companion.tables import Record, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,35 +41,59 @@ class Chapter:
         The size at which it runs.
     as_given : bool
         Whether claims must hold: true if all parameters are the given ones. Set it to False after
-        changing the code.
+        changing the code. Where one of the settings is another, claims need not hold either.
     """
 
     def __init__(self, name: str, size: Profile, seed: int, as_given: bool) -> None:
         self.size = size
         self.as_given = as_given
+        self._name = name
         self._run = Run(name, size, seed)
 
-    def save(
+    @cached_property
+    def settings(self) -> Settings:
+        """What differs between the sizes, from `settings/` beside this module."""
+        return read_settings(self._name, self.size.name)
+
+    def record(
         self,
         name: str,
-        columns: Mapping[str, Column],
         rows: Sequence[Mapping[str, Any]],
         *,
         figure: Figure | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Record:
         """Write a record and its picture, and show the picture unless it has been shown already.
 
-        Parameters, return value and errors are those of `Run.save`. The output with the picture carries
-        the record's name in its metadata, so that the page can say where the picture is from. A
-        `plt.show()` that follows has nothing left to show.
+        The output with the picture carries the record's name in its metadata, so that the page can say where the
+        picture is from. A `plt.show()` that follows has nothing left to show.
+
+        Parameters
+        ----------
+        name : str
+            Name of the record.
+        rows : sequence of mappings
+            Its rows; their keys are columns of `columns.yaml`.
+        figure, **options
+            As for `Run.save`.
+
+        Returns
+        -------
+        Record
+            It shows itself as a table.
+
+        Raises
+        ------
+        InputError
+            If a row has a key that is not declared for this record, or a value that a record cannot hold.
         """
+        columns = record_columns(name, self.size.name, rows)
         record = self._run.save(name, columns, rows, figure=figure, **options)
         # A notebook closes a figure once it has shown it.
         if figure is not None and plt.fignum_exists(figure.number):
             display(figure, metadata={"paperlib": {"record": name}})
             plt.close(figure)
-        return record
+        return Record(record)
 
     def check(
         self, claim: str, holds: object, *, expected: bool = True, required: bool = True
@@ -86,7 +115,7 @@ class Chapter:
         ------
         AssertionError
             If the answer is not the expected one, although the claim is required and all parameters
-            are the given ones.
+            and settings are the given ones.
 
         Examples
         --------
@@ -110,73 +139,39 @@ class Chapter:
         self._stop_if(wrong, "a claim of this chapter")
         return self._word(holds, wrong)
 
+    @property
+    def _binding(self) -> bool:
+        return self.as_given and self.settings.as_given
+
     def _word(self, holds: object, wrong: bool) -> str:
-        settings = " (with your settings)" if wrong and not self.as_given else ""
+        settings = " (with your settings)" if wrong and not self._binding else ""
         return f"{'yes' if holds else 'no'}{settings}"
 
     def _stop_if(self, wrong: bool, claim: str) -> None:
-        if wrong and self.as_given:
+        if wrong and self._binding:
             raise AssertionError(
                 f"{claim}: something else came out than the chapter says. After a change of the "
                 "code, `chapter.as_given = False` lets the run go on."
             )
 
-    def stored_table(
-        self,
-        name: str,
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        *,
-        digits: int | None = None,
-        transpose: bool = False,
-        **values: Any,
-    ) -> Table | Markdown:
-        """The committed record at the papers' size as a table, or a sentence if there is none yet.
+    def stored(self, name: str) -> Record:
+        """The committed record at the papers' size.
 
-        Parameters
-        ----------
-        name : str
-            Name of the record.
-        columns : sequence of str, or mapping of str to str, optional
-            Which columns, in which order, as for `record_table`; by default all that are filled in at least
-            one of the rows.
-        digits, transpose
-            As for `record_table`.
-        **values
-            Only rows with these values are shown, for example `steps=100`.
+        If there is none yet, it shows a sentence that says so, and raises it where its rows are asked for.
         """
-        record = load_result(name, "paper")
-        if record is None:
-            return Markdown(
-                f"The record `{name}` has not been computed at the paper's size yet; "
-                "`make paper` makes it."
-            )
-        rows = _rows_with(record, values)
-        if columns is None:
-            columns = [
-                key for key in record["columns"] if any(row.get(key) is not None for row in rows)
-            ]
-        return record_table(record | {"rows": rows}, columns, digits, transpose)
+        return Record(load_result(name, "paper") or {"name": name, "profile": "paper"})
 
-    def joint_table(
-        self,
-        record: Mapping[str, Any],
-        columns: Sequence[str] | Mapping[str, str] | None = None,
-        *,
-        digits: int | None = None,
-        **values: Any,
-    ) -> Table:
+    def joint_table(self, record: Record, which: str | None = None, **values: Any) -> Table:
         """The rows of this run, and below them those of the committed record at the papers' size.
 
         The latter are missing in a run at the papers' size, and for a record that was never made at that size.
 
         Parameters
         ----------
-        record : mapping
-            A record from `save`, possibly with only some of its rows.
-        columns : sequence of str, or mapping of str to str, optional
-            Which columns, in which order, as for `record_table`; by default all of `record`.
-        digits : int, optional
-            Significant digits, as for `record_table`.
+        record : Record
+            From `record`, possibly with only some of its rows.
+        which : str, optional
+            Which of its tables, as for `Record.view`.
         **values
             Only stored rows with these values are shown, for example `steps=100`.
 
@@ -187,20 +182,59 @@ class Chapter:
         >>> column = {"label": "model", "unit": ""}
         >>> own = {"name": "dbm-heating", "profile": "digits", "columns": {"model": column},
         ...        "rows": [{"model": "mine"}], "provenance": {"command": "mine.py"}}
-        >>> [row[0] for row in chapter.joint_table(own, model="MNIST DBM").rows]
+        >>> [row[0] for row in chapter.joint_table(Record(own), model="MNIST DBM").rows]
         ['mine', 'MNIST DBM']
         """
-        table = record_table(record, columns, digits)
-        stored = None if record["profile"] == "paper" else load_result(record["name"], "paper")
-        if stored is None:
-            return table
-        rows = _rows_with(stored, values)
-        below = record_table(stored | {"columns": record["columns"], "rows": rows}, columns, digits)
-        return Table(table.heading, [*table.rows, *below.rows], f"{table.source}\n\n{below.source}")
+        stored = self.stored(record["name"])
+        if record["profile"] == "paper" or "rows" not in stored:
+            return record.view(which)
+        below = stored.only(**values)["rows"]
+        table = record.only([*record["rows"], *below]).view(which)
+        return replace(table, source=f"{table.source}\n\n{source_line(stored)}")
 
 
-def _rows_with(record: Mapping[str, Any], values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [row for row in record["rows"] if values.items() <= row.items()]
+class Settings(dict[str, Any]):
+    """What a chapter does at its size, as a table that also has the values at the other size.
+
+    Attributes
+    ----------
+    both : mapping of str to mapping of str to object
+        Value of each setting in each profile.
+    """
+
+    def __init__(self, name: str, profile: str, both: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__(
+            {key: values[profile] for key, values in both.items() if profile in values}
+        )
+        self.both, self._source = both, f"boltzmann_companion/settings/{name}.yaml"
+        self._given = dict(self)
+
+    @property
+    def as_given(self) -> bool:
+        """Whether nothing has been changed since."""
+        return self == self._given
+
+    def _repr_markdown_(self) -> str:
+        rows = [
+            [f"`{key}`", *(f"`{values[name]!r}`" if name in values else "–" for name in PROFILES)]
+            for key, values in self.both.items()
+        ]
+        change = f'`settings["{next(iter(self))}"] = ...`' if self else "an assignment"
+        source = f"From `{self._source}`; {change} in this cell changes one."
+        return repr(Table(["setting", *PROFILES], rows, source))
+
+
+def read_settings(name: str, profile: str) -> Settings:
+    """The settings of a chapter in a profile; none if it has no file.
+
+    Examples
+    --------
+    >>> read_settings("05-exact-partition-functions", "digits")["runs"]
+    [10, 30, 100, 300, 1000]
+    """
+    path = Path(__file__).parent / "settings" / f"{name}.yaml"
+    both = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return Settings(name, profile, both)
 
 
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:

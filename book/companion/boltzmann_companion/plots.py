@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
 import torch
@@ -89,6 +90,112 @@ def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], column
     for edge in range(rows + 1):
         axes.axhline(edge * (height + 1), color="0.8", linewidth=0.6, linestyle="-")
     axes.set_axis_off()
+
+
+def draw_layer(
+    axes: Axes,
+    count: int,
+    middle: tuple[float, float],
+    name: str,
+    name_x: float,
+    *,
+    spacing: float = 1.0,
+    **look: Any,
+) -> list[tuple[float, float]]:
+    """Draw the units of a layer as circles in a row, with its name at `name_x`; returns where they are.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    count : int
+        Number of units.
+    middle : pair of float
+        The middle of the row.
+    name : str
+        Name of the layer.
+    name_x : float
+        Where its name stands in the row.
+    spacing : float
+        From one unit to the next.
+    **look
+        Of matplotlib's `Circle`, for example `facecolor`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> draw_layer(Figure().add_subplot(), 3, (0, 1.6), "h", -2)
+    [(-1.0, 1.6), (0.0, 1.6), (1.0, 1.6)]
+    """
+    x, y = middle
+    places = [(x + spacing * (unit - (count - 1) / 2), y) for unit in range(count)]
+    look = {"radius": 0.2, "facecolor": "white", "edgecolor": "black", "zorder": 3} | look
+    for place in places:
+        axes.add_patch(Circle(place, **look))
+    axes.text(name_x, y, name, ha="center", va="center", fontsize=12)
+    return places
+
+
+def join(
+    axes: Axes, pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]], **look: Any
+) -> None:
+    """Draw a line, or an arrow with `arrowstyle="-|>"`, from the first place of each pair to the second.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    pairs : iterable of pairs of places
+        For example `itertools.product(upper, lower)`, two layers of `draw_layer`.
+    **look
+        Of matplotlib's arrows, for example `color`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> join(axes, [((0, 0), (0, 1)), ((0, 0), (1, 1))], color="0.4")
+    >>> len(axes.texts)
+    2
+    """
+    look = {"arrowstyle": "-", "linewidth": 0.9, "shrinkA": 9, "shrinkB": 9} | look
+    for start, end in pairs:
+        axes.annotate("", end, start, arrowprops=look)
+
+
+def draw_runs(axes: Axes, points: Sequence[Mapping[str, Any]], zero: float) -> None:
+    """Draw estimates of ln Z and their 3-sigma intervals against the number of AIS runs.
+
+    An interval that has no lower end, or a very low one, is cut off; a marker says that it has none.
+
+    Parameters
+    ----------
+    axes : Axes
+        Where to draw.
+    points : sequence of mappings
+        Rows of a record with the columns `runs`, `log_z` and `interval_3_sigma`.
+    zero : float
+        What is subtracted: ln Z, or an estimate.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure().add_subplot()
+    >>> rows = [{"runs": 10, "log_z": 9.8, "interval_3_sigma": [-math.inf, 10.3]}]
+    >>> draw_runs(axes, rows, 10.0)
+    >>> [line.get_marker() for line in axes.lines]
+    ['None', 'None', 'v', 'o']
+    """
+    axes.axhline(0, color="black", linestyle="-", linewidth=1)
+    floor = min(max(row["interval_3_sigma"][0], row["log_z"] - 2) for row in points) - zero - 0.2
+    for row in points:
+        low, high = (end - zero for end in row["interval_3_sigma"])
+        ends = [max(low, floor), high]
+        axes.plot([row["runs"]] * 2, ends, color=PALETTE[0], linestyle="-")
+        if low == -math.inf:
+            axes.plot(row["runs"], floor, marker="v", color=PALETTE[0])
+        axes.plot(row["runs"], row["log_z"] - zero, marker="o", color=PALETTE[1])
+    axes.set(xscale="log", xlabel="AIS runs")
 
 
 def draw_chain(

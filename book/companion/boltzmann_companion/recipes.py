@@ -393,6 +393,21 @@ def store_model(
     model.save(path, metadata=metadata, dtype=torch.float16)
 
 
+def random_rbm(
+    num_visible: int, num_hidden: int, generator: torch.Generator, scale: float = 1.0
+) -> RBM:
+    """A small RBM whose weights and biases are draws from a normal distribution with standard deviation `scale`.
+
+    Examples
+    --------
+    >>> random_rbm(4, 3, torch.Generator().manual_seed(1))
+    RBM(4 visible, 3 hidden, torch.float64, cpu)
+    """
+    shapes = [(num_visible, num_hidden), (num_visible,), (num_hidden,)]
+    draws = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes]
+    return RBM(*(scale * draw for draw in draws))
+
+
 def load_model(model_id: str, dtype: torch.dtype) -> Model:
     """A stored model; without a file, a small `digits` recipe is trained on the spot, and any other model is downloaded.
 

@@ -40,6 +40,7 @@ import numpy as np
 import torch
 
 from boltzmann_companion import SETTINGS
+from boltzmann_companion.columns import Column
 from boltzmann_companion.recipes import RECIPES, Model
 from paperlib import storage
 from paperlib.datasets import binary_images
@@ -54,25 +55,6 @@ if TYPE_CHECKING:
     from boltzmann_companion.profiles import Profile
 
 Value = float | int | str | None | list[Any]
-
-
-@dataclass(frozen=True)
-class Column:
-    """What a record says about one of its columns.
-
-    Attributes
-    ----------
-    label : str
-        Heading, in Markdown.
-    unit : str
-        `nats`, `minutes`, `count`, ... ; empty for names.
-    tolerance : float or None
-        Largest absolute difference between two runs of the same code with the same seed; None: not compared.
-    """
-
-    label: str
-    unit: str = ""
-    tolerance: float | None = 0.0
 
 
 def results_folder(profile: str) -> Path:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from boltzmann_companion.columns import view
 from boltzmann_companion.published import Cell
 from boltzmann_companion.recipes import model_path, recipe
 from boltzmann_companion.records import load_result, source_line
 from paperlib import storage
+from paperlib.errors import InputError
 from paperlib.models.files import read_metadata
 
 
@@ -113,7 +115,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 def record_table(
     record: Mapping[str, Any],
-    columns: Sequence[str] | Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     digits: int | None = None,
     transpose: bool = False,
 ) -> Table:
@@ -123,9 +125,9 @@ def record_table(
     ----------
     record : mapping
         From `Run.save` or `load_result`.
-    columns : sequence of str, or mapping of str to str, optional
-        Which columns, in which order; by default all. A mapping gives them labels in place of the record's, for
-        headings that have to be short. The units stay.
+    labels : mapping of str to str, optional
+        Which columns, in which order, with labels in place of the record's, for headings that have to be short; by
+        default all. The units stay.
     digits : int, optional
         Significant digits of the numbers, by default as `format_value` has it. Numbers in columns with the
         tolerance 0 are settings, and they and counts without decimals are shown with the digits that they have.
@@ -139,12 +141,8 @@ def record_table(
     >>> record_table(record, {"log_z": "ln Z"}).heading
     ['ln Z (nats)']
     """
-    chosen = list(columns or record["columns"])
-    labels = columns if isinstance(columns, Mapping) else {}
-    heading = [
-        _heading(record["columns"][key] | ({"label": labels[key]} if key in labels else {}))
-        for key in chosen
-    ]
+    chosen = labels or {key: column["label"] for key, column in record["columns"].items()}
+    heading = [_heading(record["columns"][key] | {"label": label}) for key, label in chosen.items()]
 
     def cell(value: Any, column: Mapping[str, Any]) -> str:
         if digits is None or not isinstance(value, float):
@@ -159,6 +157,59 @@ def record_table(
     if transpose:
         heading, *rows = map(list, zip(heading, *rows, strict=True))
     return Table(heading, rows, source_line(record))
+
+
+class Record(dict[str, Any]):
+    r"""A record that Jupyter and the book show as a table, with the columns that `columns.yaml` names for it.
+
+    One without rows stands for a record that is not computed yet: it shows a sentence that says so.
+
+    Examples
+    --------
+    >>> record = Record(load_result("sm2008-table-1", "paper"))
+    >>> record.only(model="CD25(20)")["rows"], record.view().heading[:2]
+    ([], ['model', 'true $\\ln Z$ (nats)'])
+    >>> Record(name="my-own-table", profile="paper")
+    The record `my-own-table` has not been computed at the paper's size yet; `make paper` makes it.
+    """
+
+    def only(self, rows: Iterable[Mapping[str, Any]] | None = None, **values: Any) -> Record:
+        """The record with these of its rows, or with those that have these values, for example `steps=100`."""
+        given: Iterable[Mapping[str, Any]] = self["rows"] if rows is None else rows
+        return Record(self, rows=[row for row in given if values.items() <= row.items()])
+
+    def view(self, which: str | None = None, *, transpose: bool = False) -> Table:
+        """The table of this name, or the first or only one, transposed if it has few rows and many columns.
+
+        Raises
+        ------
+        InputError
+            If the record has no table of this name, or is not computed yet.
+        """
+        how, columns = view(self["name"], which), self["columns"]
+        filled = {key: None for key in columns if any(r.get(key) is not None for r in self["rows"])}
+        labels = {
+            key: heading or columns[key]["label"]
+            for key, heading in (how.headings or filled).items()
+            if key in columns
+        }
+        return record_table(self, labels, how.digits, transpose)
+
+    def __missing__(self, key: str) -> Any:
+        raise InputError(self._missing)
+
+    @property
+    def _missing(self) -> str:
+        return (
+            f"The record `{self['name']}` has not been computed at the paper's size yet; "
+            "`make paper` makes it."
+        )
+
+    def _repr_markdown_(self) -> str:
+        return self.view()._repr_markdown_() if "rows" in self else self._missing
+
+    def __repr__(self) -> str:
+        return self._repr_markdown_()
 
 
 @dataclass(frozen=True)

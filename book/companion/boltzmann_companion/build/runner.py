@@ -41,8 +41,8 @@ _PAPERMILL_TAGS = {"injected-parameters"}
 _KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
 _LONGEST_FOLDER = 60
-# The library's sources; these include the players' style and script, which are part of the outputs of chapters.
-_SOURCES = {".py", ".css", ".js"}
+# The sources of the library and of the book's machinery; columns, settings, and the players' style and script are part of them.
+_SOURCES = {".py", ".yaml", ".css", ".js"}
 
 
 def chapters(only: Sequence[str] = ()) -> list[Path]:

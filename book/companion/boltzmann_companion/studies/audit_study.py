@@ -22,7 +22,7 @@ from typing import Any
 from torch import Tensor
 from tqdm import tqdm
 
-from boltzmann_companion.records import Column
+from boltzmann_companion.columns import Column
 from boltzmann_companion.studies.study import CASES, study_images
 from paperlib import storage
 from paperlib.errors import InputError

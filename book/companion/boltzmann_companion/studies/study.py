@@ -30,8 +30,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from boltzmann_companion.columns import Column
 from boltzmann_companion.recipes import load_model
-from boltzmann_companion.records import Column
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.datasets import binary_images, cache_folder, load_authors_rbm, load_mnist_2008
@@ -325,33 +325,6 @@ def _drawn_case(rng: random.Random, of_mnist: bool) -> Case:
     return Case(", ".join(name), data, training, factor, shift, mode)
 
 
-COLUMNS = {
-    "model": Column("model"),
-    "data": Column("data"),
-    "size": Column("$D \\times M$"),
-    "start": Column("start at base rates of"),
-    "steps": Column("K", "count", 0),
-    "exact": Column("exact", "nats", 1e-6),
-    # single-precision chains take different paths on different processors
-    "ais": Column("AIS", "nats", None),
-    "ais_interval_3_sigma": Column("AIS, 3 sigma", "nats", None),
-    "raise": Column("RAISE", "nats", None),
-    "raise_std_error": Column("its standard error", "nats", None),
-    "gap": Column("gap", "nats", None),
-    "ais_error": Column("AIS less exact", "nats", None),
-    "raise_error": Column("RAISE less exact", "nats", None),
-    "held": Column("bracket holds the truth", "", None),
-    "value": Column("reported", "nats", None),
-    "value_interval": Column("its 95 % interval", "nats", None),
-    "value_error": Column("reported less exact", "nats", None),
-    "verdict": Column("verdict", "", None),
-    "round_trips": Column("round trips", "count", None),
-    "settled": Column("settled", "", None),
-    "outcome": Column("outcome", "", None),
-    "findings": Column("findings", "", None),
-}
-
-
 def study_folder() -> Path:
     """Where a study keeps its rows: in the cache, under a name that changes with the library's code."""
     library = Path(storage.__file__).parent
@@ -368,7 +341,7 @@ def study(
     folder: Path | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Evaluate models with a known answer; returns a row for every model, start and number of steps, with the keys of `COLUMNS`.
+    """Evaluate models with a known answer; returns a row for every model, start and number of steps, with the columns of the record `evaluate-study`.
 
     Parameters
     ----------
