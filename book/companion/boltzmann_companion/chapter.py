@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ import matplotlib.pyplot as plt
 import yaml
 from IPython.display import display
 
+from boltzmann_companion.claims.checks import Check
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import Run, load_result, results_folder, source_line
@@ -132,6 +133,11 @@ class Chapter:
         wrong = required and bool(holds) != expected
         print(f"{claim}: {self._word(holds, wrong)}")
         self._stop_if(wrong, claim)
+
+    def checks(self, found: Iterable[Check]) -> None:
+        """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`."""
+        for each in found:
+            self.check(each.claim, each.holds, expected=each.expected, required=each.required)
 
     def answer(self, holds: object, *, expected: bool = True, required: bool = True) -> str:
         """`yes` or `no`, for a line that states several claims at once; otherwise as `check`."""
