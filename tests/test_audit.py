@@ -373,27 +373,6 @@ def test_compare_command(folder):
     assert 0 < low < stored["difference"] < high
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("audit", "m.npz", "--data", "t.npy"), "claimed-log-z: expected it"),
-        (("compare", "m.npz", "narrow.npz", "--data", "t.npy"), "expected images of 7 values"),
-        (("compare", "m.npz", "no.npz", "--data", "t.npy"), "found none"),
-        (
-            ("audit", "m.npz", "--data", "t.npy", "--claimed-log-z", "1", "--json", "no/r.json"),
-            "json: expected a file in a folder that exists",
-        ),
-    ],
-)
-def test_wrong_commands(folder, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("sys.argv", ["paperlib", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_models_of_digits():
     """PCD(16) and CD1(16) by enumeration: the sign and the size of their difference are those of the exact averages."""
     from boltzmann_companion.recipes import load_model

@@ -276,63 +276,6 @@ def test_wrong_argument_is_named(case):
         call()
 
 
-def write(path, content):
-    path.write_bytes(content)
-    return path
-
-
-FILES = {
-    "missing": lambda folder: folder / "none.npz",
-    "a folder": lambda folder: folder,
-    "unknown suffix": lambda folder: write(folder / "model.pt", b"x"),
-    "empty safetensors": lambda folder: write(folder / "model.safetensors", b""),
-    "empty npz": lambda folder: write(folder / "model.npz", b""),
-    "text as mat": lambda folder: write(folder / "model.mat", b"not a MATLAB file at all" * 10),
-}
-
-
-@pytest.mark.parametrize("case", FILES)
-def test_model_file_that_cannot_be_read_is_named(tmp_path, case):
-    path = FILES[case](tmp_path)
-    with pytest.raises(ValueError, match=r"^path: expected") as caught:
-        RBM.load(path)
-    assert path.name in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".mat"])
-@pytest.mark.parametrize("keep", [0.3, 0.9])
-def test_truncated_model_file_is_refused(tmp_path, suffix, keep):
-    path = tmp_path / f"model{suffix}"
-    random_rbm(20, 10, seed=1).save(path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"^path: expected"):
-        RBM.load(path)
-
-
-def test_pickled_arrays_are_never_loaded(tmp_path):
-    path = tmp_path / "model.npz"
-    np.savez(path, weights=np.array([print], dtype=object), visible_bias=[0.0], hidden_bias=[0.0])
-    with pytest.raises(ValueError, match="could not read"):
-        RBM.load(path)
-
-
-def test_arrays_under_other_names_are_listed(tmp_path):
-    path = tmp_path / "model.npz"
-    np.savez(path, W=np.zeros((2, 2)), b=np.zeros(2))
-    with pytest.raises(ValueError, match=r"weights, visible_bias, hidden_bias .* got W, b"):
-        RBM.load(path)
-
-
-def test_nan_in_a_file_names_file_and_array(tmp_path):
-    path = tmp_path / "model.npz"
-    np.savez(
-        path, weights=np.full((2, 2), np.nan), visible_bias=np.zeros(2), hidden_bias=np.zeros(2)
-    )
-    with pytest.raises(ValueError, match=r"model.npz.*weights.*4 NaN"):
-        RBM.load(path)
-
-
 @pytest.mark.parametrize("name", ["model.pt", "model"])
 def test_unknown_format_is_not_written(tmp_path, name):
     with pytest.raises(ValueError, match=r"^path: expected a .safetensors, .npz or .mat file"):

@@ -409,33 +409,6 @@ def test_command_with_an_archive_that_rbms_wrote(tmp_path):
     assert json.loads((tmp_path / "r.json").read_text())["method"] == "trajectory"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--updates", "1,x"), "updates: expected whole numbers"),
-        (("--updates", "7"), "update: expected one of 1, 5, 10, 200"),
-        (("--by", "x"), "by: expected trajectory or ladder"),
-        (("--minutes", "-1"), "minutes: expected a positive number"),
-        (("--chain-steps", "5", "--by", "ladder"), "chain_steps: expected"),
-        (("--plot", "r.gif"), "plot: expected a .svg, .png or .pdf file"),
-        (("--csv", "no/r.csv"), "csv: expected a file in a folder that exists"),
-        (("--device", "tpu"), "device: expected"),
-        (("--train", "no.npy"), "train: expected a file, found none"),
-    ],
-)
-def test_wrong_commands(tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_archive(tmp_path / "RBM.h5")
-    np.save("t.npy", TEST.to(torch.uint8).numpy())
-    monkeypatch.setattr(
-        "sys.argv", ["paperlib", "training", "RBM.h5", "--data", "t.npy", *arguments]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_rows_have_no_infinite_numbers():
     found = evaluate_training(MODELS[:1], TEST, progress=False)
     json.dumps(training_rows(found), allow_nan=False)
