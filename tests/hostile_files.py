@@ -347,6 +347,7 @@ MODEL_FILES = {
         "m.mat, text": b"not a MATLAB file at all" * 10,
         "m.mat, zeros": bytes(4_096),
         "m.mat, cut": cut(mat()),
+        "m.mat, cut at the end": cut(mat(), 0.9),
         "m.mat, a huge shape": mat_of((2**30, 2**30)),
         "m.mat, a negative shape": mat_of((-D, -M)),
     },
@@ -359,6 +360,7 @@ MODEL_FILES = {
     "expected an undamaged .safetensors file": {
         "m.safetensors, nothing": b"",
         "m.safetensors, cut": cut(as_safetensors(ARRAYS)),
+        "m.safetensors, cut at the end": cut(as_safetensors(ARRAYS), 0.9),
         "m.safetensors, no JSON": st(b"{{{{"),
         "m.safetensors, a long header": st(b"{}", length=2**62),
         "m.safetensors, beyond the end": st(st_weights([D, M]), bytes(10)),
