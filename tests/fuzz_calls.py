@@ -124,6 +124,7 @@ def width_of(path):
 # ---- arguments
 
 
+COUNTS = [1, 2, 3, 7]
 DTYPES = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64]
 
 
@@ -273,7 +274,6 @@ def misfitting_beta(draw):
 
 #: What fits a parameter of each name: choices, or a function of the draw. Its subject is the model or path whose method is called, or the
 #: first that is an argument.
-COUNTS = [1, 2, 3, 7]
 FITTING = by_name(
     {
         "rbm rbm_a rbm_b": any_model(RBM),
@@ -334,6 +334,7 @@ FITTING = by_name(
         "log_z": lambda draw: draw.choose(1.0, estimates()[0]),
     }
 )
+WRONG_BETAS = [[1, 0], [0, 0.5], [0, 0.5, 0.5, 1], [0, math.nan, 1], [0], "01", [[0, 1]]]
 #: What does not fit, beside what fits hardly anything. Nothing here would only take long.
 MISFITTING = by_name(
     {
@@ -342,9 +343,9 @@ MISFITTING = by_name(
             None, 0, "seed", np.random.default_rng(0), random.Random(0), torch.Generator, torch,
         ],
         "beta beta_from beta_to": misfitting_beta,
-        "betas schedule": [
-            [1, 0], [0, 0.5], [0, 0.5, 0.5, 1], [0, math.nan, 1], [0], "01", [[0, 1]],
-        ],
+        "betas": WRONG_BETAS,
+        # of those who write a path; `raise_log_prob` has made a list of numbers of it
+        "schedule": lambda draw: draw.choose(*WRONG_BETAS),
         "index": [torch.tensor([99]), torch.tensor([-9]), torch.tensor(0), "one", None],
         "device": ["tpu", "cuda:99", "meta", 3, "", None],
         "sample_a": [lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3],

@@ -653,31 +653,27 @@ def _outcome(read, *arguments):
 
 
 def _read_all():
-    """What comes out of each [kind, path] on standard input: one line of JSON for each.
-
-    Of a model, what `RBM.load` makes of it stands beside what the tool makes of it, where the name is one of its own.
-    """
+    """What comes out of each [readers, path] on standard input: one line of JSON for each."""
     from paperlib.evaluation import read_images, read_model
     from paperlib.models import RBM
 
-    def images(path):
-        return tuple(read_images("data", path, D).shape)
-
+    readers = {
+        "the tool": read_model,
+        "RBM.load": RBM.load,
+        "images": lambda path: tuple(read_images("data", path, D).shape),
+    }
     linux = sys.platform == "linux"
     # What a reader imports at its first file is the library's memory, and not the file's.
     for library in ("h5py", "scipy.io", "skops.io"):
         import_module(library)
     for line in sys.stdin:
-        kind, path = json.loads(line)
+        names, path = json.loads(line)
         before = 0
         if linux:
             # the peak is counted anew
             Path("/proc/self/clear_refs").write_text("5")
             before = _memory("VmRSS")
-        readers = [read_model if kind == "model" else images]
-        if kind == "model" and path.endswith((".npz", ".mat", ".safetensors")):
-            readers.append(RBM.load)
-        outcomes = [_outcome(read, path) for read in readers]
+        outcomes = [_outcome(readers[name], path) for name in names]
         peak = _memory("VmHWM") if linux else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(json.dumps([outcomes, peak - before if linux else 0]), flush=True)
 

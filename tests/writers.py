@@ -2,7 +2,6 @@
 
 import io
 import struct
-from collections.abc import Callable
 
 import h5py
 import numpy as np
@@ -45,7 +44,7 @@ def as_hdf5(content, **options):
     file = io.BytesIO()
     with h5py.File(file, "w", **options) as stored:
         for name, value in content.items():
-            if isinstance(value, Callable):
+            if callable(value):
                 value(stored, name)
             else:
                 stored[name] = value
