@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     """The present folder, with models and with images that were drawn from the first of them."""
     SMALL.save(tmp_path / "m.npz")
     random_rbm(8, 6, 4).save(tmp_path / "other.npz")
-    np.save(tmp_path / "t.npy", draws(SMALL, 60, 2).to(torch.uint8).numpy())
+    np.save(tmp_path / "t.npy", draws(SMALL, 60, 2).numpy())
     np.save(tmp_path / "x.npy", draws(SMALL, 200, 3).to(torch.uint8).numpy())
     monkeypatch.chdir(tmp_path)
     return tmp_path
