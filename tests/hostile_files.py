@@ -605,6 +605,9 @@ IMAGE_FILES = {
         "t.npy, wide": as_npy(np.zeros((3, D + 1))),
         "t.npy, narrow": as_npy(np.zeros((3, D - 1))),
     },
+    "as many as the model has visible units, got 15 in t.npy": {
+        "t.npy, much too wide": as_npy(np.zeros((3, D + 9)))
+    },
     "is the array transposed?": {
         "t.npy, turned": as_npy(np.zeros((D, 20))),
         "t.h5, a model": h5(),

@@ -26,6 +26,7 @@ from paperlib.estimators import (
     exact_hidden_samples,
     exact_log_z,
     importance_sampling,
+    smc,
 )
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM, log_z_lower_bound
@@ -92,6 +93,8 @@ CASES = [
     ("num_chains: got 10.0", ais, PATH, [0, 1], 10.0),
     ("num_chains: at least 1", importance_sampling, PATH, 0),
     ("generator: torch.Generator or None, got int", ais, PATH, [0, 1], 10, 42),
+    ("threshold: number from 0 to 1, got 2", partial(smc, PATH, 3, threshold=2)),
+    ("device: cpu or cuda, got 'meta'", partial(ais_in_shards, PATH, [0, 1], 3, 1, "unused", device="meta")),
     ("path: finite log-weights", ais, BaseRatePath(HUGE), [0, 1], 3),
     (r"rbm: 2\^30 = 1.1e\+09 states", exact_log_z, WIDE),
     (r"rbm: 1500 visible and 1100 hidden: 2\^1100 states", exact_log_z, WIDER),
