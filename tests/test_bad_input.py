@@ -90,6 +90,7 @@ CASES = [
     (r"fraction: \(0, 1\], got 0", salakhutdinov_murray_betas, 0),
     ("num_chains: at least 1, got 0", ais, PATH, [0, 1], 0),
     ("num_chains: got -5", ais, PATH, [0, 1], -5),
+    ("num_chains: got True", ais, PATH, [0, 1], True),
     ("num_chains: got 10.0", ais, PATH, [0, 1], 10.0),
     ("num_chains: at least 1", importance_sampling, PATH, 0),
     ("generator: torch.Generator or None, got int", ais, PATH, [0, 1], 10, 42),
@@ -145,6 +146,9 @@ W, B = np.zeros((2, 2)), np.zeros(2)
 FILES = {
     r"the arrays weights, visible_bias, hidden_bias .* got W, b": {"W": W, "b": B},
     r"model.npz.*weights.*4 NaN": {"weights": W + NAN, "visible_bias": B, "hidden_bias": B},
+    r"got hidden_bias, lateral, visible_bias, weights": dict.fromkeys(
+        ("weights", "visible_bias", "hidden_bias", "lateral"), W
+    ),
 }
 
 
