@@ -137,6 +137,7 @@ REFUSED = {
     "nan": (np.full(30, np.nan), "weights: expected finite numbers"),
     "infinite": (np.full(30, np.inf), "weights: expected finite numbers"),
     "shares": (np.full(30, 1 / 30), "weights: expected a sum of at least 2"),
+    "a row and a half": (np.full(30, 0.05), "weights: expected a sum of at least 2"),
     "zeros": (np.zeros(30), "weights: expected a sum of at least 2"),
     "table": (np.ones((30, 2)), "weights: expected 30 numbers"),
     "words": (np.array(["a"] * 30), "weights: expected"),
