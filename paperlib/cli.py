@@ -15,31 +15,16 @@ import typer
 
 from boltzmann_companion import DEVICE
 from paperlib import __version__, storage
-from paperlib.cli_options import (
-    BinarizeOption,
-    DataOption,
-    DeviceOption,
-    JsonOption,
-    LadderStepsOption,
-    MinutesOption,
-    ModelArgument,
-    NamesOption,
-    SeedOption,
-    StepsOption,
-    ThresholdOption,
-    TrainOption,
-    WeightsOption,
-)
+from paperlib.cli_options import Job, ModelArgument, command
 from paperlib.errors import InputError, ReproductionError
 
 if TYPE_CHECKING:
     from distributed import Client
     from torch import Tensor
 
-    from paperlib.evaluation.job import Job
-    from paperlib.evaluation.targets import Model
     from paperlib.models import RBM
     from paperlib.models.foreign import ForeignRBM
+    from paperlib.models.unnormalized_model import UnnormalizedModel
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,114 +55,79 @@ ClusterOption = Annotated[
 ]
 
 
-@app.command()
-def evaluate(
-    model: ModelArgument,
-    data: DataOption,
-    train: TrainOption = None,
-    weights: WeightsOption = None,
-    binarize: BinarizeOption = None,
-    threshold: ThresholdOption = None,
-    names: NamesOption = None,
-    minutes: MinutesOption = 2.0,
-    steps: StepsOption = None,
-    ladder_steps: LadderStepsOption = None,
-    seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    json_file: JsonOption = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also draw the ladder and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.",
-        ),
-    ] = None,
-) -> None:
+@command(app)
+def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> None:
     """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
 
     AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
+
+    Parameters
+    ----------
+    plot : FILE
+        Also draw the ladder and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
     """
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
-    from paperlib.evaluation.job import Job
     from paperlib.evaluation.picture import plot as plot_evaluation
     from paperlib.evaluation.picture import require_matplotlib
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
-    _require_folder("json", json_file)
-    _require_folder("plot", plot)
+    _require_files(json=job.json, plot=plot)
     if plot is not None:
-        if plot.suffix not in (".svg", ".png", ".pdf"):
-            raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
         require_matplotlib()
-    job = Job("evaluate", (model,), data, train, weights, binarize, threshold, names, seed, device)
-    found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
+    found, moved, test_images, options = _inputs(job, model)
     result = evaluate_model(moved, test_images, **options)
     typer.echo(describe(result, job.binarization))
-    record = {**as_dict(result, job.binarization), "run": job.record(result)}
+    record = as_dict(result, job.binarization)
+    record["run"] = job.record("evaluate", {"model": model}, [result], {})
     if found.stored_log_z is not None:
-        kept = job.counted(test_images, options["weights"])
+        weights = options["weights"]
+        kept = test_images if weights is None else test_images[weights > 0]
         stored = audit_evaluation(
             moved, kept, result, found.stored_log_z, log_z_offset=found.log_z_offset
         )
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
-    _write_json(json_file, record)
+    _write_json(job.json, record)
     if plot is not None:
         with _output("plot", plot) as temporary:
             plot_evaluation(result).savefig(temporary, format=plot.suffix[1:])
 
 
-@app.command()
+@command(app, own_after="train")
 def audit(
     model: ModelArgument,
-    data: DataOption,
-    train: TrainOption = None,
-    claimed_log_z: Annotated[
-        float | None,
-        typer.Option(metavar="NATS", help="The ln Z in question, of the model as the file has it."),
-    ] = None,
-    claimed_log_prob: Annotated[
-        float | None,
-        typer.Option(metavar="NATS", help="Or the average ln p(v) of the test images in question."),
-    ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            metavar="NATS", help="How far off a claim may be and still count as consistent."
-        ),
-    ] = 0.1,
-    weights: WeightsOption = None,
-    binarize: BinarizeOption = None,
-    threshold: ThresholdOption = None,
-    names: NamesOption = None,
-    minutes: MinutesOption = 2.0,
-    steps: StepsOption = None,
-    ladder_steps: LadderStepsOption = None,
-    seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    json_file: JsonOption = None,
+    job: Job,
+    *,
+    claimed_log_z: float | None = None,
+    claimed_log_prob: float | None = None,
+    tolerance: float = 0.1,
 ) -> None:
     """Can this ln Z, or this test log-probability, be true? Impossible, not supported, or consistent.
 
     Without a claim, the ln Z that an archive itself stores is in question. The exit code is 0 for consistent, 3 for not supported,
     and 4 for impossible; 2 means an input that cannot be used.
+
+    Parameters
+    ----------
+    claimed_log_z : NATS
+        The ln Z in question, of the model as the file has it.
+    claimed_log_prob : NATS
+        Or the average ln p(v) of the test images in question.
+    tolerance : NATS
+        How far off a claim may be and still count as consistent.
     """
     from paperlib.evaluation import audit as audit_claim
     from paperlib.evaluation.audit import EXIT_CODES
-    from paperlib.evaluation.job import Job
     from paperlib.evaluation.report import audit_as_dict, describe_audit
 
-    _require_folder("json", json_file)
+    _require_files(json=job.json)
     claims = {
         "claimed-log-z": claimed_log_z,
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    job = Job(
-        "audit", (model,), data, train, weights, binarize, threshold, names, seed, device, claims
-    )
-    found, moved, test_images, options = _inputs(job, minutes, steps, ladder_steps)
+    found, moved, test_images, options = _inputs(job, model)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
         if claimed_log_z is None:
@@ -194,98 +144,76 @@ def audit(
         **options,
     )
     typer.echo(describe_audit(result))
-    _write_json(json_file, {**audit_as_dict(result), "run": job.record(result.evaluation)})
+    run = job.record("audit", {"model": model}, [result.evaluation], claims)
+    _write_json(job.json, {**audit_as_dict(result), "run": run})
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
-@app.command()
-def compare(
-    first: ModelArgument,
-    second: ModelArgument,
-    data: DataOption,
-    train: TrainOption = None,
-    weights: WeightsOption = None,
-    binarize: BinarizeOption = None,
-    threshold: ThresholdOption = None,
-    names: NamesOption = None,
-    minutes: MinutesOption = 2.0,
-    steps: StepsOption = None,
-    ladder_steps: LadderStepsOption = None,
-    seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    json_file: JsonOption = None,
-) -> None:
+@command(app)
+def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
     """Compare two models: which gives the test images the higher probability, and whether that could be chance.
 
     The difference is taken image by image, and its error includes those of both ln Z. The minutes are for both models together.
     """
     from paperlib.evaluation import compare as compare_models
-    from paperlib.evaluation.job import Job
     from paperlib.evaluation.report import comparison_as_dict, describe_comparison
 
-    _require_folder("json", json_file)
-    job = Job(
-        "compare", (first, second), data, train, weights, binarize, threshold, names, seed, device
-    )
-    of_first, model_a, test_images, options = _inputs(job, minutes, steps, ladder_steps)
-    of_second = job.read_model(1)
+    _require_files(json=job.json)
+    of_first, model_a, test_images, options = _inputs(job, first)
+    of_second = job.read_model(second)
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
     for line in (f"Second model: {of_second.origin}", *of_second.notes):
         typer.echo(line)
-    result = compare_models(model_a, of_second.rbm.to(device), test_images, **options)
+    result = compare_models(model_a, of_second.rbm.to(job.device), test_images, **options)
     typer.echo(describe_comparison(result))
-    record = {**comparison_as_dict(result), "run": job.record(result.first, result.second)}
-    _write_json(json_file, record)
+    models = {"model": first, "second": second}
+    run = job.record("compare", models, [result.first, result.second], {})
+    _write_json(job.json, {**comparison_as_dict(result), "run": run})
 
 
-@app.command()
+@command(app)
 def training(
-    models: Annotated[
-        list[Path],
-        typer.Argument(
-            help="An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training."
-        ),
-    ],
-    data: DataOption,
-    train: TrainOption = None,
-    updates: Annotated[
-        str | None,
-        typer.Option(metavar="N,N,...", help="Which updates of an archive; by default all."),
-    ] = None,
-    at_most: Annotated[
-        int, typer.Option(min=1, help="Largest number of checkpoints to take, evenly spaced.")
-    ] = 20,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (one for each). "
-            "By default enumeration up to 25 units, otherwise a trajectory."
-        ),
-    ] = None,
-    binarize: BinarizeOption = None,
-    minutes: Annotated[float, typer.Option(help="Time to spend on ln Z, about.")] = 2.0,
-    chain_steps: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of chain transitions, instead of minutes; the same seed then gives the same numbers."
-        ),
-    ] = None,
-    seed: SeedOption = 0,
-    device: DeviceOption = "cpu",
-    json_file: JsonOption = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table as CSV.")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also draw the curve, as .svg, .png or .pdf."),
-    ] = None,
+    models: list[Path],
+    *,
+    data: Path,
+    train: Path | None = None,
+    updates: str | None = None,
+    at_most: Annotated[int, typer.Option(min=1)] = 20,
+    by: str | None = None,
+    binarize: int | None = None,
+    minutes: float = 2.0,
+    chain_steps: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    json: Path | None = None,
+    csv: Path | None = None,
+    plot: Path | None = None,
 ) -> None:
     """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
 
     Says whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so far.
+
+    Parameters
+    ----------
+    models
+        An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training.
+    updates : N,N,...
+        Which updates of an archive; by default all.
+    at_most
+        Largest number of checkpoints to take, evenly spaced.
+    by
+        Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (one for each). By default enumeration up to 25
+        units, otherwise a trajectory.
+    minutes
+        Time to spend on ln Z, about.
+    chain_steps
+        Number of chain transitions, instead of minutes; the same seed then gives the same numbers.
+    csv : FILE
+        Also write the table as CSV.
+    plot : FILE
+        Also draw the curve, as .svg, .png or .pdf.
     """
     from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
     from paperlib.evaluation.inputs import read_rows
@@ -298,10 +226,7 @@ def training(
     from paperlib.numerics import seeded_generator
     from paperlib.validation import require_device
 
-    for name, file in (("json", json_file), ("csv", csv_file), ("plot", plot)):
-        _require_folder(name, file)
-    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    _require_files(json=json, csv=csv, plot=plot)
     require_device("device", device)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
@@ -332,9 +257,9 @@ def training(
     }
     typer.echo(describe_training(result, claims))
     record = training_as_dict(result, claims) | {"left_out": left_out, "seed": seed}
-    _write_json(json_file, record)
-    if csv_file is not None:
-        with _output("csv", csv_file) as temporary:
+    _write_json(json, record)
+    if csv is not None:
+        with _output("csv", csv) as temporary:
             # the names of files as they are, also where ASCII is forced
             text = training_as_csv(result, claims)
             temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -350,30 +275,33 @@ def _whole_numbers(name: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _inputs(
-    job: Job, minutes: float, steps: int | None, ladder_steps: int | None
-) -> tuple[ForeignRBM, Model, Tensor, dict[str, Any]]:
+def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tensor, dict[str, Any]]:
     """The model as its file has it and on its device, test images and further arguments; prints what was changed on the way."""
     from paperlib.numerics import seeded_generator
 
-    found = job.read_model()
+    found = job.read_model(model)
     test_images, train_images, weights, notes = job.read_rows(found)
     said = [*found.notes, *notes]
     typer.echo(" ".join([f"Model: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
     options = {
         "train": train_images,
-        "minutes": minutes,
+        "minutes": job.minutes,
         "generator": seeded_generator(job.seed, job.device),
-        "steps": steps,
-        "ladder_steps": ladder_steps,
+        "steps": job.steps,
+        "ladder_steps": job.ladder_steps,
         "weights": weights,
     }
     return found, found.rbm.to(job.device), test_images, options
 
 
-def _require_folder(name: str, file: Path | None) -> None:
-    if file is not None and not file.absolute().parent.is_dir():
-        raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+def _require_files(**files: Path | None) -> None:
+    """Refuse a file for results, before anything is computed, if it could not be written."""
+    for name, file in files.items():
+        if file is not None and not file.absolute().parent.is_dir():
+            raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+    plot = files.get("plot")
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:
@@ -384,29 +312,27 @@ def _write_json(file: Path | None, result: dict[str, Any]) -> None:
             temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
 
 
-@app.command()
+@command(app)
 def train(
-    model_ids: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL_ID",
-            help="For example mnist-cd1-20; `paperlib models` lists all.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Where to store a single model; by default data/models."),
-    ] = None,
-    snapshots: Annotated[
-        int,
-        typer.Option(min=0, help="Also keep the model after every n-th epoch, in data/cache."),
-    ] = 0,
+    model_ids: list[str],
+    *,
+    output: Path | None = None,
+    snapshots: Annotated[int, typer.Option(min=0)] = 0,
     cluster: ClusterOption = None,
 ) -> None:
     """Train models from their recipes and store them, one after the other or at the same time on a cluster.
 
     A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
     with the identical result.
+
+    Parameters
+    ----------
+    model_ids : MODEL_ID
+        For example mnist-cd1-20; `paperlib models` lists all.
+    output
+        Where to store a single model; by default data/models.
+    snapshots
+        Also keep the model after every n-th epoch, in data/cache.
     """
     from boltzmann_companion.recipes import model_path
     from boltzmann_companion.training import train_models
@@ -424,7 +350,7 @@ def train(
             typer.echo(f"{model_id}: stored as {paths[model_id]}")
 
 
-@app.command()
+@command(app)
 def models() -> None:
     """List the models: id, name in the papers, data set, whether it is stored."""
     from boltzmann_companion.recipes import RECIPES, model_path
@@ -436,40 +362,32 @@ def models() -> None:
         typer.echo(f"{model_id:26} {chosen.label:32} {chosen.dataset:8} {stored}")
 
 
-@app.command()
+@command(app)
 def reproduce(
+    *,
     profile: ProfileOption = "digits",
     only: OnlyOption = None,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Number of chapters to execute at the same time.")
-    ] = 2,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the chapters, such as seed=1."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Skip chapters that have been executed with their present text, parameters, library, published numbers, models "
-            "and records.",
-        ),
-    ] = False,
+    jobs: Annotated[int, typer.Option(min=1)] = 2,
+    set_: Annotated[list[str] | None, typer.Option("--set")] = None,
+    resume: Annotated[bool, typer.Option("--resume")] = False,
     cluster: ClusterOption = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            envvar=DEVICE,
-            help="Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.",
-        ),
-    ] = "cpu",
+    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
 
     Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
     data/cache/shards as they proceed, and found again with or without --resume.
+
+    Parameters
+    ----------
+    jobs
+        Number of chapters to execute at the same time.
+    set_ : NAME=VALUE
+        A parameter of the chapters, such as seed=1.
+    resume
+        Skip chapters that have been executed with their present text, parameters, library, published numbers, models and records.
+    device
+        Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.
     """
     from boltzmann_companion.build.runner import chapters, execute_chapters
     from boltzmann_companion.profiles import get_profile
@@ -489,25 +407,26 @@ def reproduce(
         )
 
 
-@app.command(name="long")
+@command(app, "long")
 def compute_long_runs(
-    only_list: Annotated[
-        bool, typer.Option("--list", help="Say what is done and how much is left, and stop.")
-    ] = False,
-    pack: Annotated[
-        bool,
-        typer.Option(
-            "--pack", help="Pack the new shards as one more archive in data/shards, and stop."
-        ),
-    ] = False,
-    device: Annotated[
-        str, typer.Option(envvar=DEVICE, help="Where the chains walk: cpu or cuda.")
-    ] = "cpu",
+    *,
+    only_list: Annotated[bool, typer.Option("--list")] = False,
+    pack: Annotated[bool, typer.Option("--pack")] = False,
+    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
 ) -> None:
     """Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with the paper's number of states.
 
     It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C stops it at any moment, and loses only
     the shards in progress; the same command goes on. Finished shards are in data/cache/shards.
+
+    Parameters
+    ----------
+    only_list
+        Say what is done and how much is left, and stop.
+    pack
+        Pack the new shards as one more archive in data/shards, and stop.
+    device
+        Where the chains walk: cpu or cuda.
     """
     import os
 
@@ -538,8 +457,8 @@ def compute_long_runs(
                 typer.echo(f"{one.name}: done")
 
 
-@app.command()
-def refresh(only: OnlyOption = None) -> None:
+@command(app)
+def refresh(*, only: OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
     from boltzmann_companion.build.runner import chapters, refresh_stored_outputs
 
@@ -547,23 +466,24 @@ def refresh(only: OnlyOption = None) -> None:
         typer.echo(f"{chapter.stem}: stored outputs changed")
 
 
-@app.command()
+@command(app)
 def book(
-    profile: ProfileOption = "digits",
-    pdf: Annotated[
-        bool, typer.Option("--pdf", help="Join the pages of the built book into one PDF instead.")
-    ] = False,
+    *, profile: ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
 ) -> None:
-    """Build the HTML book from executed chapters and check its pages."""
+    """Build the HTML book from executed chapters and check its pages.
+
+    Parameters
+    ----------
+    pdf
+        Join the pages of the built book into one PDF instead.
+    """
     from boltzmann_companion.build.book import build_book
     from boltzmann_companion.build.pdf import build_pdf
     from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
-    if pdf:
-        typer.echo(f"The book is at {build_pdf().relative_to(storage.repository_root())}")
-        return
-    typer.echo(f"The book is at {build_book(profile).relative_to(storage.repository_root())}")
+    built = build_pdf() if pdf else build_book(profile)
+    typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
 
 
 def _client(address: str | None) -> AbstractContextManager[Client | None]:
@@ -616,12 +536,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
-    except InputError as error:
+    except (InputError, ReproductionError) as error:
         typer.echo(f"paperlib: {error}", err=True)
-        sys.exit(2)
-    except ReproductionError as error:
-        typer.echo(f"paperlib: {error}", err=True)
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         typer.echo("paperlib: interrupted", err=True)
         sys.exit(130)

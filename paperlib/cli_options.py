@@ -1,11 +1,28 @@
-"""Arguments and options that `paperlib evaluate`, `audit` and `compare` share."""
+"""How a function becomes a command, and the options that `paperlib evaluate`, `audit` and `compare` share."""
 
 from __future__ import annotations
 
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
+
+from paperlib import __version__, storage
+from paperlib.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paperlib.evaluation.result import Effort, Evaluation
+    from paperlib.models.foreign import ForeignRBM
+
+# Behind this a docstring says what each parameter is.
+_PARAMETERS = "\nParameters\n----------\n"
 
 ModelArgument = Annotated[
     Path,
@@ -15,64 +32,216 @@ ModelArgument = Annotated[
         "or three files, W.npy,b.npy,a.npy."
     ),
 ]
-NamesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="weights=W,visible=b,hidden=a",
-        help="Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such "
-        "biases. ignore=NAME: this array, or group of entries, is not part of the model.",
-    ),
-]
-DataOption = Annotated[
-    Path,
-    typer.Option(
-        help="Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical "
-        "units: numbers of states, a sequence in a row, or FASTA."
-    ),
-]
-TrainOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Training images, used only for the start of the chains and for the base rates beside the value."
-    ),
-]
-BinarizeOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="SEED", help="Draw grey pixels once, with their intensity as probability."
-    ),
-]
-ThresholdOption = Annotated[
-    float | None,
-    typer.Option(metavar="T", help="Or turn pixels on where their value in the file is above T."),
-]
-MinutesOption = Annotated[
-    float, typer.Option(help="Time to spend on the estimate, a third on the ladder.")
-]
-WeightsOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.",
-    ),
-]
-StepsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="K",
-        help="Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the "
-        "same numbers.",
-    ),
-]
-LadderStepsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Chain-steps of the ladder, with --steps; by default half of those of AIS and RAISE.",
-    ),
-]
-SeedOption = Annotated[int, typer.Option(help="Seed of all chains.")]
-DeviceOption = Annotated[str, typer.Option(help="Where chains walk: cpu or cuda.")]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")
-]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The files and options of `paperlib evaluate`, `audit` or `compare`, and what a result keeps of them so that the run can be repeated.
+
+    Parameters
+    ----------
+    data
+        Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical
+        units: numbers of states, a sequence in a row, or FASTA.
+    train
+        Training images, used only for the start of the chains and for the base rates beside the value.
+    weights : FILE
+        Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.
+    binarize : SEED
+        Draw grey pixels once, with their intensity as probability.
+    threshold : T
+        Or turn pixels on where their value in the file is above T.
+    names : weights=W,visible=b,hidden=a
+        Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such
+        biases. ignore=NAME: this array, or group of entries, is not part of the model.
+    minutes
+        Time to spend on the estimate, a third on the ladder.
+    steps : K
+        Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
+        same numbers.
+    ladder_steps : N
+        Chain-steps of the ladder, with --steps; by default half of those of AIS and RAISE.
+    seed
+        Seed of all chains.
+    device
+        Where chains walk: cpu or cuda.
+    json : FILE
+        Also write the result as JSON.
+
+    Examples
+    --------
+    >>> Job(Path("t.npy"), seed=3).repeat("audit", [Path("m.npz")], {"claimed-log-z": 451.2}, None)
+    'paperlib audit m.npz --data t.npy --seed 3 --device cpu --claimed-log-z 451.2'
+    """
+
+    data: Path
+    train: Path | None = None
+    weights: Path | None = None
+    binarize: int | None = None
+    threshold: float | None = None
+    names: str | None = None
+    minutes: float = 2.0
+    steps: int | None = None
+    ladder_steps: int | None = None
+    seed: int = 0
+    device: str = "cpu"
+    json: Path | None = None
+
+    @property
+    def binarization(self) -> str:
+        """How the images became binary."""
+        if self.threshold is not None:
+            return f"pixels on where above {self.threshold:g}"
+        if self.binarize is None:
+            return "images binary as given"
+        return f"images binarised once with seed {self.binarize}"
+
+    def read_model(self, model: Path) -> ForeignRBM:
+        """A model, as read from its file."""
+        from paperlib.evaluation.inputs import read_model, read_rows
+        from paperlib.validation import require_device
+
+        require_device("device", self.device)
+        return read_model(model, self.names, lambda: read_rows("data", self.data)[0].shape[1])
+
+    def read_rows(
+        self, found: ForeignRBM
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[str, ...]]:
+        """Test images, training images and weights for a model, and notes on how they were read."""
+        from paperlib.evaluation.inputs import images_of, read_rows, read_weights, sequences_of
+        from paperlib.models import PottsRBM
+
+        notes: list[str] = []
+
+        def rows(name: str, path: Path) -> Tensor:
+            array, said = read_rows(name, path)
+            notes.extend(said)
+            if isinstance(found.rbm, PottsRBM):
+                for option, value in (("binarize", self.binarize), ("threshold", self.threshold)):
+                    if value is not None:
+                        raise InputError(
+                            f"{option}: expected none for sequences of {found.rbm.num_states} states, got {value}"
+                        )
+                return sequences_of(name, array, found.rbm, path)
+            width = found.rbm.num_visible
+            return images_of(
+                name, array, width, path, self.binarize, found.spin_visible, self.threshold
+            )
+
+        test = rows("data", self.data)
+        train = None if self.train is None else rows("train", self.train)
+        weights = None if self.weights is None else read_weights(self.weights, len(test))
+        return test, train, weights, tuple(notes)
+
+    def repeat(
+        self,
+        command: str,
+        models: Iterable[Path],
+        options: Mapping[str, object],
+        effort: Effort | None,
+    ) -> str:
+        """The command that repeats the run, on a machine of any speed."""
+        words = ["paperlib", command, *map(str, models)]
+        shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
+        given = {**{name: getattr(self, name) for name in shared}, **options}
+        if effort is not None:
+            given |= {"steps": effort.num_steps, "ladder-steps": effort.ladder_steps}
+        for name, value in given.items():
+            if value is not None:
+                words += [f"--{name}", str(value)]
+        return shlex.join(words)
+
+    def record(
+        self,
+        command: str,
+        models: Mapping[str, Path],
+        evaluations: Iterable[Evaluation],
+        options: Mapping[str, object],
+    ) -> dict[str, Any]:
+        """What a JSON file says about the run: version, seed, files with their SHA-256, options, machine, and how to repeat it."""
+        from paperlib.provenance import made_by
+
+        effort = next((found.effort for found in evaluations if found.effort is not None), None)
+        files = {**models, "data": self.data, "train": self.train, "weights": self.weights}
+        return {
+            "command": command,
+            "version": __version__,
+            "seed": self.seed,
+            "device": self.device,
+            "binarization": self.binarization,
+            "binarize_seed": self.binarize,
+            "threshold": self.threshold,
+            "names": self.names,
+            "options": dict(options),
+            "files": {
+                name: {"path": str(path), "sha256": _checksum(path)}
+                for name, path in files.items()
+                if path is not None
+            },
+            "repeat": self.repeat(command, models.values(), options, effort),
+            "made_by": made_by(),
+        }
+
+
+def command(
+    app: typer.Typer, name: str | None = None, *, own_after: str = "json"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command of `app`.
+
+    Parameters before the `*` of the signature become arguments, and those behind it options. The help of each is what the docstring
+    says of it, or else what that of `Job` says; a word behind the name is the metavar. A parameter `job` stands for all options of
+    `Job`, and the function's own options follow the one of them that `own_after` names.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = dict(inspect.signature(function, eval_str=True).parameters)
+        takes_job = own.pop("job", None) is not None
+        arguments = [one for one in own.values() if one.kind is not one.KEYWORD_ONLY]
+        options = [one for one in own.values() if one.kind is one.KEYWORD_ONLY]
+        if takes_job:
+            shared = list(inspect.signature(Job, eval_str=True).parameters.values())
+            end = [one.name for one in shared].index(own_after) + 1
+            options = shared[:end] + options + shared[end:]
+
+        def run(**given: Any) -> None:
+            if takes_job:
+                given["job"] = Job(**{field.name: given.pop(field.name) for field in fields(Job)})
+            function(**given)
+
+        said = _said_of_parameters(Job) | _said_of_parameters(function)
+        described = [_described(one, typer.Argument(), said) for one in arguments]
+        described += [_described(one, typer.Option(), said) for one in options]
+        run.__signature__ = inspect.Signature(described)
+        summary = (inspect.getdoc(function) or "").partition(_PARAMETERS)[0]
+        app.command(name or function.__name__, help=summary)(run)
+        return function
+
+    return register
+
+
+def _said_of_parameters(thing: object) -> dict[str, tuple[str | None, str]]:
+    """Metavar and description of every parameter that a docstring has."""
+    section = (inspect.getdoc(thing) or "").partition(_PARAMETERS)[2]
+    found = re.findall(r"^(\w+)(?: : (\S+))?\n((?: {4}.+\n?)+)", section, re.MULTILINE)
+    return {name: (metavar or None, " ".join(text.split())) for name, metavar, text in found}
+
+
+def _described(
+    parameter: inspect.Parameter, info: Any, said: Mapping[str, tuple[str | None, str]]
+) -> inspect.Parameter:
+    """The parameter as typer takes it: by name, with `info` unless it has one of its own, and with what is said of it."""
+    annotation = parameter.annotation
+    if get_origin(annotation) is Annotated:
+        annotation, info = get_args(annotation)
+    if info.help is None:
+        info.metavar, info.help = said.get(parameter.name, (None, None))
+    return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info])
+
+
+def _checksum(path: Path) -> str:
+    """SHA-256 of a file; for a part of a file, that of the whole file, and for several files, that of their checksums."""
+    if storage.is_file(path):
+        return storage.file_sha256(path)
+    if "," in str(path):
+        return storage.sha256(" ".join(map(_checksum, map(Path, str(path).split(",")))).encode())
+    return storage.file_sha256(str(path).rpartition(":")[0])

@@ -48,8 +48,7 @@ def softplus(x: Tensor) -> Tensor:
 
 def all_states(width: int) -> Tensor:
     """Every binary vector of length `width`, counting upwards: float64 [2^width, width]."""
-    bit = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    return torch.cartesian_prod(*[bit] * width).view(-1, width)
+    return bits(torch.arange(2**width), width).double()
 
 
 def bits(index: Tensor, width: int) -> Tensor:

@@ -24,7 +24,7 @@ _PIECE = 2**20
 
 def is_checkout(folder: Path) -> bool:
     """Whether this folder is a clone of the companion's repository."""
-    return (folder / "data" / "published.yaml").is_file() and (folder / "_toc.yml").is_file()
+    return (folder / "data" / "published.csv").is_file() and (folder / "_toc.yml").is_file()
 
 
 def repository_root() -> Path:
@@ -39,7 +39,7 @@ def repository_root() -> Path:
 
     Examples
     --------
-    >>> (repository_root() / "data" / "published.yaml").is_file()
+    >>> (repository_root() / "data" / "published.csv").is_file()
     True
     """
     for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
@@ -47,7 +47,7 @@ def repository_root() -> Path:
             return folder
     raise InputError(
         "expected to run inside a clone of the companion's repository (with _toc.yml and "
-        f"data/published.yaml), found none above {Path(__file__).parent} or {Path.cwd()}"
+        f"data/published.csv), found none above {Path(__file__).parent} or {Path.cwd()}"
     )
 
 
@@ -63,7 +63,7 @@ def companion_folder() -> Path:
 
     Examples
     --------
-    >>> (companion_folder() / "data" / "published.yaml").is_file()
+    >>> (companion_folder() / "data" / "published.csv").is_file()
     True
     """
     try:
@@ -71,7 +71,7 @@ def companion_folder() -> Path:
     except ValueError as error:
         for prefix in (sysconfig.get_path("data"), site.getuserbase()):
             folder = Path(prefix) / "share" / "paperlib"
-            if (folder / "data" / "published.yaml").is_file():
+            if (folder / "data" / "published.csv").is_file():
                 return folder
         raise InputError(f"{error}; nor does the installation carry a copy of its data") from error
 

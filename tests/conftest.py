@@ -28,7 +28,7 @@ def tiny_rbm():
 def _estimated(monkeypatch):
     """Nothing is enumerated, however small."""
     monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 1)
-    monkeypatch.setattr("paperlib.evaluation.enumeration._WIDEST", 1)
+    monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monk
     monkeypatch.delenv("PAPERLIB_FIGURES")
     (tmp_path / "book").mkdir()
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "published.yaml").touch()
+    (tmp_path / "data" / "published.csv").touch()
     (tmp_path / "_toc.yml").touch()
     monkeypatch.chdir(tmp_path / "book")
     assert records.results_folder("digits") == tmp_path / "_build" / "figures" / "digits"

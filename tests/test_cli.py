@@ -5,8 +5,10 @@ import sys
 import textwrap
 
 import pytest
+import typer
 
 import paperlib
+from paperlib.cli import app
 
 
 def command_that(raises):
@@ -62,3 +64,16 @@ def test_an_interruption_has_neither_traceback_nor_blame():
     assert result.returncode == 130
     assert "Traceback" not in result.stderr
     assert "bug" not in result.stderr
+
+
+def test_every_argument_and_option_says_what_it_is():
+    """A name that the docstring spells differently would go without help."""
+    commands = typer.main.get_command(app).commands
+    assert len(commands) == 10
+    silent = [
+        f"{name} {parameter.name}"
+        for name, command in commands.items()
+        for parameter in command.params
+        if not parameter.help
+    ]
+    assert silent == []

@@ -114,10 +114,10 @@ def test_a_single_layer_needs_no_bound():
 def test_blocks_do_not_change_the_bound(monkeypatch):
     v = all_states(4)
     whole = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
-    monkeypatch.setattr("paperlib.estimators.dbn_bound._BLOCK", 7 * 16)
+    monkeypatch.setattr("paperlib.models.dbn._BLOCK", 7 * 16)
     same = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
     assert torch.equal(whole.values, same.values)
-    monkeypatch.setattr("paperlib.estimators.dbn_bound._BLOCK", 1)
+    monkeypatch.setattr("paperlib.models.dbn._BLOCK", 1)
     one_by_one = dbn_lower_bound(THREE_LAYERS, v, 0.0, 7, seeded_generator(2))
     torch.testing.assert_close(one_by_one.entropy, whole.entropy, rtol=0, atol=1e-12)
 

@@ -20,7 +20,8 @@ from writers import as_idx, as_mat, as_npy, as_npz
 
 from boltzmann_companion.studies.study import Case, Mode, study_images
 from paperlib import storage
-from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.annealing import BaseRatePath, start_bias, uniform_betas
+from paperlib.datasets import base_rate_bias
 from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
@@ -30,14 +31,21 @@ from paperlib.estimators import (
     parallel_tempering,
 )
 from paperlib.evaluation import annealing_runs, evaluate, read_images, read_rbm
-from paperlib.evaluation.annealing_runs import AnnealingRun, AnnealingRuns, FinishedRuns
+from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.averages import average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.result import Effort, Evaluation
-from paperlib.evaluation.targets import base_rates, start_bias
-from paperlib.evaluation.verdict import Doubt, Judgement, Shortfall, average_of, judge, shortfall
+from paperlib.evaluation.result import (
+    AnnealingRun,
+    Doubt,
+    Effort,
+    Evaluation,
+    FinishedRuns,
+    Judgement,
+)
+from paperlib.evaluation.verdict import Shortfall, judge, shortfall
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -272,9 +280,9 @@ def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
 
     monkeypatch.setattr(annealing_runs, "shortfall", lacking)
 
-    def start(model, rows, weights, generator):
+    def start(model, rows, generator):
         begun.append(rows)
-        return start_bias(model, rows, weights, generator)
+        return start_bias(model, rows, generator)
 
     monkeypatch.setattr(annealing_runs, "start_bias", start)
     runs = AnnealingRuns(SMALL, images, None, seeded_generator(1))
@@ -295,11 +303,12 @@ def with_a_mode(log_odds):
 def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     """One of ten images lies in the mode, which the search from the model's own weights does not return."""
     rbm, exact, train, test, missed = with_a_mode(log_odds)
+    start = base_rate_bias(train, pseudo_off=0.05)
     inside = rbm.visible_probs(torch.eye(rbm.num_hidden).double()[-1:])
     inside = bernoulli(inside.expand(20, -1), seeded_generator(1)).to(test)
-    monkeypatch.setattr(annealing_runs, "mode_starts", lambda *_: [base_rates(train)])
+    monkeypatch.setattr(annealing_runs, "mode_starts", lambda *_: [start])
     images = torch.cat([test[:180], inside])
-    runs = AnnealingRuns(rbm, images, base_rates(train), seeded_generator(5))
+    runs = AnnealingRuns(rbm, images, start, seeded_generator(5))
     finished = runs.run_up_to(128, progress=False)
     assert exact - finished.ladder.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
@@ -479,7 +488,8 @@ def test_a_mode_that_some_units_hold_only_together_is_looked_for():
 def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_odds):
     """Too loose a proven bound would let the error of ln(1 + e) nats pass."""
     rbm, exact, train, test, missed = with_a_mode(log_odds)
-    runs = AnnealingRuns(rbm, test, base_rates(train), seeded_generator(5))
+    start = base_rate_bias(train, pseudo_off=0.05)
+    runs = AnnealingRuns(rbm, test, start, seeded_generator(5))
     finished = runs.run_up_to(128, progress=False)
     best = finished.runs[-1]
     assert best.bracket.verdict() == "closed"

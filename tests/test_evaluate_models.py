@@ -10,6 +10,7 @@ import pytest
 import torch
 from evaluations import recorded, run
 
+from paperlib.annealing import start_bias
 from paperlib.errors import InputError
 from paperlib.evaluation import (
     audit,
@@ -21,9 +22,7 @@ from paperlib.evaluation import (
     read_sequences,
 )
 from paperlib.evaluation.audit import CONSISTENT, IMPOSSIBLE
-from paperlib.evaluation.enumeration import can_enumerate, enumerated_log_unnormalized
 from paperlib.evaluation.report import as_dict, describe
-from paperlib.evaluation.targets import as_rows, describe_model, start_bias
 from paperlib.models import DBM, DBN, RBM, PottsRBM
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
 
@@ -119,7 +118,7 @@ def test_exact(name):
     assert found.exact.log_z == pytest.approx(TRUTH[name][1], abs=1e-9)
     assert found.exact.test == pytest.approx(truth, abs=1e-9)
     assert found.trustworthy
-    assert found.model == describe_model(MODELS[name])
+    assert found.model == MODELS[name].description
     assert describe(found).startswith(found.model)
 
 
@@ -129,7 +128,7 @@ def test_enumeration_of_deep_models(name, scale):
     model = MODELS[name]
     tensors = {key: tensor * scale for key, tensor in model.tensors().items()}
     scaled = type(model).from_tensors(tensors)
-    found = enumerated_log_unnormalized(scaled, EVERY_V)
+    found = scaled.exact_log_unnormalized(EVERY_V)
     torch.testing.assert_close(found, definition(scaled)[0], rtol=1e-12, atol=1e-9)
 
 
@@ -137,19 +136,19 @@ def test_enumeration_where_the_halves_pull_apart():
     """Each half's largest term belongs to units that are on, and the sum to units that are off: its factors all vanish."""
     below = RBM(torch.full((2, 4), 600.0).double(), torch.zeros(2), torch.zeros(4))
     top = RBM(torch.zeros(4, 2).double(), torch.full((4,), -5_000.0), torch.zeros(2))
-    found = enumerated_log_unnormalized(DBN([below, top]), all_states(2))
+    found = DBN([below, top]).exact_log_unnormalized(all_states(2))
     # h^1 = 0 alone counts: p(v | 0) is uniform over 4 states, and the top has ln 4
     torch.testing.assert_close(found, torch.zeros(4).double(), rtol=0, atol=1e-9)
 
 
 def test_what_is_too_large_to_enumerate():
-    assert can_enumerate(random_dbm(), 10_000)
+    assert random_dbm().is_exact(10_000)
     generator = seeded_generator(0)
     wide = DBN([random_rbm(generator, 4, 30), random_rbm(generator, 30, 2)])
-    assert not can_enumerate(wide, 2)
+    assert not wide.is_exact(2)
     twenty = DBM(*(torch.zeros(s) for s in ((4, 20), (20, 20), 4, 20, 20)))
-    assert can_enumerate(twenty, 359)
-    assert not can_enumerate(twenty, 10_000)
+    assert twenty.is_exact(359)
+    assert not twenty.is_exact(10_000)
 
 
 # ---- estimated
@@ -196,7 +195,7 @@ def test_bound_of_mean_field_is_below_every_estimate():
 def test_the_start_has_the_rates_of_the_units(name):
     """Of the units that are annealed, of which pixels are a part in a DBM and no part in a DBN."""
     model, (rows, _) = MODELS[name], case(name, 400)
-    bias = start_bias(model, rows, None, seeded_generator(0))
+    bias = start_bias(model, rows, seeded_generator(0))
     width = {"DBM": VISIBLE + UPPER, "DBN": LOWER, "DBN of three layers": UPPER}
     assert len(bias) == width.get(name, model.num_visible)
     if name == "Potts":
@@ -288,7 +287,7 @@ def test_data_of_categorical_units(tmp_path):
     for form in forms:
         np.save(tmp_path / "t.npy", form)
         assert torch.equal(read_sequences("data", tmp_path / "t.npy", model), bits)
-    assert torch.equal(as_rows("test", states, model), as_rows("test", bits, model))
+    assert torch.equal(model.as_rows("test", states), model.as_rows("test", bits))
 
 
 @pytest.mark.usefixtures("_estimated")

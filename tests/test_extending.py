@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,11 @@ from enumeration import all_states, log_z, random_rbm
 
 from boltzmann_companion.published import Cell, load_published
 from boltzmann_companion.records import read_record
-from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
+from paperlib.annealing import AnnealingPath, BaseRatePath, base_rate_path, uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.datasets.binary_images import LOADERS
 from paperlib.estimators import ais, exact_log_z, parallel_tempering, raise_log_prob, smc
+from paperlib.evaluation import evaluate
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.numerics import seeded_generator
 
@@ -37,6 +38,7 @@ def example(name):
 
 
 IsingRingPath = example("ising_ring_path").IsingRingPath
+ThreeStateRBM = example("three_state_rbm").ThreeStateRBM
 annealed_smc = example("annealed_smc").annealed_smc
 load_bars_and_stripes = example("bars_and_stripes").load_bars_and_stripes
 
@@ -149,6 +151,64 @@ def test_ring_refuses_other_lengths(couplings):
         IsingRingPath(couplings)
 
 
+# ---- a kind of model
+
+PIXELS = all_states(5)
+
+
+def three_state_rbm():
+    generator = seeded_generator(8)
+    shapes = (5, 3, 3), (5,), (3, 3)
+    return ThreeStateRBM(
+        *(torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes)
+    )
+
+
+def three_state_masses(model):
+    """ln p*(v) of every v, from the energies of all joint states."""
+    found = []
+    for v in PIXELS:
+        inputs = torch.einsum("i,ijs->js", v, model.weights) + model.hidden_bias
+        terms = [
+            sum(unit[s] for unit, s in zip(inputs, h, strict=True))
+            for h in product(range(3), repeat=3)
+        ]
+        found.append(torch.stack(terms).logsumexp(0) + v @ model.visible_bias)
+    return torch.stack(found)
+
+
+def test_a_new_kind_of_model_is_enumerated():
+    model = three_state_rbm()
+    masses = three_state_masses(model)
+    torch.testing.assert_close(model.log_unnormalized(PIXELS), masses, rtol=0, atol=1e-12)
+    assert exact_log_z(model) == pytest.approx(masses.logsumexp(0).item(), abs=1e-12)
+    assert repr(model) == "ThreeStateRBM(5-3, torch.float64, cpu)"
+
+
+def test_a_new_kind_of_model_is_annealed():
+    model = three_state_rbm()
+    truth = three_state_masses(model).logsumexp(0).item()
+    path = base_rate_path(model, PIXELS[::3], seeded_generator(1))
+    estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
+    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
+    # What RAISE estimates is a distribution.
+    below = raise_log_prob(path, PIXELS, uniform_betas(4), 5_000, seeded_generator(3))
+    assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
+
+
+def test_a_new_kind_of_model_is_evaluated():
+    model = three_state_rbm()
+    log_p = three_state_masses(model).log_softmax(0)
+    chosen = torch.multinomial(log_p.exp(), 100, True, generator=seeded_generator(4))
+    truth, images = log_p[chosen].mean().item(), PIXELS[chosen]
+    assert evaluate(model, images).average.mean == pytest.approx(truth, abs=1e-12)
+    generator = seeded_generator(5)
+    found = evaluate(model, images, generator=generator, progress=False, steps=64, exact=False)
+    assert found.word == "trusted"
+    assert found.average.mean == pytest.approx(truth, abs=0.1)
+    assert found.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
+
+
 # ---- an estimator
 
 
@@ -232,7 +292,7 @@ def test_chapter_saves_its_record(tmp_path, monkeypatch, capsys):
 
 
 def test_published_number_is_well_formed():
-    (entry,) = load_published(EXAMPLES / "published_number.yaml")
+    (entry,) = load_published(EXAMPLES / "published_number.csv")
     assert entry.value == 279.59
     assert entry.reproduced_by == Cell("how-many-steps", "K = 1,000", "log_z")
 
@@ -244,7 +304,12 @@ def test_published_number_is_well_formed():
 # `__init__`, and three lines in the reference; for a data set its import and its line in the registry.
 @pytest.mark.parametrize(
     ("name", "elsewhere", "allowed"),
-    [("ising_ring_path", 5, 120), ("annealed_smc", 5, 150), ("bars_and_stripes", 2, 80)],
+    [
+        ("ising_ring_path", 5, 120),
+        ("annealed_smc", 5, 150),
+        ("bars_and_stripes", 2, 80),
+        ("three_state_rbm", 2, 120),
+    ],
 )
 def test_examples_are_short(name, elsewhere, allowed):
     lines = (EXAMPLES / f"{name}.py").read_text().splitlines()
@@ -295,5 +360,5 @@ def test_every_example_is_on_a_page():
     page = "".join(
         (ROOT / "book" / f"{name}.md").read_text() for name in ("extending", "from-other-programs")
     )
-    shown = set(re.findall(r"\{literalinclude\} examples/([\w.]+)$", page, re.MULTILINE))
-    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".yaml")}
+    shown = set(re.findall(r"\{literalinclude\} examples/([\w.-]+)$", page, re.MULTILINE))
+    assert shown == {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".csv")}

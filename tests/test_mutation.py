@@ -54,6 +54,7 @@ KERNEL = f"{ANNEALING}every_draw_of_a_transition_makes_up_the_enumerated_kernel[
 AIS_DRAWS = f"{AIS}every_draw_of_a_run_makes_up_the_models_own_partition_function[{{}}]"
 DBM_DRAWS = f"{DEEP}every_draw_of_raise_for_dbms[{{}}]"
 DBN_DRAWS = f"{DEEP}every_draw_of_raise_for_dbns[{{}}]"
+MODELS = "tests/test_evaluate_models.py::test_"
 LADDER, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "bennett", "smc", "two_sided", "certified")
@@ -282,6 +283,78 @@ GROUPS = {
             (f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",),
         ),
     ],
+    "a model answers for itself": [
+        Mutant(
+            "energies of sites are counted from the first state, but not those of hidden units",
+            "models/potts_rbm.py",
+            "self.hidden_bias + first.sum(0),",
+            "self.hidden_bias,",
+            ("tests/test_potts.py::test_exact_log_z[2-3-3]",),
+        ),
+        Mutant(
+            "what that takes out of ln Z is not put back",
+            "estimators/exact.py",
+            ".item() + sites.constant",
+            ".item()",
+            ("tests/test_potts.py::test_exact_log_z_of_binary_units",),
+        ),
+        Mutant(
+            "the other states of a site are one",
+            "estimators/exact.py",
+            "for state in grouped[..., member, :].unbind(-1)]",
+            "for state in grouped[..., member, :1].unbind(-1)]",
+            ("tests/test_potts.py::test_exact_log_z[2-3-3]",),
+        ),
+        Mutant(
+            "a DBN's layer is not normalised given the one above",
+            "models/dbn.py",
+            "masses = log_p - softplus(",
+            "masses = log_p - 0 * softplus(",
+            (f"{MODELS}enumeration_of_deep_models[1.0-DBN]",),
+        ),
+        Mutant(
+            "only the lowest layer of a DBN is enumerated",
+            "models/dbn.py",
+            "below = rows if number == 0 else all_states(layer.num_visible)",
+            "below = rows[:, : layer.num_visible]",
+            (f"{MODELS}enumeration_of_deep_models[1.0-DBN of three layers]",),
+        ),
+        Mutant(
+            "h2 starts at a half of the time, whatever it does for the images",
+            "annealing/starts.py",
+            "DBMPath(model, bias[:width], bias[width:])",
+            "DBMPath(model, bias[:width])",
+            (f"{DEEP}base_rate_paths",),
+        ),
+        Mutant(
+            "all rows count alike in base rates",
+            "datasets/binarization.py",
+            "total += part @ intensities.double()",
+            "total += intensities.double().mean(0) * part.sum()",
+            ("tests/test_weights.py::test_whole_weights_are_repeated_rows",),
+        ),
+        Mutant(
+            "baselines are not smoothed",
+            "evaluation/baselines.py",
+            "(count * given + 1) / (count + states)",
+            "given",
+            ("tests/test_reports.py::test_baselines",),
+        ),
+        Mutant(
+            "what can be enumerated always is",
+            "evaluation/evaluation.py",
+            "self.exact = exact and ",
+            "self.exact = ",
+            ("tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",),
+        ),
+        Mutant(
+            "a study's uniform start is that of the test images",
+            "evaluation/evaluation.py",
+            "None if self._uniform_start else start_bias(",
+            "start_bias(",
+            ("tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",),
+        ),
+    ],
     "the verdict": [
         Mutant(
             "AIS contradicts from below as it does from above",
@@ -294,7 +367,7 @@ GROUPS = {
         ),
         Mutant(
             "AIS's number is reported",
-            "evaluation/verdict.py",
+            "evaluation/result.py",
             "    if ladder is None:\n        return ais.log_z",
             "    if ladder is not None:\n        return ais.log_z",
             (f"{EVALUATE}bracket_holds_the_truth",),

@@ -89,7 +89,8 @@ def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
     models = {*stored, "mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20"}
     pictures = (ROOT / "figures" / "paper").iterdir()
     assert share == {
-        "data/published.yaml",
+        "data/published.csv",
+        "data/published-reasons.csv",
         "data/models/SHA256SUMS",
         *(f"data/models/{Path(name).stem}.safetensors" for name in models),
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),

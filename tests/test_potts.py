@@ -20,7 +20,6 @@ from paperlib.estimators import (
     raise_log_prob,
     smc,
 )
-from paperlib.estimators.exact_potts import potts_log_z
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
@@ -158,7 +157,7 @@ def test_all_states_of_twenty_hidden_units():
     for on in (0, 1):
         bias = model.visible_bias + on * model.weights[:, :, 0]
         rest = PottsRBM(model.weights[:, :, 1:], bias, model.hidden_bias[1:])
-        parts.append(potts_log_z(rest) + on * model.hidden_bias[0].item())
+        parts.append(exact_log_z(rest) + on * model.hidden_bias[0].item())
     assert log_z == pytest.approx(np.logaddexp(*parts), abs=1e-9)
     some = torch.randint(0, 2, (100, 20), generator=seeded_generator(0)).double().unique(dim=0)
     assert model.log_unnormalized_hidden(some).logsumexp(0) < log_z
@@ -369,7 +368,7 @@ WRONG = {
     "start's shape": (lambda: PottsPath(MODEL, torch.zeros(6)), "visible_bias: expected shape"),
     "too many": (
         lambda: exact_log_z(random_potts(2, 2, 30)),
-        "rbm: expected at most 25 hidden units to enumerate, got 30",
+        "rbm: expected a layer of at most 25 units to enumerate, got 4 visible and 30 hidden",
     ),
     "logits": (
         lambda: draw_categories(torch.zeros(1, 5), 3, seeded_generator(0)),

@@ -7,13 +7,12 @@ the last digit of CD1(20)'s intervals, which misses a common sigma by 0.0006 nat
 
 from __future__ import annotations
 
-import copy
+import csv
 import math
 from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from boltzmann_companion.claims.claims import CLAIMS
 from boltzmann_companion.published import (
@@ -26,7 +25,8 @@ from boltzmann_companion.published import (
 )
 
 SLACK = 0.011
-PATH = Path(__file__).parents[1] / "data" / "published.yaml"
+PATH = Path(__file__).parents[1] / "data" / "published.csv"
+REASONS = PATH.with_name("published-reasons.csv")
 ENTRIES = load_published(PATH)
 BY_ID = {entry.id: entry for entry in ENTRIES}
 SM_SMALL = ("cd1-25", "cd3-25", "cd1-20")
@@ -104,7 +104,15 @@ def test_every_number_has_one_criterion_and_few_have_none():
 
 
 def test_no_tolerance_decides():
-    assert "tolerance" not in PATH.read_text(encoding="utf-8")
+    for path in (PATH, REASONS):
+        assert "tolerance" not in path.read_text(encoding="utf-8")
+
+
+def test_every_reason_is_given_by_some_entry_and_once():
+    named = {entry.criterion.why for entry in (*ENTRIES, *load_published(PATH, LATER_PAPERS))}
+    with REASONS.open(encoding="utf-8", newline="") as file:
+        listed = [row["why"] for row in csv.DictReader(file)]
+    assert sorted(listed) == sorted(named)
 
 
 def test_the_authors_own_rows_are_judged_by_their_weights():
@@ -342,38 +350,76 @@ def test_find_and_frozen():
         find(ENTRIES, colour="red")
 
 
-GOOD = {
+COLUMNS = PATH.read_text(encoding="utf-8").partition("\n")[0].split(",")
+GOOD = dict.fromkeys(COLUMNS, "") | {
     "id": "sm2008/table-9/row/column",
     "paper": "sm2008",
     "where": "Table 9",
     "row": "row",
     "column": "column",
-    "value": 1.5,
-    "interval": None,
+    "value": "1.5",
     "unit": "nats",
     "kind": "model",
-    "criterion": {"kind": "other-data", "why": "a test"},
-    "reproduced_by": {"record": "sm2008-table-9", "row": "row", "column": "column"},
+    "reproduced_by.record": "sm2008-table-9",
+    "reproduced_by.row": "row",
+    "reproduced_by.column": "column",
+    "reason": "other-data",
 }
+KINDS_OF_REASON = [{"reason": kind, "kind": kind, "why": "a test"} for kind in CRITERIA]
 
 
-def load(tmp_path: Path, *raw: object) -> list[Published]:
-    path = tmp_path / "published.yaml"
-    path.write_text(yaml.safe_dump({"entries": copy.deepcopy(list(raw))}), encoding="utf-8")
-    return load_published(path)
+def load(
+    tmp_path: Path, *rows: dict[str, str], reasons: list[dict[str, str]] = KINDS_OF_REASON
+) -> list[Published]:
+    for name, table in (("published.csv", rows), ("published-reasons.csv", reasons)):
+        with (tmp_path / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, table[0])
+            writer.writeheader()
+            writer.writerows(table)
+    return load_published(tmp_path / "published.csv")
 
 
 def test_good_entries_load(tmp_path):
     interval = GOOD | {
         "id": "sm2008/a/b/c",
-        "value": None,
-        "interval": [-math.inf, 2],
+        "value": "",
+        "low": "-inf",
+        "high": "2",
         "note": "why",
+        "inverse": "yes",
+        "reproduced_by.record": "",
+        "reproduced_by.row": "",
+        "reproduced_by.column": "",
     }
-    loaded = load(tmp_path, GOOD, interval)
-    assert loaded[0].reproduced_by.record == "sm2008-table-9"
-    assert loaded[0].note is None
-    assert loaded[1].interval == (-math.inf, 2)
+    number, ends = load(tmp_path, GOOD, interval)
+    assert number.reproduced_by.record == "sm2008-table-9"
+    assert (number.value, number.interval, number.note, number.inverse) == (1.5, None, None, False)
+    assert number.criterion == Criterion("other-data", "a test")
+    assert (ends.value, ends.interval, ends.note, ends.inverse) == (
+        None,
+        (-math.inf, 2),
+        "why",
+        True,
+    )
+    assert ends.reproduced_by is None
+
+
+def test_whole_numbers_stay_whole(tmp_path):
+    """A table of the book shows 100 runs and not 100.0."""
+    (entry,) = load(tmp_path, GOOD | {"value": "100"})
+    assert repr(entry.value) == "100"
+
+
+def test_a_table_that_a_spreadsheet_saved_is_the_same(tmp_path):
+    """Some put a mark in front of the file, and both end lines in another way."""
+    for path in (PATH, REASONS):
+        text = path.read_text(encoding="utf-8").replace("\n", "\r\n")
+        (tmp_path / path.name).write_text(text, encoding="utf-8-sig", newline="")
+    assert load_published(tmp_path / PATH.name) == ENTRIES
+
+
+CLAIM = {"reason": "claim", "claim": "a-claim"}
+RECIPE = {"reason": "same-recipe", "judged_by.record": "r", "judged_by.row": "r"}
 
 
 @pytest.mark.parametrize(
@@ -385,98 +431,107 @@ def test_good_entries_load(tmp_path):
         ),
         ({"paper": "raise2015"}, "id: expected lower-case raise2015/where/row/column"),
         ({"id": "sm2008/Table 9/Row/x"}, "id: expected lower-case"),
-        ({"unit": "parsecs"}, "unit: expected one of nats, .*, got 'parsecs'"),
-        ({"kind": ["model"]}, r"kind: expected one of .*, got \['model'\]"),
-        ({"row": 20}, "row: expected a non-empty text, got 20"),
+        ({"id": ""}, "id: expected a non-empty text, got ''"),
+        ({"where": ""}, "where: expected a non-empty text, got ''"),
+        ({"row": ""}, "row: expected a non-empty text, got ''"),
         ({"column": "  "}, "column: expected a non-empty text"),
-        ({"value": None}, "value: expected a number, or an interval, got None"),
-        ({"value": "1.5"}, "value: expected a finite number or null, got '1.5'"),
-        ({"value": True}, "value: expected a finite number or null, got True"),
-        ({"value": math.nan}, "value: expected a finite number or null, got nan"),
-        ({"value": -math.inf}, "value: expected a finite number or null, got -inf"),
-        ({"interval": [2, 1]}, r"interval: expected \[low, high\], rising .*, got \[2, 1\]"),
-        ({"interval": [1, 1]}, "interval: expected"),
-        ({"interval": [1]}, "interval: expected"),
-        ({"interval": 1}, "interval: expected"),
-        ({"interval": [0, math.inf]}, "interval: expected"),
-        ({"interval": [-math.inf, 0]}, "interval: expected .*-.inf as low needs a note"),
-        ({"note": ""}, "note: expected a non-empty text, got ''"),
-        ({"inverse": "yes"}, "inverse: expected true or false, got 'yes'"),
-        ({"criterion": None}, "criterion: expected a mapping with kind, why, .*, got None"),
-        ({"criterion": {"why": "x"}}, "kind: expected to be given in criterion, got 'nothing'"),
+        ({"unit": "parsecs"}, "unit: expected one of nats, .*, got 'parsecs'"),
+        ({"kind": "models"}, "kind: expected one of .*, got 'models'"),
+        ({"value": ""}, "value: expected a number, or an interval, got 'nothing'"),
+        ({"value": "much"}, "value: expected a finite number or nothing .*, got 'much'"),
+        ({"value": "nan"}, "value: expected a finite number or nothing .*, got 'nan'"),
+        ({"value": "-inf"}, "value: expected a finite number or nothing .*, got '-inf'"),
+        ({"low": "2", "high": "1"}, "high: expected an end above low, or neither end, got '1'"),
+        ({"low": "1", "high": "1"}, "high: expected an end above low"),
+        ({"low": "1"}, "high: expected an end above low"),
+        ({"high": "1"}, "high: expected an end above low"),
+        ({"low": "1", "high": "inf"}, "high: expected a finite number"),
+        ({"low": "-inf", "high": "0"}, "low: expected .*-inf as low needs a note"),
+        ({"inverse": "no"}, "inverse: expected one of , yes, got 'no'"),
+        ({"reason": ""}, "reason: expected one of same-weights, .*, got ''"),
+        ({"reason": "tolerance"}, "reason: expected one of same-weights, .*, got 'tolerance'"),
+        ({"reason": "claim"}, "claim: expected the id of a claim"),
         (
-            {"criterion": {"kind": "tolerance", "why": "x"}},
-            "criterion.kind: expected one of same-weights, .*, got 'tolerance'",
-        ),
-        ({"criterion": {"kind": "setting", "why": ""}}, "criterion.why: expected a non-empty text"),
-        (
-            {"criterion": {"kind": "claim", "why": "x"}},
-            "criterion.claim: expected the id of a claim",
+            {"reason": "setting", "claim": "y"},
+            "claim: expected the id of a claim, with the kind claim only, got 'y'",
         ),
         (
-            {"criterion": {"kind": "setting", "why": "x", "claim": "y"}},
-            "criterion.claim: expected the id of a claim, with the kind claim only, got 'y'",
+            {"reason": "same-recipe"},
+            "judged_by: expected a cell with the kinds .*, got None",
         ),
+        (RECIPE, "judged_by.column: expected a non-empty text, got ''"),
         (
-            {"criterion": {"kind": "same-recipe", "why": "x"}},
-            "criterion.judged_by: expected a cell with the kinds .*, got None",
+            RECIPE | {"reason": "setting", "judged_by.column": "c"},
+            "judged_by: expected a cell with",
         ),
-        (
-            {"criterion": {"kind": "same-recipe", "why": "x", "judged_by": {"record": "r"}}},
-            "row: expected to be given in criterion.judged_by",
-        ),
-        ({"reproduced_by": "table"}, "reproduced_by: expected a mapping with record, row, column"),
-        (
-            {"reproduced_by": {"record": "r", "row": 1, "column": "c"}},
-            "reproduced_by.row: expected a non-empty text, got 1",
-        ),
-        ({"colour": "red"}, "colour: expected only id, .*, got 'red'"),
+        ({"reproduced_by.row": ""}, "reproduced_by.row: expected a non-empty text, got ''"),
     ],
 )
 def test_malformed_entry_is_named(tmp_path, change, message):
-    raw = GOOD | change
-    with pytest.raises(ValueError, match=f"published entry {raw['id']}: {message}"):
-        load(tmp_path, raw)
+    row = GOOD | change
+    with pytest.raises(ValueError, match=f"published.csv: row 2, {row['id']}: {message}"):
+        load(tmp_path, row)
 
 
-@pytest.mark.parametrize("field", sorted(GOOD))
-def test_missing_field_is_named(tmp_path, field):
-    raw = {name: content for name, content in GOOD.items() if name != field}
-    name = "number 1" if field == "id" else GOOD["id"]
-    with pytest.raises(ValueError, match=f"entry {name}: {field}: expected to be given in entry"):
-        load(tmp_path, raw)
+def test_a_claim_may_be_judged_by_a_cell(tmp_path):
+    (entry,) = load(tmp_path, GOOD | RECIPE | CLAIM | {"judged_by.column": "c"})
+    assert (entry.criterion.claim, entry.criterion.judged_by.column) == ("a-claim", "c")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "tolerance"}, "kind: expected one of same-weights, .*, got 'tolerance'"),
+        ({"why": ""}, "why: expected a non-empty text, got ''"),
+    ],
+)
+def test_malformed_reason_is_named(tmp_path, change, message):
+    reasons = [KINDS_OF_REASON[0] | change]
+    with pytest.raises(ValueError, match=f"published-reasons.csv: row 2, same-weights: {message}"):
+        load(tmp_path, GOOD, reasons=reasons)
 
 
 def test_repeated_id_is_named(tmp_path):
-    with pytest.raises(ValueError, match=f"entry {GOOD['id']}: id: expected a unique id"):
+    with pytest.raises(ValueError, match=f"row 3, {GOOD['id']}: id: expected a unique one"):
         load(tmp_path, GOOD, GOOD)
 
 
-def test_entry_without_an_id_is_numbered(tmp_path):
-    with pytest.raises(ValueError, match="entry number 2: entry: expected a mapping with id, "):
-        load(tmp_path, GOOD, "text")
+@pytest.mark.parametrize("column", COLUMNS)
+def test_missing_column_is_named(tmp_path, column):
+    row = {name: text for name, text in GOOD.items() if name != column}
+    with pytest.raises(ValueError, match=f"published.csv: expected a column '{column}', got"):
+        load(tmp_path, row)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'entries': expected a non-empty list, got None"),
-        ("entries: []", r"'entries': expected a non-empty list, got \[\]"),
-        ("- 1", "'entries': expected a non-empty list"),
-        ("entries: [{", "expected a YAML file"),
+        ("", "expected rows below the names of columns, got none"),
+        (",".join(COLUMNS), "expected rows below the names of columns, got none"),
+        ("- 1\n2", r"expected a column 'id', got \['- 1'\]"),
+        (",".join(COLUMNS) + "\na,b\n", "row 2, a: paper: expected one of"),
+        (",".join(COLUMNS) + "\n" + 20 * "x,", "row 2, .*: row: expected a field for each column"),
+        (",".join(COLUMNS) + '\n"a', "expected a CSV file"),
+        ("\udcff", "expected a CSV file"),
     ],
 )
 def test_file_without_entries(tmp_path, text, message):
-    path = tmp_path / "published.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
+    load(tmp_path, GOOD)
+    path = tmp_path / "published.csv"
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(ValueError, match=f"published.csv: {message}"):
         load_published(path)
 
 
 def test_truncated_file(tmp_path):
-    path = tmp_path / "published.yaml"
+    """The last column is one that no row may lack, so a row that ends early is noticed."""
+    load(tmp_path, GOOD)
+    path = tmp_path / "published.csv"
     whole = PATH.read_bytes()
-    path.write_bytes(whole[: whole.rindex(b"reproduced_by")])
     last = load_published(PATH, LATER_PAPERS)[-1].id
-    with pytest.raises(ValueError, match=f"{last}: reproduced_by: expected to be given"):
-        load_published(path)
+    (tmp_path / REASONS.name).write_bytes(REASONS.read_bytes())
+    noticed = f"{last}: [a-z.]+: expected|expected a CSV file"
+    for cut in range(2, len(whole) - whole.rindex(last.encode()) - len(last)):
+        path.write_bytes(whole[:-cut])
+        with pytest.raises(ValueError, match=noticed):
+            load_published(path)

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from boltzmann_companion.studies.audit_study import _evaluated
 from boltzmann_companion.studies.study import (
@@ -18,9 +19,12 @@ from boltzmann_companion.studies.study import (
     study,
     study_images,
 )
-from paperlib.estimators import exact_log_z
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais, exact_log_z
+from paperlib.evaluation import evaluate
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.learning import ContrastiveDivergence
+from paperlib.numerics import seeded_generator
 
 LITTLE = ContrastiveDivergence(4, epochs=2, batch_size=100)
 
@@ -70,6 +74,22 @@ def test_images():
     assert study_images("hidden states")[0].shape[1] == 16
     with pytest.raises(ValueError, match="data: expected a data set of the study, got 'digits s"):
         study_images("digits sideways")
+
+
+def test_a_uniform_start_knows_nothing_of_the_images():
+    """AIS begins at half of the pixels on, where ln Z_0 counts all states, and says so."""
+    rbm, _ = CASES[0].make()
+    train, test = study_images(CASES[0].data)
+    options = {"steps": 32, "ladder_steps": 5_000, "exact": False, "progress": False}
+    found = evaluate(rbm, test, generator=seeded_generator(1), uniform_start=True, **options)
+    expected = ais(
+        BaseRatePath(rbm.to(dtype=torch.float32)), uniform_betas(2), 200, seeded_generator(1)
+    )
+    assert torch.equal(found.runs[0].ais.log_weights, expected.log_weights)
+    assert found.start == "the uniform distribution"
+    known = evaluate(rbm, test, train, generator=seeded_generator(1), **options)
+    assert known.start == "base rates of the training images"
+    assert not torch.equal(known.runs[0].ais.log_weights, expected.log_weights)
 
 
 def test_outcomes():

@@ -9,6 +9,7 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 from evaluations import SMALL, recorded
 
+from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
 from paperlib.estimators import (
     PartitionEstimate,
@@ -18,10 +19,8 @@ from paperlib.estimators import (
 )
 from paperlib.evaluation import audit, compare, evaluate, read_weights
 from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.averages import as_weights, average_of
 from paperlib.evaluation.baselines import baselines_of
-from paperlib.evaluation.targets import base_rates
-from paperlib.evaluation.verdict import average_of
-from paperlib.evaluation.weighting import as_weights
 from paperlib.numerics import seeded_generator
 
 OTHER = random_rbm(8, 5, 2)
@@ -44,7 +43,7 @@ def test_whole_weights_are_repeated_rows():
     for name, value in asdict(repeated.average).items():
         assert getattr(weighted.average, name) == pytest.approx(value, rel=1e-9), name
     assert_same_baselines(weighted.baselines, repeated.baselines)
-    torch.testing.assert_close(base_rates(ROWS, WEIGHTS), base_rates(REPEATED))
+    torch.testing.assert_close(base_rate_bias(ROWS, weights=WEIGHTS), base_rate_bias(REPEATED))
     assert weighted.weights.sum() == len(REPEATED)
 
 

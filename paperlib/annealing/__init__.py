@@ -10,7 +10,13 @@ from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
-from paperlib.annealing.starts import base_rate_path, mean_field_bias, mean_field_mixture
+from paperlib.annealing.starts import (
+    base_rate_path,
+    mean_field_bias,
+    mean_field_mixture,
+    path_to,
+    start_bias,
+)
 from paperlib.annealing.trajectory_path import TrajectoryPath
 
 __all__ = [
@@ -26,6 +32,8 @@ __all__ = [
     "check_betas",
     "mean_field_bias",
     "mean_field_mixture",
+    "path_to",
     "salakhutdinov_murray_betas",
+    "start_bias",
     "uniform_betas",
 ]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, start_bias
+from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, bias_at_start
 from paperlib.annealing.walk import walk
 from paperlib.kernels import Beta, draw_bits_of_logits
 from paperlib.models import DBM, DBN
@@ -61,8 +61,8 @@ class DBMPath(BaseRatePath):
     def __init__(
         self, dbm: DBM, visible_bias: object | None = None, hidden_bias_2: object | None = None
     ) -> None:
-        visible = start_bias("visible_bias", visible_bias, dbm.visible_bias)
-        hidden = start_bias("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
+        visible = bias_at_start("visible_bias", visible_bias, dbm.visible_bias)
+        hidden = bias_at_start("hidden_bias_2", hidden_bias_2, dbm.hidden_bias_2)
         super().__init__(dbm.joint_rbm, torch.cat([visible, hidden]))
         self._dbm = dbm
         self._to_h2 = self._sampler.to_visible(slice(None), slice(dbm.num_visible, None))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState, start_bias
+from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState, bias_at_start
 from paperlib.errors import InputError
 from paperlib.kernels import BipartiteSampler, CategoricalSampler, draw_categories
 from paperlib.models import PottsRBM
@@ -62,7 +62,7 @@ class PottsPath(RBMInterpolation):
                 )
             visible_bias = given.flatten()
         flat = model.flat
-        bias = start_bias("visible_bias", visible_bias, flat.visible_bias)
+        bias = bias_at_start("visible_bias", visible_bias, flat.visible_bias)
         super().__init__(flat.weights[:, :0], bias, flat.hidden_bias[:0], flat)
         by_site = self._by_site(bias.double())
         self.uniform_start = bool((by_site == by_site[:, :1]).all())

@@ -273,7 +273,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
 
 
-def start_bias(name: str, given: object | None, target: Tensor) -> Tensor:
+def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:
     """Biases at which a path starts, in the type and on the device of those at which it ends.
 
     Parameters
@@ -328,7 +328,7 @@ class BaseRatePath(RBMInterpolation):
     """
 
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
-        bias = start_bias("visible_bias", visible_bias, rbm.visible_bias)
+        bias = bias_at_start("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
         self._rbm = rbm
         self.uniform_start = bool((bias == 0).all())

@@ -1,19 +1,23 @@
-"""The start that works best in practice, for each kind of model."""
+"""From a model to the path that anneals it, and the start that works best in practice, for each kind of model."""
 
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 
 import torch
 from torch import Tensor
 
 from paperlib.annealing.deep_paths import DBMPath, DBNPath
+from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath
-from paperlib.datasets.binarization import base_rate_bias
+from paperlib.datasets.binarization import base_rate_bias, pixel_means
+from paperlib.datasets.sequences import site_frequency_bias
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM, BernoulliMixture
+from paperlib.models import DBM, DBN, RBM, BernoulliMixture, PottsRBM
 from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
 from paperlib.validation import as_float_tensor, blocks, require_count, require_shape
 
@@ -27,17 +31,17 @@ _LOWEST_SHARE = 1e-2
 
 
 def base_rate_path(
-    model: RBM | DBM | DBN, train: object, generator: torch.Generator | None = None
-) -> BaseRatePath:
+    model: UnnormalizedModel, train: object, generator: torch.Generator | None = None
+) -> BaseRatePath | PottsPath:
     """A path to a model from the base rates of its units on the training images.
 
-    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3). For a DBM they are the rates of the
-    pixels and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1}, drawn from its
-    recognition distribution.
+    For an RBM these are the rates of the pixels (Salakhutdinov & Murray 2008, section 3.3), or of the states of its sites. For a DBM they
+    are the rates of the pixels and of h2, from mean field on up to 5,000 images chosen at random. For a DBN they are the rates of h^{L-1},
+    drawn from its recognition distribution.
 
     Parameters
     ----------
-    model : RBM, DBM or DBN
+    model : RBM, PottsRBM, DBM or DBN
         The target.
     train : array or Tensor, shape [N, D]
         Training images, binary or intensities in [0, 1].
@@ -46,7 +50,7 @@ def base_rate_path(
 
     Returns
     -------
-    BaseRatePath
+    BaseRatePath or PottsPath
         A `DBMPath` for a DBM, a `DBNPath` for a DBN. Biases of hidden units are rounded to two decimals, which keeps the rounding
         errors of matrix products out of the start; any start will do.
 
@@ -64,29 +68,103 @@ def base_rate_path(
     >>> path.log_start([[1, 1, 0]]).exp() > path.log_start([[0, 1, 1]]).exp()
     tensor([True])
     """
-    if not isinstance(model, RBM | DBM | DBN):
+    if not isinstance(model, UnnormalizedModel):
         raise InputError(f"model: expected an RBM, DBM or DBN, got {type(model).__name__}")
     images = train if isinstance(train, Tensor) else as_float_tensor("train", train)
     require_shape("train", images, [None, model.num_visible])
-    pixels = base_rate_bias(images)
-    if isinstance(model, RBM):
-        return BaseRatePath(model, pixels)
+    pixel_means(images)  # refuses values outside [0, 1]
     generator = resolve_generator(generator, model.device)
-    if isinstance(model, DBM):
-        some = torch.randperm(len(images), generator=generator, device=model.device)
-        some = images[some[:_MEAN_FIELD_IMAGES].to(images.device)].to(model.device, model.dtype)
-        return DBMPath(model, pixels, _hidden_bias(torch.sigmoid(model.mean_field(some).logits_2)))
-    counts = [
-        model.recognize(block.to(model.device, model.dtype), generator)[-1].double().sum(0)
-        for block in blocks(images)
-    ]
-    return DBNPath(model, _hidden_bias(torch.stack(counts).sum(0)[None] / len(images)))
+    return path_to(model, start_bias(model, images, generator, pseudo_off=0.0))
 
 
-def _hidden_bias(probabilities: Tensor) -> Tensor:
-    """Biases from rates [N, M] of the units; a unit that was on in every draw still gets a finite bias."""
-    rates = probabilities.double().mean(0, keepdim=True).clamp(max=_HIGHEST_RATE)
-    return base_rate_bias(rates).round(decimals=2)
+@singledispatch
+def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath | PottsPath:
+    """A path to a model from independent units with these biases, those of `model.annealed`; None: the uniform start."""
+    raise InputError(f"model: expected one that can be annealed, got {type(model).__name__}")
+
+
+@path_to.register
+def _(model: RBM, bias: Tensor | None) -> BaseRatePath:
+    return BaseRatePath(model, bias)
+
+
+@path_to.register
+def _(model: PottsRBM, bias: Tensor | None) -> PottsPath:
+    return PottsPath(model, None if bias is None else bias.view(model.visible_bias.shape))
+
+
+@path_to.register
+def _(model: DBN, bias: Tensor | None) -> DBNPath:
+    return DBNPath(model, bias)
+
+
+@path_to.register
+def _(model: DBM, bias: Tensor | None) -> DBMPath:
+    width = model.num_visible
+    return DBMPath(model) if bias is None else DBMPath(model, bias[:width], bias[width:])
+
+
+@singledispatch
+def start_bias(
+    model: UnnormalizedModel,
+    images: Tensor,
+    generator: torch.Generator,
+    weights: Tensor | None = None,
+    pseudo_off: float = 0.05,
+) -> Tensor:
+    """Biases of the units of `model.annealed` that have their base rates on images [N, D], for `path_to`.
+
+    `weights` [N] are those of the images, and count for pixels only. Rates are smoothed as by `base_rate_bias`.
+    """
+    return base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
+
+
+@start_bias.register
+def _(
+    model: PottsRBM,
+    images: Tensor,
+    generator: torch.Generator,
+    weights: Tensor | None = None,
+    pseudo_off: float = 0.05,
+) -> Tensor:
+    return site_frequency_bias(model.sequences(images), model.num_states).flatten()
+
+
+@start_bias.register
+def _(
+    model: DBN,
+    images: Tensor,
+    generator: torch.Generator,
+    weights: Tensor | None = None,
+    pseudo_off: float = 0.05,
+) -> Tensor:
+    """The rates of h^{L-1}, as Q draws it."""
+    counts = torch.zeros(model.top.num_visible, dtype=torch.float64, device=model.device)
+    for block in blocks(images):
+        rows = block.to(model.device, model.dtype)
+        counts += [rows, *model.recognize(rows, generator)][-1].double().sum(0)
+    return _hidden_bias(counts / len(images))
+
+
+@start_bias.register
+def _(
+    model: DBM,
+    images: Tensor,
+    generator: torch.Generator,
+    weights: Tensor | None = None,
+    pseudo_off: float = 0.05,
+) -> Tensor:
+    """The rates of the pixels, and those of h2 by mean field."""
+    pixels = base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
+    some = torch.randperm(len(images), generator=generator, device=model.device)
+    some = images[some[:_MEAN_FIELD_IMAGES].to(images.device)].to(model.device, model.dtype)
+    above = torch.sigmoid(model.mean_field(some).logits_2).double().mean(0)
+    return torch.cat([pixels.to(above), _hidden_bias(above)])
+
+
+def _hidden_bias(rates: Tensor) -> Tensor:
+    """Biases of units with these rates; one that was on in every draw still gets a finite bias."""
+    return base_rate_bias(rates.clamp(max=_HIGHEST_RATE)[None]).round(decimals=2)
 
 
 def mean_field_bias(rbm: RBM) -> Tensor:

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, require_beta
-from paperlib.annealing.rbm_paths import start_bias
+from paperlib.annealing.rbm_paths import bias_at_start
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, draw_bits, draw_bits_of_logits
 from paperlib.models import RBM
@@ -119,7 +119,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
                     )
         self._rbms = tuple(rbms)
         first = self._rbms[0]
-        bias = start_bias("visible_bias", visible_bias, first.visible_bias)
+        bias = bias_at_start("visible_bias", visible_bias, first.visible_bias)
         self._base = RBM(torch.zeros_like(first.weights), bias, torch.zeros_like(first.hidden_bias))
         self._knot_models = (self._base, *self._rbms)
         self.knots = torch.arange(len(rbms) + 1, dtype=torch.float64) / len(rbms)

@@ -66,7 +66,30 @@ def binarize(images: ArrayLike, seed: int, white: float = 1.0) -> Tensor:
     return result
 
 
-def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float = 0.0) -> Tensor:
+def pixel_means(images: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of each pixel over images [N, D] in [0, 1], weighted where weights [N] are given; float64 [D]."""
+    total, start = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device), 0
+    for block in blocks(images):
+        intensities = as_float_tensor("train", block)
+        require_finite("train", intensities)
+        low, high = float(intensities.min()), float(intensities.max())
+        if low < 0 or high > 1:
+            raise InputError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
+        if weights is None:
+            total += intensities.sum(0, dtype=torch.float64)
+        else:
+            part = weights[start : start + len(block)].to(total)
+            total += part @ intensities.double()
+        start += len(block)
+    return total / (len(images) if weights is None else weights.sum().item())
+
+
+def base_rate_bias(
+    train: ArrayLike,
+    pseudo_on: float = 0.05,
+    pseudo_off: float = 0.0,
+    weights: Tensor | None = None,
+) -> Tensor:
     """Visible biases of the base-rate model: independent pixels with the training set's smoothed frequencies.
 
     With n training images of which c_i have pixel i on, the frequency is
@@ -83,6 +106,8 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
         Training images, binary or intensities in [0, 1].
     pseudo_on, pseudo_off : float
         Imagined images with every pixel on, or off, as fractions of n.
+    weights : Tensor, shape [N], optional
+        Weights of the images; by default all count alike.
 
     Returns
     -------
@@ -107,19 +132,12 @@ def base_rate_bias(train: ArrayLike, pseudo_on: float = 0.05, pseudo_off: float 
     images = as_tensor("train", train)
     if images.ndim != 2 or images.numel() == 0:
         raise InputError(f"train: expected shape [any, any], got {list(images.shape)}")
-    total = torch.zeros(images.shape[1], dtype=torch.float64, device=images.device)
-    for block in blocks(images):
-        intensities = as_float_tensor("train", block)
-        require_finite("train", intensities)
-        low, high = float(intensities.min()), float(intensities.max())
-        if low < 0 or high > 1:
-            raise InputError(f"train: expected values in [0, 1], got {low:g} to {high:g}")
-        total += intensities.sum(0, dtype=torch.float64)
+    means = pixel_means(images, weights)
     for name, fraction in (("pseudo_on", pseudo_on), ("pseudo_off", pseudo_off)):
         if not 0 <= fraction < float("inf"):
             raise InputError(f"{name}: expected a finite number of at least 0, got {fraction}")
     count = 1 + pseudo_on + pseudo_off
-    frequency = (total / len(images) + pseudo_on) / count
+    frequency = (means + pseudo_on) / count
     frequency[frequency >= 1] = 1 - pseudo_on / count
     always, never = int((frequency >= 1).sum()), int((frequency <= 0).sum())
     if always or never:

@@ -22,13 +22,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate
-from paperlib.kernels import bernoulli
 from paperlib.models import DBN
-from paperlib.numerics import bernoulli_entropy, resolve_generator
+from paperlib.numerics import resolve_generator
 from paperlib.validation import ArrayLike, as_binary, require_count, require_finite
-
-# Cases times draws handled at once: 5,000 x 2,000 hidden units in float32 are 40 MB.
-_BLOCK = 5_000
 
 
 @dataclass(frozen=True)
@@ -152,28 +148,7 @@ def dbn_lower_bound(
     draws = require_count("num_samples", num_samples)
     generator = resolve_generator(generator, dbn.device)
     value, ais_error = _log_z_and_error(log_z, dbn)
-
-    # Results are written into tensors allocated in advance. Small results, each allocated between
-    # large temporary tensors, would fragment the memory of the large ones.
-    log_joints = torch.empty(len(v), draws, dtype=torch.float64, device=dbn.device)
-    entropies = torch.zeros(len(v), dtype=torch.float64, device=dbn.device)
-    size = max(1, _BLOCK // draws)
-    parts = zip(v.split(size), log_joints.split(size), entropies.split(size), strict=True)
-    for block, log_joint, first_entropy in parts:
-        cases = block.to(dbn.device, dbn.dtype)
-        below = cases.repeat_interleave(draws, 0)
-        states, entropy = [], []
-        for layer in dbn.directed:
-            logits = below @ layer.weights + layer.hidden_bias
-            entropy.append(bernoulli_entropy(logits).double())
-            below = bernoulli(torch.sigmoid(logits), generator)
-            states.append(below)
-        values = dbn.log_joint_unnormalized(cases.repeat_interleave(draws, 0), states).double()
-        # The first entropy does not depend on the draw; the others do, and are averaged over the draws.
-        log_joint.copy_((values + sum(entropy[1:])).view(-1, draws))
-        if entropy:
-            first_entropy.copy_(entropy[0][::draws])
-    return DBNBoundEstimate(log_joints, entropies, value, ais_error)
+    return DBNBoundEstimate(*dbn.bound_terms(v, draws, generator), value, ais_error)
 
 
 def _log_z_and_error(

@@ -7,6 +7,9 @@ small tables. Second, take the units i in groups of three: the product of three 
 a scalar product of 8 terms that depend on h1 with 8 that depend on h2, so one matrix product serves all pairs of
 halves. All terms are positive, so nothing cancels, and every factor is at least 1, so a logarithm is needed only
 before the running product might overflow.
+
+A site with more states than two is treated in the same way: with energies counted from its first state, its factor is
+1 + sum_s A_s(h1) B_s(h2), a scalar product as well.
 """
 
 from __future__ import annotations
@@ -20,26 +23,27 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.exact_potts import potts_log_z
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM, PottsRBM
+from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import bits, resolve_generator, softplus
 from paperlib.threads import run_in_threads
 from paperlib.validation import require_count
 
-_GROUP = 3  # visible units per matrix product: 2 and 4 are slower
+_GROUP = 3  # binary units per matrix product: 2 and 4 are slower
 _MAX_LOG_PRODUCT = 700.0  # e^709 is the largest float64
 # 1 MiB of running products: fits a core's second-level cache
 _BLOCK_ROWS, _BLOCK_COLUMNS = 256, 512
 
 
-def exact_log_z(rbm: RBM | PottsRBM, max_units: int = 25, progress: bool | None = None) -> float:
+def exact_log_z(rbm: UnnormalizedModel, max_units: int = 25, progress: bool | None = None) -> float:
     """ln Z in nats, by summing over every state of the smaller layer.
 
     Parameters
     ----------
-    rbm : RBM or PottsRBM
-        The model, of any type; the computation uses float64. For a `PottsRBM`, the hidden layer is enumerated.
+    rbm : RBM, PottsRBM, DBM or DBN
+        The model, of any type; the computation uses float64. For a `PottsRBM`, the hidden layer is enumerated; a DBM or DBN has the ln Z
+        of its joint or top RBM.
     max_units : int
         Refuse if the smaller layer has more units; each additional unit doubles the time. 2^25 states of a model with 784
         visible units take seconds on two cores.
@@ -61,12 +65,9 @@ def exact_log_z(rbm: RBM | PottsRBM, max_units: int = 25, progress: bool | None 
     >>> print(f"{exact_log_z(rbm):.4f}")
     5.1324
     """
-    if isinstance(rbm, PottsRBM):
-        return potts_log_z(rbm, max_units, progress)
-    sums = _map_log_masses(
-        lambda block: block.logsumexp((0, 1)), _enumerable(rbm, max_units), progress
-    )
-    return torch.logsumexp(torch.stack(sums), 0).item()
+    sites = _enumerable(rbm.annealed, max_units)
+    sums = _map_log_masses(lambda block: block.logsumexp((0, 1)), sites, progress)
+    return torch.logsumexp(torch.stack(sums), 0).item() + sites.constant
 
 
 def exact_hidden_samples(
@@ -119,9 +120,9 @@ def exact_hidden_samples(
     return bernoulli(rbm.visible_probs(h), generator), h
 
 
-def _enumerable(rbm: RBM, max_units: int) -> RBM:
-    """The model in float64 with its smaller layer as the hidden one, if that can be enumerated."""
-    units = min(rbm.num_visible, rbm.num_hidden)
+def _enumerable(rbm: RBM | PottsRBM, max_units: int) -> Sites:
+    """The sites of the model in float64, with its smaller layer as the hidden one, if that can be enumerated."""
+    units = rbm.enumerated_units
     if units > max_units:
         # a float holds no more than 2^1023
         number = f" = {2.0**units:.2g}" if units < 1024 else ""
@@ -131,7 +132,9 @@ def _enumerable(rbm: RBM, max_units: int) -> RBM:
             "Estimate ln Z with ais instead."
         )
     double = rbm.to(dtype=torch.float64)
-    return double if rbm.num_hidden <= rbm.num_visible else double.transposed()
+    if isinstance(double, RBM) and units < double.num_hidden:
+        double = double.transposed()
+    return double.sites
 
 
 @dataclass(frozen=True)
@@ -140,27 +143,30 @@ class _Half:
 
     states: Tensor  # [2^m, m], float64
     bias_terms: Tensor  # [2^m], a' h
-    log_table: Tensor  # [2^m, D], logarithms of A or B
+    log_table: Tensor  # [2^m, L, q - 1], logarithms of A or B
 
-    def subset_products(self, units: Tensor) -> Tensor:
-        """Products of A (or B) over every subset of each group of units: [groups, 2^m, 2^_GROUP]."""
-        grouped = torch.exp(self.log_table[:, units]).view(len(self.states), -1, _GROUP)
-        products = torch.ones_like(grouped[..., :1])
-        for member in range(_GROUP):
-            products = torch.cat([products, products * grouped[..., member : member + 1]], dim=-1)
+    def products(self, sites: Tensor, group: int) -> Tensor:
+        """Products of A (or B) over every choice of states for each group of sites: [groups, 2^m, q^group]."""
+        chosen = torch.exp(self.log_table[:, sites])
+        grouped = chosen.view(len(self.states), -1, group, chosen.shape[-1])
+        products = torch.ones_like(grouped[..., 0, :1])
+        for member in range(group):
+            others = [products * state[..., None] for state in grouped[..., member, :].unbind(-1)]
+            products = torch.cat([products, *others], dim=-1)
         return products.transpose(0, 1).contiguous()
 
 
-def _halves(rbm: RBM) -> tuple[_Half, _Half]:
-    """Both halves of the hidden layer, scaled so that for every unit the largest A equals the largest B."""
-    first = rbm.num_hidden // 2
+def _halves(sites: Sites) -> tuple[_Half, _Half]:
+    """Both halves of the hidden layer, scaled so that for every state of a site the largest A equals the largest B."""
+    count = len(sites.hidden_bias)
     halves = []
-    for part in (slice(0, first), slice(first, rbm.num_hidden)):
-        weights, bias = rbm.weights[:, part], rbm.hidden_bias[part]
-        states = bits(torch.arange(2 ** len(bias), device=rbm.device), len(bias)).to(rbm.dtype)
-        halves.append(_Half(states, states @ bias, states @ weights.T))
+    for part in (slice(0, count // 2), slice(count // 2, count)):
+        weights, bias = sites.weights[..., part], sites.hidden_bias[part]
+        states = bits(torch.arange(2 ** len(bias), device=bias.device), len(bias)).to(bias.dtype)
+        log_table = (states @ weights.flatten(0, 1).T).unflatten(1, weights.shape[:2])
+        halves.append(_Half(states, states @ bias, log_table))
     left, right = halves
-    left_table, right_table = left.log_table + rbm.visible_bias, right.log_table
+    left_table, right_table = left.log_table + sites.visible_bias, right.log_table
     shift = (left_table.amax(0) - right_table.amax(0)) / 2
     return replace(left, log_table=left_table - shift), replace(
         right, log_table=right_table + shift
@@ -168,20 +174,22 @@ def _halves(rbm: RBM) -> tuple[_Half, _Half]:
 
 
 def _map_log_masses(
-    function: Callable[[Tensor], Tensor], rbm: RBM, progress: bool | None
+    function: Callable[[Tensor], Tensor], sites: Sites, progress: bool | None
 ) -> list[Tensor]:
     """`function` applied to ln sum_v exp(-E(v, h)) for all h, in blocks [rows, 2^{M - M // 2}]; rows are states of the first half."""
-    left, right = _halves(rbm)
-    # No state makes unit i contribute more than this to the logarithm.
-    largest = softplus(left.log_table.amax(0) + right.log_table.amax(0))
-    fast = torch.nonzero(largest <= _MAX_LOG_PRODUCT / _GROUP).flatten()
-    fast = fast[: len(fast) - len(fast) % _GROUP]
-    slow = torch.ones(rbm.num_visible, dtype=torch.bool, device=rbm.device)
+    left, right = _halves(sites)
+    num_sites, other_states, num_hidden = sites.weights.shape
+    group = _GROUP if other_states == 1 else 1
+    # No state makes a site contribute more than this to the logarithm.
+    largest = softplus((left.log_table.amax(0) + right.log_table.amax(0)).logsumexp(-1))
+    fast = torch.nonzero(largest <= _MAX_LOG_PRODUCT / group).flatten()
+    fast = fast[: len(fast) - len(fast) % group]
+    slow = torch.ones(num_sites, dtype=torch.bool, device=fast.device)
     slow[fast] = False
-    slow_units = torch.nonzero(slow).flatten().tolist()
-    left_products, right_products = left.subset_products(fast), right.subset_products(fast)
+    slow_sites = torch.nonzero(slow).flatten().tolist()
+    left_products, right_products = left.products(fast, group), right.products(fast, group)
     right_products = right_products.transpose(1, 2).contiguous()
-    bounds = largest[fast].view(-1, _GROUP).sum(1).tolist()
+    bounds = largest[fast].view(-1, group).sum(1).tolist()
 
     def of_rows(row: int) -> Tensor:
         rows = slice(row, row + _BLOCK_ROWS)
@@ -189,23 +197,24 @@ def _map_log_masses(
         for column in range(0, len(right.states), _BLOCK_COLUMNS):
             columns = slice(column, column + _BLOCK_COLUMNS)
             log_mass = left.bias_terms[rows, None] + right.bias_terms[None, columns]
-            for unit in slow_units:
-                log_mass += softplus(
-                    left.log_table[rows, unit, None] + right.log_table[None, columns, unit]
-                )
+            for site in slow_sites:
+                log_tables = left.log_table[rows, None, site] + right.log_table[None, columns, site]
+                log_mass += softplus(log_tables.logsumexp(-1))
             product, factor = torch.ones_like(log_mass), torch.empty_like(log_mass)
             bound = 0.0
-            for group, group_bound in enumerate(bounds):
+            for number, group_bound in enumerate(bounds):
                 bound += group_bound
                 if bound > _MAX_LOG_PRODUCT:
                     log_mass += product.log_()
                     product.fill_(1)
                     bound = group_bound
-                torch.mm(left_products[group, rows], right_products[group][:, columns], out=factor)
+                torch.mm(
+                    left_products[number, rows], right_products[number][:, columns], out=factor
+                )
                 product *= factor
             columns_done.append(log_mass.add_(product.log_()))
         return function(torch.cat(columns_done, dim=1))
 
     starts = range(0, len(left.states), _BLOCK_ROWS)
-    with step_bar(len(starts), f"exact ln Z, 2^{rbm.num_hidden} states", progress, "block") as bar:
+    with step_bar(len(starts), f"exact ln Z, 2^{num_hidden} states", progress, "block") as bar:
         return run_in_threads([partial(of_rows, row) for row in starts], bar.update)

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib.annealing import BaseRatePath, TrajectoryPath
+from paperlib.annealing import BaseRatePath, TrajectoryPath, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import (
     TrajectoryEstimate,
@@ -34,8 +34,9 @@ from paperlib.estimators import (
     log_z_along_training,
     parallel_tempering,
 )
-from paperlib.evaluation.evaluation import EXACT_UNITS, base_rates, log_unnormalized_of
-from paperlib.evaluation.verdict import LEVEL, SMALL, ImageAverage, average_of
+from paperlib.evaluation.averages import LEVEL, ImageAverage, average_of
+from paperlib.evaluation.evaluation import EXACT_UNITS
+from paperlib.evaluation.verdict import SMALL
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
@@ -253,7 +254,8 @@ def evaluate_training(
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
     generator = resolve_generator(generator, models[0].device)
-    rates = base_rates(images if train is None else as_binary("train", train, images.shape[1]))
+    shown = images if train is None else as_binary("train", train, images.shape[1])
+    rates = start_bias(models[0], shown, generator)
     small = min(models[0].num_visible, models[0].num_hidden) <= EXACT_UNITS
     method = EXACT if by is None and small else by or TRAJECTORY
     if method != EXACT:
@@ -391,7 +393,7 @@ def _by_trajectory(
             found = walk(max(fewest, int((1 - _FIRST_SHARE) * total)))
             spent += found.chain_steps
             averages = (
-                torch.stack([log_unnormalized_of(rbm, images).mean() for rbm in models])
+                torch.stack([rbm.log_unnormalized_of(images).mean() for rbm in models])
                 - found.log_z.cpu()
             )
             for number in {int(averages.argmax()), count - 1}:
@@ -457,7 +459,8 @@ def _judged(
 ) -> TrainingLikelihood:
     exact = method == EXACT
     log_p = [
-        log_unnormalized_of(rbm.to(dtype=torch.float64) if exact else rbm, images) for rbm in models
+        (rbm.to(dtype=torch.float64) if exact else rbm).log_unnormalized_of(images)
+        for rbm in models
     ]
     means = [each.mean().item() - log_z for each, log_z in zip(log_p, known.log_z, strict=True)]
     best = max(range(len(means)), key=means.__getitem__)

@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib.annealing import AnnealingPath, uniform_betas
+from paperlib.annealing import AnnealingPath, path_to, start_bias, uniform_betas
 from paperlib.estimators import (
-    Bracket,
     PartitionEstimate,
     ReverseEstimate,
     TemperingEstimate,
@@ -30,25 +29,12 @@ from paperlib.estimators import (
 )
 from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
 from paperlib.estimators.tempering.tempering import summarize_ladder
+from paperlib.evaluation.averages import ImageAverage, average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.targets import (
-    Model,
-    annealed,
-    log_unnormalized_of,
-    path_to,
-    start_bias,
-)
-from paperlib.evaluation.verdict import (
-    LADDER,
-    MODES,
-    NOTHING,
-    ImageAverage,
-    average_of,
-    find_doubts,
-    known_log_z,
-    shortfall,
-)
+from paperlib.evaluation.result import LADDER, MODES, NOTHING, AnnealingRun, FinishedRuns
+from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
 
 # The largest K is divided by these numbers; the earlier runs show whether the estimate still moves.
@@ -72,67 +58,6 @@ _LADDER_PILOT_STEPS = 10_000
 _LADDER_SAMPLES = 1_000
 
 
-@dataclass(frozen=True)
-class AnnealingRun:
-    """AIS and RAISE with one number of intermediate distributions.
-
-    Attributes
-    ----------
-    num_steps : int
-        The number of steps, K.
-    ais : PartitionEstimate
-        The estimate of ln Z.
-    bracket : Bracket
-        The bracket around the average ln p(v) of the test images.
-    seconds : float
-        The time that it took.
-    chosen : Tensor, shape [n]
-        The numbers of the test images that RAISE was run for.
-
-    Examples
-    --------
-    >>> from paperlib.models import RBM
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> series = AnnealingRuns(rbm, torch.eye(3), None, torch.Generator().manual_seed(0))
-    >>> finished = series.run_up_to(32, progress=False)
-    >>> [run.num_steps for run in finished.runs]
-    [2, 8, 32]
-    >>> print(f"{finished.runs[-1].bracket.upper:.4f}")
-    -2.0794
-    """
-
-    num_steps: int
-    ais: PartitionEstimate
-    bracket: Bracket
-    seconds: float
-    chosen: Tensor
-
-
-@dataclass(frozen=True)
-class FinishedRuns:
-    """The finished runs and the checks that were made alongside them.
-
-    Attributes
-    ----------
-    runs : tuple of AnnealingRun
-        At least one, with increasing K.
-    mode_checks : tuple of ModeCheck
-        What ladders from modes of the model say about the ladder.
-    interrupted : bool
-        Whether Ctrl-C ended the series.
-    ladder : TemperingEstimate or None
-        Parallel tempering from the same start; None if it was interrupted.
-    image_check : ModeCheck or None
-        What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
-    """
-
-    runs: tuple[AnnealingRun, ...]
-    mode_checks: tuple[ModeCheck, ...]
-    interrupted: bool
-    ladder: TemperingEstimate | None = None
-    image_check: ModeCheck | None = None
-
-
 @dataclass
 class _Ladder:
     """A ladder that can be made longer, and its estimate so far."""
@@ -154,7 +79,7 @@ class AnnealingRuns:
     test : Tensor, shape [N, D]
         Binary test images of any type.
     visible_bias : Tensor or None
-        Biases of the annealed units at the start (`paperlib.evaluation.targets`); for an RBM [D], as in `BaseRatePath`.
+        Biases of the annealed units at the start (`paperlib.annealing.starts`); for an RBM [D], as in `BaseRatePath`.
     generator : torch.Generator
         Source of randomness.
     weights : Tensor, shape [N], optional
@@ -165,7 +90,7 @@ class AnnealingRuns:
 
     def __init__(
         self,
-        model: Model,
+        model: UnnormalizedModel,
         test: Tensor,
         visible_bias: Tensor | None,
         generator: torch.Generator,
@@ -176,11 +101,11 @@ class AnnealingRuns:
         single = model.to(dtype=torch.float32)
         self._model, self._path = single, path_to(single, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
-        self._annealed = annealed(single)
+        self._annealed = single.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)
         self._test, self._weights = test, weights
         if log_unnormalized is None:
-            log_unnormalized = log_unnormalized_of(single, test, generator)
+            log_unnormalized = single.log_unnormalized_of(test, 1, generator)
         self._log_unnormalized = log_unnormalized
         self._generator = generator
 
@@ -228,8 +153,7 @@ class AnnealingRuns:
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
-        known = known_log_z(finished.runs[-1].ais, finished.ladder)
-        return average_of(self._log_unnormalized, *known, self._weights)
+        return average_of(self._log_unnormalized, *finished.known_log_z, self._weights)
 
     def run_up_to(
         self,
@@ -308,7 +232,7 @@ class AnnealingRuns:
             bar.set_postfix(K="images")
             bar.total += short
             hard = best.chosen[lacking.affected.to(best.chosen.device)]
-            bias = start_bias(self._model, self._test[hard], None, self._generator)
+            bias = start_bias(self._model, self._test[hard], self._generator)
             (check,) = self._compare(ladder, [climb_from(bias)])
             found = replace(found, image_check=check)
         yield replace(found, interrupted=False)

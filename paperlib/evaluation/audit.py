@@ -26,19 +26,12 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
+from paperlib.evaluation.averages import as_weights
 from paperlib.evaluation.evaluation import evaluate
-from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.targets import (
-    Model,
-    as_rows,
-    hidden_layers,
-    is_estimated,
-    log_unnormalized_of,
-)
-from paperlib.evaluation.verdict import ANNEALING, SMALL
-from paperlib.evaluation.weighting import as_weights
-from paperlib.models import DBM, DBN
-from paperlib.numerics import weighted_mean
+from paperlib.evaluation.result import ANNEALING, Evaluation
+from paperlib.evaluation.verdict import SMALL
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import resolve_generator, weighted_mean
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -124,7 +117,7 @@ class Audit:
 
 
 def audit(
-    model: Model,
+    model: UnnormalizedModel,
     test: ArrayLike,
     train: ArrayLike | None = None,
     *,
@@ -189,8 +182,8 @@ def audit(
             raise InputError(f"{name}: expected a finite number, got {claim}")
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance}")
-    images = as_rows("test", test, model)
-    if claimed_log_prob is not None and is_estimated(model, len(images)):
+    images = model.as_rows("test", test)
+    if claimed_log_prob is not None and not model.is_exact(len(images)):
         raise InputError(
             f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
         )
@@ -217,7 +210,7 @@ def audit(
 
 
 def audit_evaluation(
-    model: Model,
+    model: UnnormalizedModel,
     images: Tensor,
     found: Evaluation,
     claimed_log_z: float,
@@ -276,17 +269,17 @@ def audit_evaluation(
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
-def _log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor:
+def _log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor:
     if found.log_unnormalized is not None:
         return found.log_unnormalized
-    return log_unnormalized_of(model, images)
+    return model.log_unnormalized_of(images)
 
 
-def _mean(model: Model, images: Tensor, found: Evaluation) -> float:
+def _mean(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> float:
     return weighted_mean(_log_p(model, images, found), found.weights).item()
 
 
-def _bounds(model: Model, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
+def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
     if found.exact is not None:
         return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
     best, ladder = found.runs[-1].ais, found.ladder
@@ -305,14 +298,14 @@ def _bounds(model: Model, images: Tensor, found: Evaluation) -> tuple[Bound, ...
     return (*proven, Bound(name, certified))
 
 
-def _proven_log_p(model: Model, images: Tensor, found: Evaluation) -> Tensor | None:
+def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     if not found.posterior_draws:
         return _log_p(model, images, found)
-    if isinstance(model, DBM):
-        return model.to(dtype=torch.float64).log_unnormalized_bound(images).cpu()
-    assert isinstance(model, DBN)
-    return None
+    if not model.bound_is_proven:
+        return None
+    generator = resolve_generator(None, model.device)
+    return model.to(dtype=torch.float64).variational_bound(images, generator)
 
 
 def _mass(images: Tensor, log_p: Tensor) -> float:
@@ -381,7 +374,12 @@ def _judge(
 
 
 def _likely_mistakes(
-    model: Model, found: Evaluation, claim: float, given: float, known: float, tolerance: float
+    model: UnnormalizedModel,
+    found: Evaluation,
+    claim: float,
+    given: float,
+    known: float,
+    tolerance: float,
 ) -> str:
     """The usual mistakes that would turn the estimate into the claim; empty if none would, or too little is known.
 
@@ -390,7 +388,7 @@ def _likely_mistakes(
     log_z = found.known_log_z[0]
     error, off = found.log_z_interval(_SURE)[1] - log_z, abs(claim - log_z)
     # of each mistake: how far it misses the claim, how much it changes, what rounding does, and its name
-    hidden, visible = sum(hidden_layers(model)) * math.log(2), model.num_visible * math.log(2)
+    hidden, visible = sum(model.hidden_layers) * math.log(2), model.num_visible * math.log(2)
     tried = [
         (off - size, size, tolerance, f"off by {size:.2f}, {name}")
         for size, name in (

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.evaluation.targets import Model, pixel_means
-from paperlib.evaluation.verdict import ImageAverage
-from paperlib.evaluation.weighting import total_weight
-from paperlib.models import PottsRBM
+from paperlib.datasets.binarization import pixel_means
+from paperlib.evaluation.averages import ImageAverage, total_weight
+from paperlib.models.unnormalized_model import UnnormalizedModel
 
 _BY_CHANCE = 0.01
 
@@ -50,7 +49,10 @@ class Baselines:
 
 
 def baselines_of(
-    model: Model, test: Tensor, train: Tensor | None = None, weights: Tensor | None = None
+    model: UnnormalizedModel,
+    test: Tensor,
+    train: Tensor | None = None,
+    weights: Tensor | None = None,
 ) -> Baselines:
     """The baselines for test images [N, D], with the base rates of training images [any, D] if these are given.
 
@@ -65,21 +67,20 @@ def baselines_of(
 
     Examples
     --------
+    >>> from paperlib.models import PottsRBM
     >>> potts = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
     >>> print(f"{baselines_of(potts, potts.one_hot([[0, 1], [0, 2]])).uniform:.4f}")  # -2 ln 3
     -2.1972
     """
     means = pixel_means(test, weights)
-    of_train = train is not None
     count = float(len(train)) if train is not None else total_weight(len(test), weights)
-    on = (pixel_means(train) if train is not None else means) * count + 1
-    if isinstance(model, PottsRBM):
-        uniform = -model.num_sites * math.log(model.num_states)
-        base_rates = means @ (on / (count + model.num_states)).log()
-    else:
-        uniform = -model.num_visible * math.log(2)
-        rates = on / (count + 2)
-        base_rates = means @ rates.log() + (1 - means) @ (1 - rates).log()
+    own, given = (
+        model.by_site(rates) for rates in (means, means if train is None else pixel_means(train))
+    )
+    sites, states = own.shape
+    uniform = -sites * math.log(states)
+    base_rates = (own * ((count * given + 1) / (count + states)).log()).sum()
+    of_train = train is not None
     return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
 
 
@@ -134,11 +135,3 @@ def images_in_training(test: Tensor, train: Tensor, baselines: Baselines) -> int
 
 def _packed(images: Tensor) -> list[bytes]:
     return [row.tobytes() for row in np.packbits(images.cpu().to(torch.bool).numpy(), axis=1)]
-
-
-def divergence(own: Tensor, given: Tensor, states: int | None = None) -> float:
-    """Kullback-Leibler divergence between independent units with these rates, in nats; with `states`, between sites of that many bits each."""
-    total = torch.xlogy(own, own / given).sum()
-    if states is None:
-        total = total + torch.xlogy(1 - own, (1 - own) / (1 - given)).sum()
-    return total.item()

@@ -13,7 +13,6 @@ import torch
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import evenly
 from paperlib.evaluation.inputs import MODEL_SUFFIXES, read_model
-from paperlib.evaluation.targets import sum_of_parameters
 from paperlib.models import RBM
 from paperlib.models.foreign import ForeignRBM, archive_updates, read_archive
 
@@ -120,7 +119,7 @@ def _of_archive(file: Path, updates: Sequence[int] | None) -> dict[str, Callable
 def _binary(name: str, model: ForeignRBM) -> ForeignRBM:
     if not isinstance(model.rbm, RBM):
         raise InputError(f"models: expected models of binary units, got {model.rbm} as {name}")
-    largest = sum_of_parameters(model.rbm)
+    largest = model.rbm.sum_of_parameters
     if largest > torch.finfo(torch.float32).max:
         raise InputError(
             f"models: expected weights whose energies are finite in single precision, got {largest:.0e} as their sum in {name}"

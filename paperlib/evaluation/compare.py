@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from paperlib.errors import InputError
+from paperlib.evaluation.averages import ImageAverage, average_of
 from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
 from paperlib.evaluation.result import Effort, Evaluation
-from paperlib.evaluation.targets import Model
-from paperlib.evaluation.verdict import ImageAverage, average_of
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
 from paperlib.validation import ArrayLike
 
@@ -79,8 +79,8 @@ class Comparison:
 
 
 def compare(
-    first: Model,
-    second: Model,
+    first: UnnormalizedModel,
+    second: UnnormalizedModel,
     test: ArrayLike,
     train: ArrayLike | None = None,
     minutes: float = 2.0,
@@ -141,13 +141,13 @@ def compare(
     for part in prepared:
         # In the same order, whether or not the effort depends on the clock.
         if not part.exact:
-            part.prepare()
+            part.start()
     if effort is None:
         effort = _common_effort(prepared, minutes)
     # Neither can be repeated on its own, since both draw from one generator.
     found_a, found_b = (
         replace(
-            part.enumerate() if part.exact or effort is None else part.run(effort, progress),
+            part.enumerate() if part.exact or effort is None else part.anneal(effort, progress),
             seed=None,
         )
         for part in prepared

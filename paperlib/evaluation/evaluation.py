@@ -17,74 +17,36 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from paperlib.annealing import start_bias
 from paperlib.errors import InputError
-from paperlib.estimators import dbn_lower_bound
+from paperlib.estimators import exact_log_z
 from paperlib.evaluation.annealing_runs import (
     CHAINS_PER_VECTOR,
     FEWEST_STEPS,
     LADDER_SHARE,
     LADDER_STEPS,
     MODES_WORK,
-    AnnealingRun,
     AnnealingRuns,
-    FinishedRuns,
 )
+from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
 from paperlib.evaluation.reasons import far_off, find_reasons
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
-from paperlib.evaluation.targets import (
-    POSTERIOR_DRAWS,
-    Model,
-    as_rows,
-    base_rates,
-    best_log_unnormalized,
-    describe_model,
-    enumerated,
-    hidden_layers,
-    is_estimated,
-    log_unnormalized_of,
-    smaller_layer,
-    start_bias,
-    with_enough_digits,
-)
-from paperlib.evaluation.verdict import (
-    ImageAverage,
-    average_of,
-    judge,
-    known_log_z,
-    log_z_with_modes,
-)
-from paperlib.evaluation.weighting import as_weights, weighted_std_error
-from paperlib.models import DBM, DBN, PottsRBM
+from paperlib.evaluation.verdict import judge, log_z_with_modes
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.validation import ArrayLike, require_count
 
-__all__ = [
-    "EXACT_UNITS",
-    "AnnealingRun",
-    "AnnealingRuns",
-    "Effort",
-    "Evaluation",
-    "ExactResult",
-    "FinishedRuns",
-    "Preparation",
-    "base_rates",
-    "evaluate",
-    "far_off",
-    "find_reasons",
-    "log_unnormalized_of",
-]
-
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
-# Draws of the hidden units below the top layer, for the variational bound of a DBN.
-_BOUND_DRAWS = 5
-# Images at a time for the variational bound of a DBM.
-_BOUND_BLOCK = 2_000
+# Draws of the hidden units for each image, where ln p*(v) is an estimate.
+_POSTERIOR_DRAWS = 100
+# The worst rounding of ln p*(v) that is put up with, in nats. It is reached only if all terms have one sign.
+_LEAST_DIGIT = 0.05
 
 
 def evaluate(
-    model: Model,
+    model: UnnormalizedModel,
     test: ArrayLike,
     train: ArrayLike | None = None,
     minutes: float = 2.0,
@@ -94,6 +56,8 @@ def evaluate(
     steps: int | None = None,
     ladder_steps: int | None = None,
     weights: ArrayLike | None = None,
+    exact: bool = True,
+    uniform_start: bool = False,
 ) -> Evaluation:
     """Average ln p(v) of test images under a model, with every available check.
 
@@ -120,7 +84,11 @@ def evaluate(
         Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
         for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
-        Weights of the test images, at least 0 (`paperlib.evaluation.weighting`); by default all count alike.
+        Weights of the test images, at least 0 (`paperlib.evaluation.averages`); by default all count alike.
+    exact : bool
+        Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a model can be compared with the truth.
+    uniform_start : bool
+        Let annealing and the ladder start at the uniform distribution, which is the classic way to miss a mode.
 
     Returns
     -------
@@ -155,12 +123,11 @@ def evaluate(
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
     effort = given_effort(steps, ladder_steps)
-    prepared = Preparation(model, test, train, weights, generator)
-    if prepared.exact:
-        return prepared.enumerate()
-    if effort is None:
-        effort = prepared.affordable(minutes)
-    return prepared.run(effort, progress)
+    checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
+    if checked.exact:
+        return checked.enumerate()
+    checked.start()
+    return checked.anneal(effort or checked.affordable(minutes), progress)
 
 
 def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
@@ -209,14 +176,16 @@ class Preparation:
 
     def __init__(
         self,
-        model: Model,
+        model: UnnormalizedModel,
         test: ArrayLike,
         train: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         generator: torch.Generator | None = None,
+        exact: bool = True,
+        uniform_start: bool = False,
     ) -> None:
-        rows = as_rows("test", test, model)
-        self._train = None if train is None else as_rows("train", train, model)
+        rows = model.as_rows("test", test)
+        self._train = None if train is None else model.as_rows("train", train)
         self._weights = None if weights is None else as_weights("weights", weights, len(rows))
         if self._weights is not None:
             # Images of weight zero need no computation.
@@ -227,47 +196,66 @@ class Preparation:
         self._model, self._said = with_enough_digits(model)
         self._test = rows
         self._generator = resolve_generator(generator, model.device)
-        self._estimated = is_estimated(self._model, len(rows))
-        self.exact = smaller_layer(self._model) <= EXACT_UNITS and not self._estimated
+        self._estimated = not model.is_exact(len(rows))
+        self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
+        self._uniform_start = uniform_start
         self._series: AnnealingRuns | None = None
         self._log_p: Tensor | None = None
         self._seed: int | None = None
 
     def enumerate(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
-        log_z, log_p = enumerated(self._model, self._test)
+        double = self._model.to(dtype=torch.float64)
+        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._test)
         average = average_of(log_p, log_z, 0.0, math.inf, self._weights)
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
         result = self._unfinished("none needed", average)
         return replace(result, exact=ExactResult(log_z, mean, error), log_unnormalized=log_p)
 
+    def start(self) -> AnnealingRuns:
+        """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
+        if self._series is None:
+            model, generator = self._model, self._generator
+            self._seed = seed_of(generator)
+            images = self._test if self._train is None else self._train
+            weights = self._weights if self._train is None else None
+            bias = None if self._uniform_start else start_bias(model, images, generator, weights)
+            if self._estimated:
+                log_p = model.log_unnormalized_of(self._test, _POSTERIOR_DRAWS, generator)
+            else:
+                log_p = model.exact_log_unnormalized(self._test)
+            self._log_p = log_p
+            self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, log_p)
+        return self._series
+
     def affordable(self, minutes: float) -> Effort:
         """The effort that fits the time, found with pilot runs."""
         began = time.perf_counter()
-        series = self.prepare()
+        series = self.start()
         # Less the time that ln p*(v) of a deep model has already taken.
         seconds = max(6 * minutes, 60 * minutes - (time.perf_counter() - began))
         ladder_steps = series.affordable_ladder_steps(LADDER_SHARE * seconds)
         of_ladders = (1 + MODES_WORK) * LADDER_SHARE * seconds
         return Effort(series.affordable_steps(seconds - of_ladders), ladder_steps, minutes)
 
-    def run(self, effort: Effort, progress: bool | None = None) -> Evaluation:
-        """Estimate with this effort; 0 ladder steps stand for the usual number."""
-        series = self.prepare()
+    def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
+        """Estimate with this effort, doubt and judge; 0 ladder steps stand for the usual number."""
+        series, model = self.start(), self._model
         ladder_steps = effort.ladder_steps or series.usual_ladder_steps(effort.num_steps)
         finished = series.run_up_to(effort.num_steps, progress, ladder_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
-            states = self._model.num_states if isinstance(self._model, PottsRBM) else None
-            others = far_off(self._train, self._test, self._weights, states)
+            others = far_off(model, self._train, self._test, self._weights)
         reasons = find_reasons(finished, self._estimated)
         judgement = judge(finished, reasons, others, self._lost_by_few_draws())
-        kind = "test" if self._train is None else "training"
         average = series.average(finished)
-        log_z = known_log_z(finished.runs[-1].ais, finished.ladder)[0]
+        bound = None
+        if self._estimated:
+            log_p = model.variational_bound(self._test, self._generator)
+            bound = weighted_mean(log_p - finished.known_log_z[0], self._weights).item()
         return replace(
-            self._unfinished(f"base rates of the {kind} images", average),
+            self._unfinished(self._start_in_words(), average),
             runs=finished.runs,
             findings=judgement.findings,
             interrupted=finished.interrupted,
@@ -275,49 +263,22 @@ class Preparation:
             judgement=judgement,
             log_z_with_modes=log_z_with_modes(finished),
             effort=replace(effort, ladder_steps=ladder_steps),
-            posterior_draws=POSTERIOR_DRAWS if self._estimated else 0,
-            variational_bound=self._variational_bound(log_z),
+            posterior_draws=_POSTERIOR_DRAWS if self._estimated else 0,
+            variational_bound=bound,
             log_unnormalized=self._log_p,
         )
 
-    def prepare(self) -> AnnealingRuns:
-        """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
-        if self._series is None:
-            model, generator = self._model, self._generator
-            self._seed = seed_of(generator)
-            images = self._test if self._train is None else self._train
-            weights = self._weights if self._train is None else None
-            bias = start_bias(model, images, weights, generator)
-            self._log_p = best_log_unnormalized(model, self._test, generator)
-            # For an RBM it is computed anew in the precision of the chains.
-            known = self._log_p if isinstance(model, DBM | DBN) else None
-            self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, known)
-        return self._series
+    def _start_in_words(self) -> str:
+        if self._uniform_start:
+            return "the uniform distribution"
+        return f"base rates of the {'test' if self._train is None else 'training'} images"
 
     def _lost_by_few_draws(self) -> float:
-        """How much the average ln p*(v) of a DBN falls with as few draws for each image as RAISE has."""
-        model = self._model
-        if not isinstance(model, DBN) or self._log_p is None:
+        """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
+        if not self._model.draws_once_for_raise or self._log_p is None:
             return 0.0
-        few = model.log_unnormalized(self._test, CHAINS_PER_VECTOR, self._generator)
-        return max(0.0, weighted_mean(self._log_p - few.cpu(), self._weights).item())
-
-    def _variational_bound(self, log_z: float) -> float | None:
-        """The average variational lower bound of a deep model, where ln p*(v) is not enumerated."""
-        model = self._model
-        if not self._estimated:
-            return None
-        if isinstance(model, DBM):
-            values = torch.cat(
-                [
-                    model.log_unnormalized_bound(block.to(model.device, model.dtype)).cpu()
-                    for block in self._test.split(_BOUND_BLOCK)
-                ]
-            )
-            return weighted_mean(values - log_z, self._weights).item()
-        assert isinstance(model, DBN)
-        found = dbn_lower_bound(model, self._test, log_z, _BOUND_DRAWS, self._generator)
-        return weighted_mean(found.values.cpu(), self._weights).item()
+        few = self._model.log_unnormalized_of(self._test, CHAINS_PER_VECTOR, self._generator)
+        return max(0.0, weighted_mean(self._log_p - few, self._weights).item())
 
     def _unfinished(self, start: str, average: ImageAverage) -> Evaluation:
         """An evaluation with only those fields that are known in every case."""
@@ -325,7 +286,7 @@ class Preparation:
         behind = remarks_on(average, baselines)
         return Evaluation(
             self._model.num_visible,
-            sum(hidden_layers(self._model)),
+            sum(self._model.hidden_layers),
             len(self._test),
             None,
             (),
@@ -333,8 +294,8 @@ class Preparation:
             start,
             interrupted=False,
             average=average,
-            model=describe_model(self._model),
-            items="sequences" if isinstance(self._model, PottsRBM) else "images",
+            model=self._model.description,
+            items=self._model.rows_are,
             baselines=baselines,
             remarks=(*behind, *self._said),
             worse_than_baseline=bool(behind),
@@ -360,3 +321,26 @@ def seed_of(generator: torch.Generator) -> int | None:
     seed = generator.initial_seed()
     fresh = seeded_generator(seed, generator.device)
     return seed if torch.equal(fresh.get_state(), generator.get_state()) else None
+
+
+def with_enough_digits(model: UnnormalizedModel) -> tuple[UnnormalizedModel, tuple[str, ...]]:
+    """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
+
+    The sum of all weights and biases bounds ln p*(v) up to M ln 2.
+
+    Raises
+    ------
+    InputError
+        If float64 leaves none, or the sum overflows.
+    """
+    largest = model.sum_of_parameters
+    if not largest * 2.0**-53 < _LEAST_DIGIT:
+        raise InputError(
+            f"model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to {largest:.1g}; did the training "
+            "diverge, or do biases come from the logarithm of zero?"
+        )
+    if model.dtype == torch.float64 or largest * 2.0**-24 < _LEAST_DIGIT:
+        return model, ()
+    return model.to(dtype=torch.float64), (
+        f"Weights and biases add up to {largest:.1g}, of which float32 keeps no digit behind the point: everything was computed in float64.",
+    )

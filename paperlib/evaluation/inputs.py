@@ -14,8 +14,7 @@ from torch import Tensor
 from paperlib import storage
 from paperlib.datasets import binarize
 from paperlib.errors import InputError
-from paperlib.evaluation.targets import as_rows
-from paperlib.evaluation.weighting import as_weights
+from paperlib.evaluation.averages import as_weights
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.foreign import ForeignRBM, from_archive, is_archive, model_of, parse_names
 from paperlib.models.stored import Entry, listed, read_stored
@@ -375,7 +374,7 @@ def sequences_of(
             f"{name}: expected sequences of {model.num_sites} sites, or {model.num_visible} bits, got {rows.shape[1]} in {path}"
         )
     require_finite(name, rows.double())
-    return as_rows(name, rows, model).to(torch.uint8)
+    return model.as_rows(name, rows).to(torch.uint8)
 
 
 def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:

@@ -23,10 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paperlib.annealing import BaseRatePath, PottsPath
-from paperlib.datasets import base_rate_bias, site_frequency_bias
+from paperlib.annealing import BaseRatePath, PottsPath, start_bias
 from paperlib.estimators import TemperingEstimate
-from paperlib.kernels import bernoulli, draw_categories
 from paperlib.mcmc.series import mean_error
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.bounds import mean_field_optima, search_points
@@ -159,25 +157,17 @@ def _units_alike(model: RBM | PottsRBM) -> Tensor:
 
 def _distance(rbm: RBM | PottsRBM, visible: Tensor, known: Tensor) -> Tensor:
     """How far each row of visible means is from the nearest known one: the mean difference of a unit or site, from 0 to 1."""
-    nearest = torch.cdist(visible, known, p=1).amin(1)
-    # A site whose state differs changes two bits.
-    return nearest / (2 * rbm.num_sites if isinstance(rbm, PottsRBM) else rbm.num_visible)
+    sites, of_known = (rbm.by_site(means) for means in (visible, known))
+    # Where a site is in another state, the rates of two states differ.
+    return torch.cdist(sites.flatten(1), of_known.flatten(1), p=1).amin(1) / (2 * sites.shape[1])
 
 
 def _explored(rbm: RBM | PottsRBM, visible_means: Tensor, generator: torch.Generator) -> Tensor:
     """Biases from the frequencies of Gibbs chains that began at a mode."""
-    means = visible_means.to(rbm.dtype).expand(_CHAINS, -1)
-    if isinstance(rbm, PottsRBM):
-        v = draw_categories(means.clamp(min=_SMALLEST).log(), rbm.num_states, generator)
-        v = v.to(rbm.dtype)
-    else:
-        v = bernoulli(means, generator)
+    v = rbm.draw_visible(visible_means.to(rbm.dtype).expand(_CHAINS, -1), generator)
     kept = []
     for step in range(2 * _GIBBS_STEPS):
         v = rbm.gibbs_step(v, generator)
         if step >= _GIBBS_STEPS:
             kept.append(v)
-    found = torch.cat(kept)
-    if isinstance(rbm, PottsRBM):
-        return site_frequency_bias(rbm.sequences(found), rbm.num_states).flatten()
-    return base_rate_bias(found, pseudo_off=0.05)
+    return start_bias(rbm, torch.cat(kept), generator)

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from paperlib.errors import InputError
+from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.report import round_trips
 from paperlib.evaluation.result import Evaluation, ExactResult
-from paperlib.evaluation.verdict import LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.evaluation.annealing_runs import FinishedRuns
-from paperlib.evaluation.baselines import divergence
-from paperlib.evaluation.targets import base_rates
+from paperlib.datasets import base_rate_bias
+from paperlib.evaluation.result import FinishedRuns
+from paperlib.models.unnormalized_model import UnnormalizedModel
 
 # An open bracket and an estimate that moves are reported only beyond these values, in nats.
 _TOLERANCE = 1.0
@@ -71,38 +71,25 @@ def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, 
 
 
 def far_off(
-    train: Tensor, test: Tensor, weights: Tensor | None = None, states: int | None = None
+    model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
 ) -> tuple[str, ...]:
-    """A sentence if independent pixels with the training images' means explain the test images badly.
-
-    Parameters
-    ----------
-    train, test : Tensor, shapes [any, D] and [N, D]
-        Binary images.
-    weights : Tensor, shape [N], optional
-        Weights of the test images.
-    states : int, optional
-        For categorical units, the number of adjacent bits that form a site.
+    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly.
 
     Examples
     --------
     >>> import torch
-    >>> far_off(torch.zeros(9, 4), torch.zeros(9, 4))
+    >>> from paperlib.models import RBM
+    >>> far_off(RBM(torch.zeros(4, 2), torch.zeros(4), torch.zeros(2)), torch.zeros(9, 4), torch.zeros(9, 4))
     ()
     """
-    own, given = (torch.sigmoid(base_rates(test, weights)), torch.sigmoid(base_rates(train)))
-    if states is not None:
-        own, given = (_by_site(rates, states) for rates in (own, given))
-    total = divergence(own, given, states)
-    if total <= _FAR:
+    own, given = (
+        model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
+        for rows, of_rows in ((test, weights), (train, None))
+    )
+    divergence = torch.xlogy(own, own / given).sum().item()
+    if divergence <= _FAR:
         return ()
     return (
-        f"The training images' base rates are far from the test images': {total:.0f} nats of divergence. Are these the "
+        f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
         "images that the model was trained on? Annealing may start in the wrong place.",
     )
-
-
-def _by_site(rates: Tensor, states: int) -> Tensor:
-    """Rates of bits, scaled to add up to one at each site."""
-    sites = rates.view(-1, states)
-    return (sites / sites.sum(1, keepdim=True)).flatten()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from dataclasses import asdict
 from typing import Any
 
 from paperlib import __version__
 from paperlib.estimators import Bracket, TemperingEstimate
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.audit import Audit
+from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.quote import quote
 from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.verdict import LEVEL
 from paperlib.provenance import repository_state
 
 # Most reasons that the text names; --json has all.
@@ -197,12 +198,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "base_rates_of": found.source,
         }
     if evaluation.exact is not None:
-        exact = evaluation.exact
-        result["exact"] = {
-            "log_z": exact.log_z,
-            "test": exact.test,
-            "test_std_error": exact.test_std_error,
-        }
+        result["exact"] = asdict(evaluation.exact)
     result["estimates"] = [
         {
             "num_steps": run.num_steps,
@@ -211,8 +207,8 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "effective_sample_size": run.ais.effective_sample_size,
             "log_z_lower_bound": run.ais.lower_bound,
             "ais": run.bracket.upper,
-            "ais_std_error": _finite(run.bracket.upper_std_error),
-            "ais_interval_3_sigma": [_finite(end) for end in run.bracket.upper_interval],
+            "ais_std_error": run.bracket.upper_std_error,
+            "ais_interval_3_sigma": run.bracket.upper_interval,
             "raise": run.bracket.lower.mean,
             "raise_std_error": run.bracket.lower.test_set_std_error,
             "gap": run.bracket.gap,
@@ -228,14 +224,14 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         result["average"] = {
             "test": average.mean,
             "std_error_over_images": average.image_std_error,
-            "interval_95": [_finite(end) for end in average.interval],
-            "interval_95_other_images": [_finite(end) for end in average.sample_interval],
+            "interval_95": average.interval,
+            "interval_95_other_images": average.sample_interval,
         }
     if ladder is not None:
         result["ladder"] = {
             "log_z": ladder.log_z,
-            "log_z_std_error": _finite(ladder.std_error),
-            "log_z_interval_95": [_finite(end) for end in ladder.interval(LEVEL)],
+            "log_z_std_error": ladder.std_error,
+            "log_z_interval_95": ladder.interval(LEVEL),
             "round_trips": ladder.round_trips,
             "rungs": len(ladder.betas),
             "betas": ladder.betas.tolist(),
@@ -246,7 +242,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "log_z_lower_bound": ladder.lower_bound,
             "warnings": list(ladder.warnings),
         }
-    return result
+    return finite(result)
 
 
 def _settings(evaluation: Evaluation) -> dict[str, Any]:
@@ -269,8 +265,13 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def finite(value: Any) -> Any:
+    """A value for JSON, which has no words for infinite numbers: these become None, in lists and mappings as well."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def describe_audit(found: Audit) -> str:
@@ -304,7 +305,7 @@ def audit_as_dict(found: Audit) -> dict[str, Any]:
 
 def audit_verdict(found: Audit) -> dict[str, Any]:
     """An audit without its evaluation, for machines."""
-    return {
+    verdict = {
         "unit": "nats",
         "claimed_log_z": found.claimed_log_z,
         "claimed_log_prob": found.claimed_log_prob,
@@ -312,11 +313,12 @@ def audit_verdict(found: Audit) -> dict[str, Any]:
         "verdict": found.verdict,
         "reason": found.reason,
         "bounds": [
-            {"by": bound.name.rstrip(","), "low": _finite(bound.low), "high": _finite(bound.high)}
+            {"by": bound.name.rstrip(","), "low": bound.low, "high": bound.high}
             for bound in found.bounds
         ],
-        "interval": [_finite(end) for end in found.interval],
+        "interval": found.interval,
     }
+    return finite(verdict)
 
 
 def describe_stored(found: Audit) -> str:
@@ -368,15 +370,16 @@ def describe_comparison(found: Comparison) -> str:
 
 def comparison_as_dict(found: Comparison) -> dict[str, Any]:
     """A comparison for machines; infinite numbers become None."""
-    return {
+    result = {
         "unit": "nats",
         "verdict": found.verdict,
         "seed": found.seed,
         "difference": found.difference.mean,
         "std_error_over_images": found.difference.image_std_error,
-        "interval_95": [_finite(end) for end in found.difference.interval],
-        "interval_95_other_images": [_finite(end) for end in found.difference.sample_interval],
+        "interval_95": found.difference.interval,
+        "interval_95_other_images": found.difference.sample_interval,
         "share_of_images_won_by_first": found.wins,
         "first": as_dict(found.first),
         "second": as_dict(found.second),
     }
+    return finite(result)

@@ -1,4 +1,4 @@
-"""The result of an evaluation."""
+"""What an evaluation finds: its runs, its doubts and the verdict on them, and the number that is reported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,158 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from paperlib.estimators import TemperingEstimate
+from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
 from paperlib.estimators.tempering.bennett import interval_of
-from paperlib.evaluation.annealing_runs import AnnealingRun
+from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.baselines import Baselines
-from paperlib.evaluation.verdict import (
-    NOT_TRUSTED,
-    NOTHING,
-    OPEN,
-    TRUSTED,
-    ImageAverage,
-    Judgement,
-    known_log_z,
-)
+from paperlib.evaluation.modes import ModeCheck
+
+TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
+#: What might settle a doubt if it had more work.
+LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A reason not to believe the ladder's value.
+
+    Attributes
+    ----------
+    word : str
+        The verdict that it leads to.
+    text : str
+        The reason, a sentence.
+    part : str
+        What might settle it if it had more work: the ladder, the ladders from modes, annealing, or nothing.
+    factor : float
+        How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
+    """
+
+    word: str
+    text: str
+    part: str = LADDER
+    factor: float = math.inf
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on an evaluation, and its reasons.
+
+    Attributes
+    ----------
+    word : str
+        `trusted`, `not trusted`, `open` or `too noisy to tell`.
+    doubts : tuple of Doubt
+        Reasons to doubt the number; empty if it is trusted.
+    settled : tuple of str
+        Doubts about AIS and RAISE, which do not count against the ladder's number.
+
+    Examples
+    --------
+    >>> judgement = Judgement("open", (Doubt("open", "A mode could add a nat.", "modes", 4.0),))
+    >>> judgement.findings
+    ('A mode could add a nat.',)
+    >>> judgement.factor
+    4.0
+    """
+
+    word: str
+    doubts: tuple[Doubt, ...] = ()
+    settled: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The doubts in words, each once."""
+        return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
+
+    @property
+    def factor(self) -> float:
+        """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
+        return max((doubt.factor for doubt in self.doubts), default=1.0)
+
+
+def known_log_z(
+    ais: PartitionEstimate, ladder: TemperingEstimate | None
+) -> tuple[float, float, float]:
+    """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
+
+    Examples
+    --------
+    >>> import torch
+    >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
+    >>> known_log_z(estimate, None)
+    (0.0, 0.0, 10)
+    """
+    if ladder is None:
+        return ais.log_z, ais.std_error, len(ais.log_weights) - 1
+    return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
+
+
+@dataclass(frozen=True)
+class AnnealingRun:
+    """AIS and RAISE with one number of intermediate distributions.
+
+    Attributes
+    ----------
+    num_steps : int
+        The number of steps, K.
+    ais : PartitionEstimate
+        The estimate of ln Z.
+    bracket : Bracket
+        The bracket around the average ln p(v) of the test images.
+    seconds : float
+        The time that it took.
+    chosen : Tensor, shape [n]
+        The numbers of the test images that RAISE was run for.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> found = evaluate(rbm, torch.eye(3), steps=32, exact=False, progress=False)
+    >>> [run.num_steps for run in found.runs]
+    [2, 8, 32]
+    >>> print(f"{found.runs[-1].bracket.upper:.4f}")
+    -2.0794
+    """
+
+    num_steps: int
+    ais: PartitionEstimate
+    bracket: Bracket
+    seconds: float
+    chosen: Tensor
+
+
+@dataclass(frozen=True)
+class FinishedRuns:
+    """The finished runs and the checks that were made alongside them.
+
+    Attributes
+    ----------
+    runs : tuple of AnnealingRun
+        At least one, with increasing K.
+    mode_checks : tuple of ModeCheck
+        What ladders from modes of the model say about the ladder.
+    interrupted : bool
+        Whether Ctrl-C ended the series.
+    ladder : TemperingEstimate or None
+        Parallel tempering from the same start; None if it was interrupted.
+    image_check : ModeCheck or None
+        What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
+    """
+
+    runs: tuple[AnnealingRun, ...]
+    mode_checks: tuple[ModeCheck, ...]
+    interrupted: bool
+    ladder: TemperingEstimate | None = None
+    image_check: ModeCheck | None = None
+
+    @property
+    def known_log_z(self) -> tuple[float, float, float]:
+        """As `known_log_z`."""
+        return known_log_z(self.runs[-1].ais, self.ladder)
 
 
 @dataclass(frozen=True)

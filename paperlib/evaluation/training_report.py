@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import math
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import TrainingLikelihood
+from paperlib.evaluation.report import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,12 +125,8 @@ def training_rows(
             "best" if number == found.best else checkpoint.told_from_best,
             (claimed_log_z or {}).get(checkpoint.name),
         )
-        rows.append(dict(zip(_COLUMNS, map(_finite, values), strict=True)))
+        rows.append(dict(zip(_COLUMNS, map(finite, values), strict=True)))
     return rows
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def training_as_dict(

@@ -43,21 +43,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
 from paperlib.estimators.tempering.ladder_doubts import FEWEST_ROUND_TRIPS
+from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.modes import ModeCheck
-from paperlib.evaluation.weighting import total_weight, weighted_std_error
-from paperlib.numerics import joined_error, student_quantile, weighted_mean
+from paperlib.evaluation.result import (
+    ANNEALING,
+    MODES,
+    NOT_TRUSTED,
+    NOTHING,
+    OPEN,
+    TOO_NOISY,
+    TRUSTED,
+    AnnealingRun,
+    Doubt,
+    FinishedRuns,
+    Judgement,
+)
 
-if TYPE_CHECKING:
-    from paperlib.evaluation.annealing_runs import AnnealingRun, FinishedRuns
-
-LEVEL = 0.95
-TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
@@ -68,158 +74,6 @@ _MET, _FIRST_OF_MANY = 0.1, 0.01
 _MOST = 0.75
 # The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
 _CERTAIN = 0.999
-LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """A reason not to believe the ladder's value.
-
-    Attributes
-    ----------
-    word : str
-        The verdict that it leads to.
-    text : str
-        The reason, a sentence.
-    part : str
-        What might settle it if it had more work: the ladder, the ladders from modes, annealing, or nothing.
-    factor : float
-        How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
-    """
-
-    word: str
-    text: str
-    part: str = LADDER
-    factor: float = math.inf
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The verdict on an evaluation, and its reasons.
-
-    Attributes
-    ----------
-    word : str
-        `trusted`, `not trusted`, `open` or `too noisy to tell`.
-    doubts : tuple of Doubt
-        Reasons to doubt the number; empty if it is trusted.
-    settled : tuple of str
-        Doubts about AIS and RAISE, which do not count against the ladder's number.
-
-    Examples
-    --------
-    >>> judgement = Judgement("open", (Doubt("open", "A mode could add a nat.", "modes", 4.0),))
-    >>> judgement.findings
-    ('A mode could add a nat.',)
-    >>> judgement.factor
-    4.0
-    """
-
-    word: str
-    doubts: tuple[Doubt, ...] = ()
-    settled: tuple[str, ...] = ()
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """The doubts in words, each once."""
-        return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
-
-    @property
-    def factor(self) -> float:
-        """About how many times as much work would settle all doubts; infinite if that cannot be said, and 1 if there are none."""
-        return max((doubt.factor for doubt in self.doubts), default=1.0)
-
-
-@dataclass(frozen=True)
-class ImageAverage:
-    """The average ln p(v) of the test images, with 95 % intervals.
-
-    Attributes
-    ----------
-    mean : float
-        The average, in nats.
-    interval : tuple of float
-        (low, high) for these images: the error of ln Z alone.
-    sample_interval : tuple of float
-        (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
-    image_std_error : float
-        Standard error over the images alone, of their average as an estimate for all images of this kind.
-
-    Examples
-    --------
-    >>> import torch
-    >>> average = average_of(torch.tensor([1.0, 2.0, 3.0]), 4.0, 0.0, math.inf)
-    >>> average.mean, average.interval
-    (-2.0, (-2.0, -2.0))
-    >>> average.sample_interval[1] > -1  # three images say little
-    True
-    >>> print(f"{average.image_std_error:.3f}")
-    0.577
-    """
-
-    mean: float
-    interval: tuple[float, float]
-    sample_interval: tuple[float, float]
-    image_std_error: float
-
-
-def average_of(
-    log_unnormalized: Tensor,
-    log_z: float,
-    std_error: float,
-    degrees_of_freedom: float,
-    weights: Tensor | None = None,
-) -> ImageAverage:
-    """Average ln p*(v) minus ln Z, and how well it is known.
-
-    Parameters
-    ----------
-    log_unnormalized : Tensor, shape [N]
-        ln p*(v) of the test images, float64, at least two.
-    log_z, std_error, degrees_of_freedom : float
-        An estimate of ln Z, its standard error and the degrees of freedom of that error.
-    weights : Tensor, shape [N], optional
-        Weights of the images (`paperlib.evaluation.weighting`); by default all count alike.
-
-    Notes
-    -----
-    The two errors are independent. Their sum has the degrees of freedom given by Welch and Satterthwaite.
-
-    Examples
-    --------
-    >>> import torch
-    >>> average = average_of(torch.zeros(100).double(), 1.0, 0.1, 9)
-    >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
-    -1.00: -1.23 to -0.77
-    """
-    count = total_weight(len(log_unnormalized), weights)
-    mean = weighted_mean(log_unnormalized, weights).item() - log_z
-    of_images = weighted_std_error(log_unnormalized, weights)
-    joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    of_these = _around(mean, std_error, degrees_of_freedom)
-    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
-
-
-def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
-    reach = student_quantile(LEVEL, freedom) * std_error if std_error > 0 else 0.0
-    return mean - reach, mean + reach
-
-
-def known_log_z(
-    ais: PartitionEstimate, ladder: TemperingEstimate | None
-) -> tuple[float, float, float]:
-    """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
-
-    Examples
-    --------
-    >>> import torch
-    >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
-    >>> known_log_z(estimate, None)
-    (0.0, 0.0, 10)
-    """
-    if ladder is None:
-        return ais.log_z, ais.std_error, len(ais.log_weights) - 1
-    return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:

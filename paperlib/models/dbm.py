@@ -23,10 +23,17 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.models.enumeration import can_enumerate, sum_over_states
 from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
-from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import bernoulli_entropy, bernoulli_log_prob, resolve_generator, softplus
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import (
+    all_states,
+    bernoulli_entropy,
+    bernoulli_log_prob,
+    resolve_generator,
+    softplus,
+)
 from paperlib.validation import (
     ArrayLike,
     as_binary,
@@ -35,6 +42,9 @@ from paperlib.validation import (
     require_count,
     require_shape,
 )
+
+# Rows at a time for the mean-field bound.
+_BOUND_BLOCK = 2_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class MeanField:
         )
 
 
-class DBM(TensorModel):
+class DBM(UnnormalizedModel):
     """A deep Boltzmann machine with two layers of binary hidden units.
 
     Parameters
@@ -131,10 +141,6 @@ class DBM(TensorModel):
         self.hidden_bias_1 = parameter("hidden_bias_1", hidden_bias_1, [num_hidden_1], like)
         self.hidden_bias_2 = parameter("hidden_bias_2", hidden_bias_2, [self.num_hidden_2], like)
 
-    def __repr__(self) -> str:
-        sizes = f"{self.num_visible}-{self.num_hidden_1}-{self.num_hidden_2}"
-        return f"DBM({sizes}, {self.dtype}, {self.device})"
-
     @property
     def num_visible(self) -> int:
         """Number of visible units, D."""
@@ -149,6 +155,16 @@ class DBM(TensorModel):
     def num_hidden_2(self) -> int:
         """Number of units of the second hidden layer, M2."""
         return self.weights_2.shape[1]
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """M1 and M2."""
+        return self.num_hidden_1, self.num_hidden_2
+
+    @property
+    def annealed(self) -> RBM:
+        """`joint_rbm`, which has the same ln Z."""
+        return self.joint_rbm
 
     @property
     def joint_rbm(self) -> RBM:
@@ -268,6 +284,29 @@ class DBM(TensorModel):
             return log_joint - bernoulli_log_prob(h2, proposal)
 
         return log_mean_weights(len(cases), draws, log_weights, self.device)
+
+    def is_exact(self, num_rows: int) -> bool:
+        """Whether h1 can be enumerated in seconds for this many rows."""
+        return can_enumerate(num_rows, [self.num_hidden_1])
+
+    def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
+        """ln p*(v) of rows [N, D] by enumeration of h1, given which h2 can be summed out; float64 [N] on the CPU, in nats."""
+        model = self.to("cpu", torch.float64)
+        upper = RBM(model.weights_2, model.hidden_bias_1, model.hidden_bias_2)
+        states = all_states(self.num_hidden_1)
+        masses = upper.log_unnormalized(states)
+        return sum_over_states(rows, states, masses, model.weights_1, model.visible_bias)
+
+    def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """`log_unnormalized_bound` of any number of rows [N, D], float64 [N] on the CPU, in nats."""
+        parts = rows.split(_BOUND_BLOCK)
+        bounds = [self.log_unnormalized_bound(part.to(self.device, self.dtype)) for part in parts]
+        return torch.cat([bound.cpu() for bound in bounds])
+
+    def _log_unnormalized_block(
+        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
+    ) -> Tensor:
+        return self.log_unnormalized(rows, num_samples, generator)
 
     def _logits_2(self, v: Tensor, mean_field: MeanField | None) -> Tensor:
         """Logits of the means of h2 for each row of `v`, from `mean_field` if it is given."""

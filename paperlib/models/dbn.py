@@ -19,22 +19,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
+from paperlib.models.enumeration import can_enumerate, sum_over_states
 from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
 from paperlib.models.stored import read_stored
-from paperlib.models.tensor_model import TensorModel
-from paperlib.numerics import bernoulli_log_prob, resolve_generator
+from paperlib.models.unnormalized_model import UnnormalizedModel
+from paperlib.numerics import (
+    all_states,
+    bernoulli_entropy,
+    bernoulli_log_prob,
+    resolve_generator,
+    softplus,
+)
 from paperlib.validation import ArrayLike, as_binary, as_states, require_count
 
+# Rows times draws handled at once, and draws of the hidden units for each row, for the variational bound.
+_BLOCK, _BOUND_DRAWS = 5_000, 5
 
-class DBN(TensorModel):
+
+class DBN(UnnormalizedModel):
     """A deep belief network with binary units.
 
     Parameters
@@ -61,6 +71,8 @@ class DBN(TensorModel):
 
     called = "a DBN"
     layers: tuple[RBM, ...]
+    bound_is_proven: ClassVar[bool] = False
+    draws_once_for_raise: ClassVar[bool] = True
 
     def __init__(self, layers: Sequence[RBM]) -> None:
         self.layers = tuple(layers)
@@ -78,10 +90,6 @@ class DBN(TensorModel):
                     f"{above.device}"
                 )
 
-    def __repr__(self) -> str:
-        sizes = [self.num_visible, *(layer.num_hidden for layer in self.layers)]
-        return f"DBN({'-'.join(map(str, sizes))}, {self.dtype}, {self.device})"
-
     @property
     def top(self) -> RBM:
         """The RBM over h^{L-1} and h^L, whose partition function is the DBN's."""
@@ -96,6 +104,16 @@ class DBN(TensorModel):
     def num_visible(self) -> int:
         """Number of visible units, D."""
         return self.layers[0].num_visible
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Number of units of h^1, ..., h^L."""
+        return tuple(layer.num_hidden for layer in self.layers)
+
+    @property
+    def annealed(self) -> RBM:
+        """`top`, which has the same ln Z."""
+        return self.top
 
     def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
         """A draw of h^1, ..., h^{L-1} from Q(. | v); `v` [..., D] gives one tensor [..., M_l] per directed layer."""
@@ -149,6 +167,71 @@ class DBN(TensorModel):
             return log_joint - self.log_recognition(repeated, hidden)
 
         return log_mean_weights(len(v), draws, log_weights, self.device)
+
+    def is_exact(self, num_rows: int) -> bool:
+        """Whether all layers but the top one can be enumerated in seconds for this many rows."""
+        return can_enumerate(num_rows, self.hidden_layers[:-1])
+
+    def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
+        """ln p*(v) of rows [N, D] by enumeration of all layers but the top one, float64 [N] on the CPU, in nats.
+
+        From the top down, p*(h^l) = sum over h^{l+1} of p(h^l | h^{l+1}) p*(h^{l+1}).
+        """
+        model = self.to("cpu", torch.float64)
+        if not model.directed:
+            return model.top.log_unnormalized_of(rows)
+        states = all_states(model.top.num_visible)
+        log_p = model.top.log_unnormalized(states)
+        for number, layer in reversed(list(enumerate(model.directed))):
+            below = rows if number == 0 else all_states(layer.num_visible)
+            masses = log_p - softplus(states @ layer.weights.T + layer.visible_bias).sum(1)
+            log_p = sum_over_states(below, states, masses, layer.weights, layer.visible_bias)
+            states = below
+        return log_p
+
+    def bound_terms(
+        self, v: Tensor, num_samples: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """What the variational bound on ln p*(v) of binary `v` [N, D] adds up, eq. 22 to 24, in nats.
+
+        Returns
+        -------
+        log_joint : Tensor, shape [N, num_samples]
+            ln p*(v, h) of draws of h from Q, float64. The entropies of all layers but h^1, which depend on the draw, are included.
+        entropy : Tensor, shape [N]
+            The entropy of Q(h^1 | v), float64.
+        """
+        # Results are written into tensors allocated in advance. Small results, each allocated
+        # between large temporary tensors, would fragment the memory of the large ones.
+        log_joints = torch.empty(len(v), num_samples, dtype=torch.float64, device=self.device)
+        entropies = torch.zeros(len(v), dtype=torch.float64, device=self.device)
+        size = max(1, _BLOCK // num_samples)
+        parts = zip(v.split(size), log_joints.split(size), entropies.split(size), strict=True)
+        for block, log_joint, first_entropy in parts:
+            cases = block.to(self.device, self.dtype)
+            below = cases.repeat_interleave(num_samples, 0)
+            states, entropy = [], []
+            for layer in self.directed:
+                logits = below @ layer.weights + layer.hidden_bias
+                entropy.append(bernoulli_entropy(logits).double())
+                below = bernoulli(torch.sigmoid(logits), generator)
+                states.append(below)
+            values = self.log_joint_unnormalized(cases.repeat_interleave(num_samples, 0), states)
+            # The first entropy does not depend on the draw; the others do, and are averaged over the draws.
+            log_joint.copy_((values.double() + sum(entropy[1:])).view(-1, num_samples))
+            if entropy:
+                first_entropy.copy_(entropy[0][::num_samples])
+        return log_joints, entropies
+
+    def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
+        log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
+        return (log_joint.mean(1) + entropy).cpu()
+
+    def _log_unnormalized_block(
+        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
+    ) -> Tensor:
+        return self.log_unnormalized(rows, num_samples, generator)
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.

@@ -12,6 +12,8 @@ term for each state of a site, so that
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -19,11 +21,21 @@ from paperlib.errors import InputError
 from paperlib.kernels import draw_categories
 from paperlib.kernels.draws import bernoulli
 from paperlib.models.rbm import RBM
-from paperlib.models.tensor_model import TensorModel
-from paperlib.validation import ArrayLike, as_categories, as_states, parameter
+from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
+from paperlib.validation import (
+    ArrayLike,
+    as_binary,
+    as_categories,
+    as_states,
+    as_tensor,
+    parameter,
+)
+
+# The lowest rate of which a logarithm is taken.
+_SMALLEST = 1e-30
 
 
-class PottsRBM(TensorModel):
+class PottsRBM(UnnormalizedModel):
     """An RBM with categorical visible units and binary hidden units.
 
     Parameters
@@ -56,6 +68,7 @@ class PottsRBM(TensorModel):
 
     tensor_names = ("weights", "visible_bias", "hidden_bias")
     called = "a Potts RBM"
+    rows_are: ClassVar[str] = "sequences"
 
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
         self.weights = parameter("weights", weights, [None, None, None])
@@ -91,6 +104,68 @@ class PottsRBM(TensorModel):
     def num_hidden(self) -> int:
         """Number of hidden units, M."""
         return self.weights.shape[2]
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Number of hidden units, as of a model with one hidden layer."""
+        return (self.num_hidden,)
+
+    @property
+    def annealed(self) -> PottsRBM:
+        """The model itself."""
+        return self
+
+    @property
+    def description(self) -> str:
+        """The kind of the model and its sizes, in words."""
+        return f"RBM with {self.num_sites:,} visible sites of {self.num_states} states and {self.num_hidden:,} hidden units"
+
+    @property
+    def sites(self) -> Sites:
+        """The parameters, with energies counted from the first state of each site."""
+        first, first_bias = self.weights[:, 0], self.visible_bias[:, 0]
+        return Sites(
+            self.weights[:, 1:] - first[:, None],
+            self.visible_bias[:, 1:] - first_bias[:, None],
+            self.hidden_bias + first.sum(0),
+            first_bias.sum().item(),
+        )
+
+    @property
+    def enumerated_units(self) -> int:
+        """The hidden layer is enumerated, whatever its size."""
+        return self.num_hidden
+
+    def as_rows(self, name: str, values: object) -> Tensor:
+        """Data as bits [N, L q], from state numbers [N, L] or from bits.
+
+        Raises
+        ------
+        InputError
+            If the data have another width, or are neither state numbers nor bits with exactly one on at each site.
+        """
+        rows = as_tensor(name, values)
+        if rows.ndim == 2 and rows.shape[1] == self.num_sites:
+            try:
+                return self.one_hot(rows)
+            except InputError as error:
+                raise InputError(f"{name}: {str(error).partition(': ')[2]}") from error
+        bits = as_binary(name, rows, self.num_visible)
+        if bool((self._by_site(bits).sum(-1) != 1).any()):
+            raise InputError(
+                f"{name}: expected one bit on of each site's {self.num_states}, got another number"
+            )
+        return bits
+
+    def by_site(self, rates: Tensor) -> Tensor:
+        """Rates of the bits, [..., L q], as distributions over the states of each site, [..., L, q]."""
+        sites = self._by_site(rates)
+        return sites / sites.sum(-1, keepdim=True)
+
+    def draw_visible(self, rates: Tensor, generator: torch.Generator) -> Tensor:
+        """One state for each site, as bits, with these rates of the bits, [..., L q]."""
+        logits = rates.clamp(min=_SMALLEST).log()
+        return draw_categories(logits, self.num_states, generator).to(rates.dtype)
 
     def one_hot(self, sequences: ArrayLike) -> Tensor:
         """The bits of sequences of states.

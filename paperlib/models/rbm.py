@@ -27,7 +27,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.files import as_stored
 from paperlib.models.stored import read_named
-from paperlib.models.tensor_model import TensorModel
+from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
 
@@ -40,7 +40,7 @@ _NUMPY_FILE_TYPES = {
 }
 
 
-class RBM(TensorModel):
+class RBM(UnnormalizedModel):
     """A restricted Boltzmann machine with binary units.
 
     Parameters
@@ -103,6 +103,26 @@ class RBM(TensorModel):
     def num_hidden(self) -> int:
         """Number of hidden units, M."""
         return self.weights.shape[1]
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Number of hidden units, as of a model with one hidden layer."""
+        return (self.num_hidden,)
+
+    @property
+    def annealed(self) -> RBM:
+        """The model itself."""
+        return self
+
+    @property
+    def enumerated_units(self) -> int:
+        """The smaller layer is enumerated."""
+        return min(self.num_visible, self.num_hidden)
+
+    @property
+    def sites(self) -> Sites:
+        """The parameters, as those of sites with two states."""
+        return Sites(self.weights[:, None], self.visible_bias[:, None], self.hidden_bias)
 
     def transposed(self) -> RBM:
         """The same joint distribution with the roles of the two layers exchanged."""

@@ -218,21 +218,6 @@ def test_every_public_name_has_a_docstring():
     assert [name for name, thing in PUBLIC.items() if not (inspect.getdoc(thing) or "")] == []
 
 
-def test_every_public_name_is_on_a_page_of_the_library():
-    """Under its own address or under that of the package that exports it."""
-    pages = "".join(path.read_text() for path in (HTML / "book" / "api").glob("*.html"))
-    entries = set(re.findall(r'id="((?:paperlib|boltzmann_companion)\.[\w.]+)"', pages))
-    assert len(entries) > 200
-
-    def ways(name):
-        parts = name.split(".")
-        of_class = 2 if parts[-2][0].isupper() else 1
-        head, tail = parts[:-of_class], parts[-of_class:]
-        return {".".join([*head[:end], *tail]) for end in range(2, len(head) + 1)}
-
-    assert [name for name in PUBLIC if not ways(name) & entries] == []
-
-
 # ---- on paper
 
 

@@ -1,27 +1,34 @@
-"""The numbers that the papers publish, read from `data/published.yaml` and checked entry by entry."""
+"""The numbers that the papers publish, read from `data/published.csv` and checked entry by entry.
+
+The table has every number that the two papers publish: all cells of their tables, and the numbers of their running text, captions and
+footnotes. Cells in which a paper prints a dash have no entry. Numbers that we regenerate are in `figures/<profile>/<record>.json`. At the
+end are numbers of a later paper about the same weights, which the report of the two papers does not count.
+"""
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from paperlib import storage
 from paperlib.errors import InputError
 
+#: Salakhutdinov & Murray, and Burda, Grosse & Salakhutdinov.
 PAPERS = ("sm2008", "raise2015")
-#: Papers whose numbers are shown beside ours but are not judged by the report.
+#: Carlson, Stinson, Pakman & Paninski; their numbers are shown beside ours but are not judged by the report.
 LATER_PAPERS = ("carlson2016",)
 UNITS = ("nats", "minutes", "hours", "seconds", "count", "fraction", "dimensionless")
 KINDS = ("protocol", "model", "claim")
-#: How a number is judged; the header of `data/published.yaml` explains them.
+#: How a number is judged; `Criterion` explains them.
 CRITERIA = ("same-weights", "same-recipe", "claim", "other-data", "setting", "not-judged")
+_Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -35,14 +42,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Criterion:
-    """How a published number is judged.
+    """How a published number is judged, and why.
 
     Attributes
     ----------
     kind : str
-        One of `CRITERIA`.
+        One of `CRITERIA`. `same-weights`: the authors' own weights give the published value within its and our errors. `same-recipe`: the
+        published value lies inside the 95 % prediction interval of at least five training seeds, at a length fixed beforehand. `claim`:
+        by what the paper uses it for, an inequality or an order. `other-data`: our data are not the paper's. `setting`: a setting of the
+        experiment. `not-judged`.
     why : str
-        The reason for the choice.
+        The reason for the choice. Many entries share one: `data/published-reasons.csv` lists them with their kinds, and the column
+        `reason` names one.
     claim : str or None
         Id, in `boltzmann_companion.claims.claims`, of the claim for which the number is evidence; only with the kind `claim`, and always with it.
     judged_by : Cell or None
@@ -58,7 +69,36 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Published:
-    """One published number; the header of `data/published.yaml` explains the fields."""
+    """One published number: a row of `data/published.csv`.
+
+    Attributes
+    ----------
+    id : str
+        Unique name: paper/where/row/column, lower case.
+    paper : str
+        One of `PAPERS` or `LATER_PAPERS`.
+    where : str
+        Table, figure, section or footnote.
+    row, column : str
+        As printed in a table (headings of two lines are joined); for running text, what is counted or measured, and of which model.
+    value : float or None
+        The number, with the paper's sign and digits; None where only an interval is given.
+    interval : tuple of float, or None
+        The columns `low` and `high`, put in rising order, where the paper prints two ends.
+    unit : str
+        One of `UNITS`.
+    kind : str
+        `protocol`: a setting of the experiment. `model`: a number of the authors' own trained parameters, or of their machine. `claim`: a
+        statement about a comparison.
+    criterion : Criterion
+        How the number is judged: the columns `reason`, `claim` and those of `judged_by`.
+    reproduced_by : Cell or None
+        Where our own stored model has the value; None where no record does.
+    note : str or None
+        A slip of the paper, a rounding, where the number is printed again.
+    inverse : bool
+        Whether the paper prints the logarithm of the inverse ratio; `yes` in the table, which otherwise has nothing there.
+    """
 
     id: str
     paper: str
@@ -100,29 +140,18 @@ def load_published(
     Parameters
     ----------
     path : path-like, optional
-        The YAML file; by default the companion's `data/published.yaml`.
+        The table; by default the companion's `data/published.csv`. The reasons are beside it, in `published-reasons.csv`.
     papers : collection of str
         Papers whose numbers to return, by default the two that are reproduced; `LATER_PAPERS` has the others.
 
     Raises
     ------
     InputError
-        If an entry is malformed; the message names the entry, the field, what was expected and what was found.
+        If an entry is malformed; the message names its row, its id, the field, what was expected and what was found.
     """
-    path = path or storage.companion_folder() / "data" / "published.yaml"
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected a YAML file, got one that ends in: {error}") from error
-    listed = content.get("entries") if isinstance(content, Mapping) else None
-    if not isinstance(listed, list) or not listed:
-        raise InputError(f"{path}: field 'entries': expected a non-empty list, got {listed!r}")
-    entries: dict[str, Published] = {}
-    for number, raw in enumerate(listed, start=1):
-        name = raw.get("id") if isinstance(raw, Mapping) else None
-        entry = _entry(raw, name if isinstance(name, str) else f"number {number}")
-        _require(entry.id not in entries, entry.id, "id", "a unique id", "a second entry with it")
-        entries[entry.id] = entry
+    path = Path(path or storage.companion_folder() / "data" / "published.csv")
+    reasons = _table(path.with_name("published-reasons.csv"), "reason", _reason)
+    entries = _table(path, "id", lambda row: _entry(row, reasons))
     return [entry for entry in entries.values() if entry.paper in papers]
 
 
@@ -133,82 +162,97 @@ def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
     return [e for e in entries if all(getattr(e, name) == value for name, value in wanted.items())]
 
 
-def _entry(raw: Any, name: str) -> Published:
-    raw = _mapping(raw, name, "entry", Published, optional=("note", "inverse"))
-    for field in ("id", "where", "row", "column"):
-        _text(raw[field], name, field)
-    for field, known in (("paper", (*PAPERS, *LATER_PAPERS)), ("unit", UNITS), ("kind", KINDS)):
-        _require(raw[field] in known, name, field, f"one of {', '.join(known)}", raw[field])
-    well_named = re.fullmatch(raw["paper"] + r"(/[a-z0-9.-]+){3}", raw["id"])
-    _require(well_named, name, "id", f"lower-case {raw['paper']}/where/row/column", raw["id"])
-    value, ends, note = raw["value"], raw["interval"], raw.get("note")
-    _text("-" if note is None else note, name, "note")
-    turned = raw.get("inverse", False)
-    _require(isinstance(turned, bool), name, "inverse", "true or false", turned)
-    _require((value, ends) != (None, None), name, "value", "a number, or an interval", None)
-    _require(value is None or _finite(value), name, "value", "a finite number or null", value)
-    if ends is not None:
-        pair = isinstance(ends, list) and len(ends) == 2 and _finite(ends[1])
-        # A lower end of minus infinity is the only infinity that a paper can mean; it needs a note.
-        known = pair and (_finite(ends[0]) or (ends[0] == -math.inf and note is not None))
-        ordered = known and ends[0] < ends[1]
-        _require(ordered, name, "interval", "[low, high], rising (-.inf as low needs a note)", ends)
-    raw["interval"] = None if ends is None else tuple(ends)
+def _table(path: Path, key: str, entry_of: Callable[[_Row], Any]) -> dict[str, Any]:
+    """What `entry_of` makes of every row, under what the row has in the column `key`."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file, restkey="more", restval="", strict=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected a CSV file, got one that ends in: {error}") from error
+    entries: dict[str, Any] = {}
+    for number, row in enumerate(rows, start=2):
+        try:
+            _require("more" not in row, "row", "a field for each column", row.get("more"))
+            _require(row[key] not in entries, key, "a unique one", row[key])
+            entries[row[key]] = entry_of(row)
+        except KeyError as error:
+            raise InputError(f"{path}: expected a column {error}, got {list(row)}") from error
+        except InputError as error:
+            raise InputError(f"{path.name}: row {number}, {row[key]}: {error}") from error
+    if not entries:
+        raise InputError(f"{path}: expected rows below the names of columns, got none")
+    return entries
+
+
+def _reason(row: _Row) -> Criterion:
+    return Criterion(_one_of(CRITERIA, row, "kind"), _text(row, "why"))
+
+
+def _entry(row: _Row, reasons: Mapping[str, Criterion]) -> Published:
+    known = {"paper": (*PAPERS, *LATER_PAPERS), "unit": UNITS, "kind": KINDS}
+    words = {field: _one_of(names, row, field) for field, names in known.items()}
+    texts = {field: _text(row, field) for field in ("id", "where", "row", "column")}
+    well_named = re.fullmatch(row["paper"] + r"(/[a-z0-9.-]+){3}", row["id"])
+    _require(well_named, "id", f"lower-case {row['paper']}/where/row/column", row["id"])
+    value, low, high = (_number(row, field) for field in ("value", "low", "high"))
+    interval = None if low is None or high is None else (low, high)
+    rising = interval[0] < interval[1] if interval else low is high
+    _require(rising, "high", "an end above low, or neither end", row["high"])
+    _require(interval or value is not None, "value", "a number, or an interval", "nothing")
     return Published(
-        **raw
-        | {
-            "criterion": _criterion(raw["criterion"], name),
-            "reproduced_by": _cell(raw["reproduced_by"], name, "reproduced_by"),
-        }
+        **texts,
+        **words,
+        value=value,
+        interval=interval,
+        criterion=_criterion(row, reasons),
+        reproduced_by=_cell(row, "reproduced_by"),
+        note=row["note"] or None,
+        inverse=_one_of(("", "yes"), row, "inverse") == "yes",
     )
 
 
-def _criterion(raw: Any, name: str) -> Criterion:
-    raw = _mapping(raw, name, "criterion", Criterion, optional=("claim", "judged_by"))
-    kind, claim = raw["kind"], raw.get("claim")
-    _require(kind in CRITERIA, name, "criterion.kind", f"one of {', '.join(CRITERIA)}", kind)
-    _text(raw["why"], name, "criterion.why")
-    judged_by = _cell(raw.get("judged_by"), name, "criterion.judged_by")
-    named = isinstance(claim, str) if kind == "claim" else claim is None
-    _require(named, name, "criterion.claim", "the id of a claim, with the kind claim only", claim)
-    decided = kind == "claim" or (judged_by is None) == (
-        kind not in ("same-weights", "same-recipe")
-    )
+def _criterion(row: _Row, reasons: Mapping[str, Criterion]) -> Criterion:
+    reason = reasons[_one_of(reasons, row, "reason")]
+    claim, judged_by = row["claim"] or None, _cell(row, "judged_by")
+    named = (claim is not None) == (reason.kind == "claim")
+    _require(named, "claim", "the id of a claim, with the kind claim only", claim)
+    decided = reason.kind == "claim" or (judged_by is not None) == reason.kind.startswith("same-")
     expected = "a cell with the kinds same-weights and same-recipe, and otherwise with claim only"
-    _require(decided, name, "criterion.judged_by", expected, judged_by)
-    return Criterion(**raw | {"judged_by": judged_by})
+    _require(decided, "judged_by", expected, judged_by)
+    return replace(reason, claim=claim, judged_by=judged_by)
 
 
-def _cell(raw: Any, name: str, field: str) -> Cell | None:
-    if raw is None:
+def _cell(row: _Row, field: str) -> Cell | None:
+    parts = [f"{field}.{part.name}" for part in fields(Cell)]
+    if not any(row[part] for part in parts):
         return None
-    cell = Cell(**_mapping(raw, name, field, Cell))
-    for part in fields(cell):
-        _text(getattr(cell, part.name), name, f"{field}.{part.name}")
-    return cell
+    return Cell(*(_text(row, part) for part in parts))
 
 
-def _mapping(
-    raw: Any, name: str, field: str, shape: type, optional: Collection[str] = ()
-) -> dict[str, Any]:
-    """`raw` as a dictionary that has exactly the fields of the dataclass `shape`."""
-    names = [f.name for f in fields(shape)]
-    _require(isinstance(raw, Mapping), name, field, f"a mapping with {', '.join(names)}", raw)
-    for key in names:
-        _require(key in raw or key in optional, name, key, f"to be given in {field}", "nothing")
-    for key in raw:
-        _require(key in names, name, str(key), f"only {', '.join(names)} in {field}", raw[key])
-    return dict(raw)
+def _text(row: _Row, field: str) -> str:
+    _require(row[field].strip(), field, "a non-empty text", row[field])
+    return row[field]
 
 
-def _text(value: Any, name: str, field: str) -> None:
-    _require(isinstance(value, str) and value.strip(), name, field, "a non-empty text", value)
+def _one_of(known: Iterable[str], row: _Row, field: str) -> str:
+    _require(row[field] in known, field, f"one of {', '.join(known)}", row[field])
+    return row[field]
 
 
-def _finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def _number(row: _Row, field: str) -> float | None:
+    """A whole number as such, since tables show the digits that a paper prints."""
+    number = None
+    for kind in (float, int):
+        with suppress(ValueError):
+            number = kind(row[field])
+    # The only infinity that a paper can mean; it needs a note.
+    meant = number == -math.inf and field == "low" and row["note"]
+    known = number is not None and (math.isfinite(number) or meant)
+    expected = "a finite number or nothing (-inf as low needs a note)"
+    _require(known or row[field] == "", field, expected, row[field])
+    return number
 
 
-def _require(holds: object, name: str, field: str, expected: str, got: object) -> None:
+def _require(holds: object, field: str, expected: str, got: object) -> None:
     if not holds:
-        raise InputError(f"published entry {name}: {field}: expected {expected}, got {got!r}")
+        raise InputError(f"{field}: expected {expected}, got {got!r}")

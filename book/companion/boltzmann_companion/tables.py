@@ -1,4 +1,4 @@
-"""Tables and stored pictures of the book, drawn only from `data/published.yaml` and `figures/`."""
+"""Tables and stored pictures of the book, drawn only from `data/published.csv` and `figures/`."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def _inputs(chapter: Path, profile: str, parameters: Mapping[str, Any]) -> str:
     for module in (storage, boltzmann_companion):
         folder = Path(str(module.__file__)).parent.rglob("[!.]*")
         files += sorted(file for file in folder if file.suffix in _SOURCES)
-    files += [data / "published.yaml", *sorted((data / "models").glob("[!.]*.safetensors"))]
+    files += sorted(data.glob("published*.csv"))
+    files += sorted((data / "models").glob("[!.]*.safetensors"))
     files += [executed_path(other, profile) for other in reads(chapter)]
     contents = [(file.name, storage.file_sha256(file)) for file in files if file.is_file()]
     settings = {name: repr(value) for name, value in parameters.items()}

@@ -79,7 +79,7 @@ class Claim:
     Attributes
     ----------
     id : str
-        Name of the claim in `data/published.yaml`.
+        Name of the claim in `data/published.csv`.
     paper : str
         `sm2008` or `raise2015`.
     where : str

@@ -1,4 +1,4 @@
-"""The reproduction report: the papers' conclusions and every published number beside ours, drawn from `data/published.yaml` and the stored records."""
+"""The reproduction report: the papers' conclusions and every published number beside ours, drawn from `data/published.csv` and the stored records."""
 
 from __future__ import annotations
 

@@ -26,15 +26,8 @@ from boltzmann_companion.records import Column
 from boltzmann_companion.studies.study import CASES, study_images
 from paperlib import storage
 from paperlib.errors import InputError
+from paperlib.evaluation import Evaluation, evaluate
 from paperlib.evaluation.audit import CONSISTENT, audit_evaluation
-from paperlib.evaluation.evaluation import (
-    AnnealingRuns,
-    Evaluation,
-    base_rates,
-    far_off,
-    find_reasons,
-)
-from paperlib.evaluation.verdict import judge, log_z_with_modes
 from paperlib.models import RBM, planted
 from paperlib.models.planted import Planted, read_planted
 from paperlib.numerics import seeded_generator
@@ -230,25 +223,17 @@ def _row(model: AuditedModel, largest_steps: int, ladder_steps: int) -> dict[str
 def _evaluated(
     rbm: RBM, train: Tensor | None, test: Tensor, largest_steps: int, ladder_steps: int
 ) -> Evaluation:
-    """What `evaluate` does where nothing can be enumerated, with the work counted in steps."""
-    bias = base_rates(test if train is None else train)
-    series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
-    finished = series.run_up_to(largest_steps, progress=False, ladder_steps=ladder_steps)
-    if finished.interrupted:
-        raise KeyboardInterrupt
-    others = () if train is None else far_off(train, test)
-    judgement = judge(finished, find_reasons(finished), others)
-    return Evaluation(
-        num_visible=rbm.num_visible,
-        num_hidden=rbm.num_hidden,
-        num_images=len(test),
-        exact=None,
-        runs=finished.runs,
-        findings=judgement.findings,
-        start="base rates",
-        interrupted=finished.interrupted,
-        ladder=finished.ladder,
-        average=series.average(finished),
-        judgement=judgement,
-        log_z_with_modes=log_z_with_modes(finished),
+    """The evaluation of a model as if nothing could be enumerated, with the work counted in steps."""
+    found = evaluate(
+        rbm,
+        test,
+        train,
+        generator=seeded_generator(_SEED),
+        progress=False,
+        steps=largest_steps,
+        ladder_steps=ladder_steps,
+        exact=False,
     )
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return found

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
-from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
+from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
 from paperlib.estimators.csl import csl_in_shards, csl_run
 from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
-from paperlib.models import DBM, DBN, RBM
+from paperlib.models import RBM
+from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
 
 STARTS = ("uniform", "base rates")
@@ -97,10 +98,13 @@ def start_path(model: Model, train: Tensor, start: str, number: int, seed: int) 
     number, seed : int
         The model's place in the table, and the chapter's seed; not used for an RBM.
     """
-    assert isinstance(model, RBM | DBM | DBN)
-    if start == "base rates":
-        return base_rate_path(model, train, seeded_generator(seed + 90 + number))
-    return {RBM: BaseRatePath, DBM: DBMPath, DBN: DBNPath}[type(model)](model)
+    assert isinstance(model, UnnormalizedModel)
+    generator = seeded_generator(seed + 90 + number)
+    path = (
+        base_rate_path(model, train, generator) if start == "base rates" else path_to(model, None)
+    )
+    assert isinstance(path, BaseRatePath)
+    return path
 
 
 def bracket_runs(

@@ -1,9 +1,9 @@
 """Does `paperlib evaluate` mislead? Models with a known answer, evaluated as if it were not known.
 
 Every model here has an exact average test log-probability: one of its layers is small enough to be enumerated, or it consists of
-such models side by side. Each is evaluated by AIS, RAISE and a ladder, in the way that `evaluate` uses for models too large for that, from
-three starts and with few intermediate distributions. The study counts how often the bracket holds the truth, how often a
-wrong estimate goes without a finding, and how often a right one is suspected.
+such models side by side. `evaluate` is told not to enumerate, and evaluates each from three starts with few intermediate
+distributions. The study counts how often the bracket holds the truth, how often a wrong estimate goes without a finding, and how often a
+right one is suspected.
 
 A second study (`full_size_study`) has the models that people bring: RBMs with hundreds of hidden units, whose ln Z long runs know to a
 few hundredths of a nat. `evaluate` itself is asked, with as much work as fits two and six minutes.
@@ -33,21 +33,14 @@ from tqdm import tqdm
 from boltzmann_companion.recipes import load_model
 from boltzmann_companion.records import Column
 from paperlib import storage
-from paperlib.annealing import BaseRatePath
+from paperlib.annealing import BaseRatePath, start_bias
 from paperlib.datasets import binary_images, cache_folder, load_authors_rbm, load_mnist_2008
 from paperlib.datasets.images import data_folders
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, parallel_tempering
-from paperlib.evaluation.evaluation import (
-    AnnealingRuns,
-    base_rates,
-    evaluate,
-    far_off,
-    find_reasons,
-)
+from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.inputs import read_model
 from paperlib.evaluation.modes import mode_starts
-from paperlib.evaluation.verdict import judge
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
@@ -420,17 +413,21 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
     exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
     rows = []
     for start in starts:
-        images = {"training images": train, "test images": test, "uniform": None}[start]
-        bias = None if images is None else base_rates(images)
         for steps in largest_steps:
-            series = AnnealingRuns(rbm, test, bias, seeded_generator(_SEED))
-            finished = series.run_up_to(steps, progress=False)
-            if finished.interrupted:
+            found = evaluate(
+                rbm,
+                test,
+                train if start == "training images" else None,
+                generator=seeded_generator(_SEED),
+                progress=False,
+                steps=steps,
+                exact=False,
+                uniform_start=start == "uniform",
+            )
+            if found.interrupted or found.judgement is None or found.average is None:
                 raise KeyboardInterrupt
-            others = far_off(train, test) if start == "training images" else ()
-            judgement = judge(finished, find_reasons(finished), others)
-            average = series.average(finished)
-            bracket = finished.runs[-1].bracket
+            judgement, average = found.judgement, found.average
+            bracket = found.runs[-1].bracket
             below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
             row = {
                 "model": case.name,
@@ -451,7 +448,7 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 "value_interval": list(average.interval),
                 "value_error": average.mean - exact,
                 "verdict": judgement.word,
-                "round_trips": finished.ladder.round_trips if finished.ladder else 0,
+                "round_trips": found.ladder.round_trips if found.ladder else 0,
                 "settled": list(judgement.settled),
                 "outcome": outcome(average.mean - exact, judgement.findings),
                 "findings": list(judgement.findings),
@@ -578,7 +575,7 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
     """ln Z and its standard error by long ladders, in turns from the base rates and the strongest mode, until the error is small enough."""
     rbm, (train, _) = case.make().to(dtype=torch.float32), case.images()
     generator = seeded_generator(_SEED)
-    starts = [base_rates(train)]
+    starts = [start_bias(rbm, train, generator)]
     ladders: list[list[float]] = []
     while len(ladders) < 2 or (_mean(ladders)[1] > _TRUTH_ERROR and len(ladders) < _MOST_LADDERS):
         path = BaseRatePath(rbm, starts[len(ladders) % len(starts)])

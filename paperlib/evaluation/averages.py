@@ -1,0 +1,144 @@
+"""Averages over the test images and how well they are known; rows may have different weights.
+
+A row of weight w stands for w identical, independent rows, as in models of protein families, where the weight of a sequence is the inverse of
+the number of similar ones. Averages are weighted, and standard errors use the sum of the weights as the number of rows. Whole-number
+weights are therefore equivalent to repeated rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paperlib.errors import InputError
+from paperlib.numerics import joined_error, student_quantile, weighted_mean
+from paperlib.validation import as_float_tensor, require_finite
+
+LEVEL = 0.95
+
+
+def as_weights(name: str, weights: object, count: int) -> Tensor:
+    """Weights of `count` rows, float64 [count].
+
+    Raises
+    ------
+    InputError
+        If their number is not `count`, one is negative, NaN or infinite, or they add up to less than two.
+
+    Examples
+    --------
+    >>> as_weights("weights", [1, 0.5, 2], 3)
+    tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
+    """
+    found = as_float_tensor(name, weights, torch.float64).cpu()
+    if found.ndim != 1 or len(found) != count:
+        raise InputError(
+            f"{name}: expected {count} numbers, one for each test row, got shape {list(found.shape)}"
+        )
+    require_finite(name, found)
+    if bool((found < 0).any()):
+        raise InputError(f"{name}: expected numbers of at least 0, got {found.min().item():g}")
+    if found.sum() < 2:
+        raise InputError(
+            f"{name}: expected a sum of at least 2, since it stands for the number of independent rows, got {found.sum().item():g}"
+        )
+    return found
+
+
+def total_weight(count: int, weights: Tensor | None) -> float:
+    """How many independent rows there are, for standard errors."""
+    return float(count) if weights is None else weights.sum().item()
+
+
+def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
+    """Standard error of the mean of values [N] as an estimate for all possible rows.
+
+    Examples
+    --------
+    >>> values, twice = torch.tensor([1.0, 4.0, 2.0]).double(), torch.full((3,), 2.0).double()
+    >>> print(f"{weighted_std_error(values, None):.4f} {weighted_std_error(values, twice):.4f}")
+    0.8819 0.5578
+    """
+    if weights is None:
+        return values.std().item() / math.sqrt(len(values))
+    total = weights.sum()
+    squares = weights @ (values - weighted_mean(values, weights)).square()
+    return math.sqrt((squares / (total - 1) / total).item())
+
+
+@dataclass(frozen=True)
+class ImageAverage:
+    """The average ln p(v) of the test images, with 95 % intervals.
+
+    Attributes
+    ----------
+    mean : float
+        The average, in nats.
+    interval : tuple of float
+        (low, high) for these images: the error of ln Z alone.
+    sample_interval : tuple of float
+        (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
+    image_std_error : float
+        Standard error over the images alone, of their average as an estimate for all images of this kind.
+
+    Examples
+    --------
+    >>> import torch
+    >>> average = average_of(torch.tensor([1.0, 2.0, 3.0]), 4.0, 0.0, math.inf)
+    >>> average.mean, average.interval
+    (-2.0, (-2.0, -2.0))
+    >>> average.sample_interval[1] > -1  # three images say little
+    True
+    >>> print(f"{average.image_std_error:.3f}")
+    0.577
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    sample_interval: tuple[float, float]
+    image_std_error: float
+
+
+def average_of(
+    log_unnormalized: Tensor,
+    log_z: float,
+    std_error: float,
+    degrees_of_freedom: float,
+    weights: Tensor | None = None,
+) -> ImageAverage:
+    """Average ln p*(v) minus ln Z, and how well it is known.
+
+    Parameters
+    ----------
+    log_unnormalized : Tensor, shape [N]
+        ln p*(v) of the test images, float64, at least two.
+    log_z, std_error, degrees_of_freedom : float
+        An estimate of ln Z, its standard error and the degrees of freedom of that error.
+    weights : Tensor, shape [N], optional
+        Weights of the images (`as_weights`); by default all count alike.
+
+    Notes
+    -----
+    The two errors are independent. Their sum has the degrees of freedom given by Welch and Satterthwaite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> average = average_of(torch.zeros(100).double(), 1.0, 0.1, 9)
+    >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
+    -1.00: -1.23 to -0.77
+    """
+    count = total_weight(len(log_unnormalized), weights)
+    mean = weighted_mean(log_unnormalized, weights).item() - log_z
+    of_images = weighted_std_error(log_unnormalized, weights)
+    joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
+    of_these = _around(mean, std_error, degrees_of_freedom)
+    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
+
+
+def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
+    reach = student_quantile(LEVEL, freedom) * std_error if std_error > 0 else 0.0
+    return mean - reach, mean + reach

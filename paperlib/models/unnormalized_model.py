@@ -1,0 +1,146 @@
+"""What annealing, enumeration and `paperlib.evaluation` ask of a model. A new kind of model answers these questions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from paperlib.kernels import bernoulli
+from paperlib.models.tensor_model import TensorModel
+from paperlib.validation import ArrayLike, as_binary, blocks
+
+if TYPE_CHECKING:
+    from paperlib.models.potts_rbm import PottsRBM
+    from paperlib.models.rbm import RBM
+
+
+@dataclass(frozen=True)
+class Sites:
+    """A model with two layers, with energies counted from the first state of each visible site.
+
+    Attributes
+    ----------
+    weights : Tensor, shape [L, q - 1, M]
+        Interaction of each other state of a site with each hidden unit; binary units are sites of two states.
+    visible_bias, hidden_bias : Tensor, shapes [L, q - 1] and [M]
+        Biases of the other states, and of the hidden units.
+    constant : float
+        What counting in this way has taken out of ln Z, in nats.
+    """
+
+    weights: Tensor
+    visible_bias: Tensor
+    hidden_bias: Tensor
+    constant: float = 0.0
+
+
+class UnnormalizedModel(TensorModel, ABC):
+    """A model of binary vectors v that knows p*(v) = Z p(v), or estimates it.
+
+    A subclass defines the four abstract members. The other answers are those of an RBM with binary units, and a subclass replaces what is
+    different.
+
+    Attributes
+    ----------
+    rows_are : str
+        What its test vectors are called.
+    bound_is_proven : bool
+        Whether `variational_bound` lies below ln p*(v) for certain, not only on average over draws.
+    draws_once_for_raise : bool
+        Whether RAISE starts each chain from a single draw of hidden units, and so loses what few draws lose.
+    """
+
+    rows_are: ClassVar[str] = "images"
+    bound_is_proven: ClassVar[bool] = True
+    draws_once_for_raise: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        sizes = "-".join(map(str, [self.num_visible, *self.hidden_layers]))
+        return f"{type(self).__name__}({sizes}, {self.dtype}, {self.device})"
+
+    @property
+    @abstractmethod
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+
+    @property
+    @abstractmethod
+    def hidden_layers(self) -> tuple[int, ...]:
+        """How many units each hidden layer has, from the bottom up."""
+
+    @property
+    @abstractmethod
+    def annealed(self) -> RBM | PottsRBM:
+        """The model with two layers and the same ln Z, through which chains walk."""
+
+    @abstractmethod
+    def log_unnormalized(self, v: ArrayLike) -> Tensor:
+        """ln p*(v) in nats, of a few rows."""
+
+    @property
+    def description(self) -> str:
+        """The kind of the model and its sizes, in words."""
+        layers = " + ".join(f"{units:,}" for units in self.hidden_layers)
+        return f"{type(self).__name__} with {self.num_visible:,} visible and {layers} hidden units"
+
+    @property
+    def enumerated_units(self) -> int:
+        """How many units have to be enumerated for an exact ln Z."""
+        return self.annealed.enumerated_units
+
+    @property
+    def sum_of_parameters(self) -> float:
+        """The sum of the absolute values of all weights and biases; no energy is larger."""
+        return sum(tensor.double().abs().sum().item() for tensor in self.tensors().values())
+
+    def as_rows(self, name: str, values: object) -> Tensor:
+        """Data as bits [N, D], checked; `name` is the argument's, for error messages.
+
+        Raises
+        ------
+        InputError
+            If the data have the wrong width or are not of the model's kind.
+        """
+        return as_binary(name, values, self.num_visible)
+
+    def by_site(self, rates: Tensor) -> Tensor:
+        """Rates of the bits, [..., D], as distributions over the states of each site, [..., sites, states]."""
+        return torch.stack([1 - rates, rates], -1)
+
+    def draw_visible(self, rates: Tensor, generator: torch.Generator) -> Tensor:
+        """Independent visible units with these rates, [..., D]."""
+        return bernoulli(rates, generator)
+
+    def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""
+        return self.exact_log_unnormalized(rows)
+
+    def is_exact(self, num_rows: int) -> bool:
+        """Whether ln p*(v) of this many rows is exact, or can be enumerated in seconds."""
+        return True
+
+    def exact_log_unnormalized(self, rows: Tensor) -> Tensor:
+        """ln p*(v) of any number of rows [N, D], without draws, float64 [N] on the CPU, in nats."""
+        return self.log_unnormalized_of(rows)
+
+    def log_unnormalized_of(
+        self, rows: Tensor, num_samples: int = 1, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """ln p*(v) of any number of rows [N, D], float64 [N] on the CPU, in nats; from so many draws each where it is an estimate."""
+        # Written in place: keeping small results between large blocks that come and go would leave gigabytes of holes in memory.
+        result, start = torch.empty(len(rows), dtype=torch.float64), 0
+        for block in blocks(rows):
+            result[start : start + len(block)] = self._log_unnormalized_block(
+                block, num_samples, generator
+            )
+            start += len(block)
+        return result
+
+    def _log_unnormalized_block(
+        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
+    ) -> Tensor:
+        return self.log_unnormalized(rows.to(self.device, self.dtype))
