@@ -1,9 +1,16 @@
-"""Shared fixtures: tiny models whose every state can be enumerated."""
+"""Shared fixtures: tiny models whose every state can be enumerated, and the command as a user types it."""
 
+import os
+import shlex
+
+import numpy as np
 import pytest
 import torch
 from backends import backend  # noqa: F401
 from enumeration import random_rbm
+from evaluations import SMALL, draws
+
+from paperlib import cli
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,3 +22,39 @@ def _one_thread():
 @pytest.fixture
 def tiny_rbm():
     return random_rbm(num_visible=5, num_hidden=4, seed=1)
+
+
+@pytest.fixture
+def _estimated(monkeypatch):
+    """Nothing is enumerated, however small."""
+    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 1)
+    monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The present folder, with models and with images that were drawn from the first of them."""
+    SMALL.save(tmp_path / "m.npz")
+    random_rbm(8, 6, 4).save(tmp_path / "other.npz")
+    np.save(tmp_path / "t.npy", draws(SMALL, 60, 2).numpy())
+    np.save(tmp_path / "x.npy", draws(SMALL, 200, 3).to(torch.uint8).numpy())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def refusal(monkeypatch, capsys):
+    """Runs a command that is refused, with exit code 2 and no file written; returns what it said on standard error, and on output."""
+
+    def refuse(line):
+        monkeypatch.setattr("sys.argv", ["paperlib", *shlex.split(line)])
+        before = sorted(os.listdir())
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        assert sorted(os.listdir()) == before
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return said.err, said.out
+
+    return refuse

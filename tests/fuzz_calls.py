@@ -22,7 +22,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -124,15 +124,17 @@ def width_of(path):
 # ---- arguments
 
 
+COUNTS = [1, 2, 3, 7]
 DTYPES = [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64]
 
 
 class Draw:
-    """Draws the arguments of one call."""
+    """Draws the arguments of one call, which belong to a model or a path, and to a number of chains."""
 
-    def __init__(self, *place):
+    def __init__(self, *place, subject=None):
         self.random = random.Random(repr(place))
         self.torch = torch.Generator().manual_seed(self.random.getrandbits(40))
+        self.subject, self.chains = subject, 3
 
     def choose(self, *choices):
         return self.random.choice(choices)
@@ -140,122 +142,70 @@ class Draw:
     def likely(self, probability):
         return self.random.random() < probability
 
-    def count(self):
-        return self.choose(1, 2, 3, 7)
-
     def bits(self, width, rows=None):
         """Binary rows [rows, width] of any type that holds them, laid out in memory in any way."""
-        rows = rows or self.count()
+        rows = rows or self.choose(*COUNTS)
         bits = torch.randint(2, (rows, width), generator=self.torch).to(self.choose(*DTYPES))
-        layout = self.random.randrange(8)
-        if layout == 0:
-            return bits[:1].expand(rows, -1)
-        if layout == 1:
-            return bits.T.contiguous().T
-        if layout == 2:
-            return torch.cat([bits, bits], 1)[:, ::2] if width % 2 == 0 else bits
-        if layout == 3:
-            return torch.cat([bits[:1], bits])[1:]
-        if layout == 4:
-            return bits.numpy()[::-1]
-        if layout == 5:
-            return bits.numpy().tolist()
-        return bits
-
-    def shape_of(self, width):
         return self.choose(
-            (), (0,), (width,), (0, width), (3, 0), (3, width - 1), (3, width + 1), (2, 3, width),
-            (1, 1, 1, width), (width, 3), (1, 2 * width),
-        )  # fmt: skip
+            bits,
+            bits,
+            bits[:1].expand(rows, -1),
+            bits.T.contiguous().T,
+            torch.cat([bits, bits], 1)[:, ::2],
+            torch.cat([bits[:1], bits])[1:],
+            bits.numpy()[::-1],
+            bits.numpy().tolist(),
+        )
 
     def wrong(self, width=6):
         """Something that is hardly ever right."""
-        kind = self.random.randrange(12)
-        if kind < 3:
-            return torch.zeros(self.shape_of(width), dtype=self.choose(*DTYPES))
-        if kind == 3:
-            return torch.full((3, width), self.choose(math.nan, math.inf, -math.inf, 0.5, 2.0, -1))
-        if kind == 4:
-            return torch.zeros(3, width, dtype=self.choose(torch.complex64, torch.bfloat16))
-        if kind == 5:
-            return np.zeros(self.shape_of(width), self.choose(bool, np.uint16, np.float16, object))
-        if kind == 6:
-            return self.choose(
-                torch.zeros(3, width, device="meta"),
-                torch.zeros(3, width).to_sparse(),
-                torch.zeros(3, width, requires_grad=True),
-            )
-        if kind == 7:
-            return self.choose(
-                [], [[]], [[0, 1], [1]], [0.0] * width, [[None] * width], ["a"] * width
-            )
-        if kind == 8:
-            return self.random.choice([*models().values(), *paths().values()])
-        if kind == 9:
-            return self.choose(None, True, False, "", "one", b"1", (), {}, {"a": 1}, object(), int)
-        if kind == 10:
-            return self.choose(math.nan, math.inf, -math.inf, -0.5, 2.5, 1e300, 1j)
-        return self.choose(
-            0, -1, 1, np.int64(2), np.float32(0.5), torch.tensor(2), torch.tensor(0.5)
-        )
+        nan, inf = math.nan, math.inf
+        zeros = partial(torch.zeros, 3, width)
+        shape = self.choose(
+            (), (0,), (width,), (0, width), (3, 0), (3, width - 1), (3, width + 1), (2, 3, width),
+            (1, 1, 1, width), (width, 3), (1, 2 * width),
+        )  # fmt: skip
+        kinds = [
+            *3 * [[torch.zeros(shape, dtype=dtype) for dtype in DTYPES]],
+            [torch.full((3, width), value) for value in (nan, inf, -inf, 0.5, 2.0, -1)],
+            [zeros(dtype=torch.complex64), zeros(dtype=torch.bfloat16)],
+            [np.zeros(shape, kind) for kind in (bool, np.uint16, np.float16, object)],
+            [zeros(device="meta"), zeros().to_sparse(), zeros(requires_grad=True)],
+            [[], [[]], [[0, 1], [1]], [0.0] * width, [[None] * width], ["a"] * width],
+            [*models().values(), *paths().values()],
+            [None, True, False, "", "one", b"1", (), {}, {"a": 1}, object(), int],
+            [nan, inf, -inf, -0.5, 2.5, 1e300, 1j],
+            [0, -1, 1, np.int64(2), np.float32(0.5), torch.tensor(2), torch.tensor(0.5)],
+        ]
+        return self.choose(*self.choose(*kinds))
 
     def generator(self):
         return torch.Generator().manual_seed(self.random.getrandbits(32))
 
-    def wrong_generator(self):
-        return self.choose(
-            None, 0, "seed", np.random.default_rng(0), random.Random(0), torch.Generator, torch
-        )
-
-    def beta(self, chains):
-        return self.choose(
-            0, 0.0, 0.25, 1, 1.0, np.float32(0.5), torch.tensor(0.5), torch.linspace(0, 1, chains),
-            torch.linspace(0, 1, chains).double(), torch.linspace(0, 1, 2 * chains)[::2],
-        )  # fmt: skip
-
-    def wrong_beta(self, chains):
-        if self.likely(0.5):
-            return self.wrong()
-        return self.choose(
-            -1.0, 2.0, math.nan, math.inf, torch.tensor(math.nan), torch.zeros(chains + 1),
-            torch.zeros(chains, 2), torch.zeros(0), torch.zeros(chains).bool(), [0.5] * chains,
-        )  # fmt: skip
-
-    def betas(self):
-        return self.choose([0, 1], [0, 0.5, 1], torch.linspace(0, 1, 4), np.linspace(0, 1, 3))
-
-    def wrong_betas(self):
-        if self.likely(0.5):
-            return self.wrong()
-        return self.choose(
-            [1, 0], [0, 0.5], [0, 0.5, 0.5, 1], [0, math.nan, 1], [0], "01", [[0, 1]]
-        )
-
-    def state(self, path):
-        state = path.sample_start(self.count(), self.torch)
+    def state(self, path=None):
+        path = path or self.subject
+        state = path.sample_start(self.choose(*COUNTS), self.torch)
         for _ in range(self.random.randrange(3)):
             state = path.transition(state, self.random.random(), self.torch)
         return state
 
-    def edited(self, state, path):
+    def edited(self, state):
         """A state that someone has changed, or that never belonged to the path."""
         kind = self.random.randrange(6)
         if kind == 0:
-            return self.wrong(width_of(path))
+            return self.wrong(width_of(self.subject))
         if kind == 1:
-            return self.state(self.random.choice(list(paths().values())))
+            return self.state(self.choose(*paths().values()))
         if isinstance(state, torch.Tensor):
             return self.turned(state)
         values = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)}
-        name = self.random.choice([n for n, v in values.items() if isinstance(v, torch.Tensor)])
+        name = self.choose(*[n for n, v in values.items() if isinstance(v, torch.Tensor)])
+        value = values[name]
         if kind == 2:  # in place
-            values[name].logical_not_() if values[name].dtype == torch.bool else values[name].add_(
-                1
-            )
+            value.logical_not_() if value.dtype == torch.bool else value.add_(1)
             return state
-        if kind == 3:
-            return dataclasses.replace(state, **{name: self.wrong(values[name].shape[-1])})
-        return dataclasses.replace(state, **{name: self.turned(values[name])})
+        other = self.wrong(value.shape[-1]) if kind == 3 else self.turned(value)
+        return dataclasses.replace(state, **{name: other})
 
     def turned(self, tensor):
         """The same numbers in another shape, order, number or type."""
@@ -274,124 +224,146 @@ class Draw:
             tensor.to(torch.uint8),
         )
 
+    def argument(self, name, fits):
+        """A value of the parameter of this name, by the tables."""
+        known = FITTING.get(name) if fits else MISFITTING.get(name)
+        if known is None or (not fits and isinstance(known, list) and self.likely(0.5)):
+            return self.wrong(getattr(self.subject, "num_visible", 6) or 3)
+        return self.choose(*known) if isinstance(known, list) else known(self)
+
+
+def by_name(table):
+    """Several names may share an entry."""
+    return {name: entry for names, entry in table.items() for name in names.split()}
+
 
 def binary(attribute, default):
     """Rows as wide as an attribute of the subject says."""
-    return lambda draw, subject, chains: draw.bits(getattr(subject, attribute, default) or default)
+    return lambda draw: draw.bits(getattr(draw.subject, attribute, default) or default)
 
 
 def biases(attribute, default):
-    def make(draw, subject, chains):
-        subject = subject.top if isinstance(subject, DBN) else subject
+    def make(draw):
+        subject = draw.subject.top if isinstance(draw.subject, DBN) else draw.subject
         return numbers(1, getattr(subject, attribute, default))
 
     return make
 
 
-def constant(*choices):
-    return lambda draw, subject, chains: draw.choose(*choices)
-
-
 def any_model(*kinds):
-    return lambda draw, subject, chains: draw.random.choice(of_kind(kinds))
+    return lambda draw: draw.choose(*of_kind(kinds))
 
 
 def zeros(subject):
     return torch.zeros(3, subject.num_visible, dtype=subject.dtype)
 
 
-#: What fits a parameter of each name. The subject is the model or path whose method is called, or the first that is an argument.
-FITTING = {
-    **dict.fromkeys(("rbm", "rbm_a", "rbm_b"), any_model(RBM)),
-    "model": any_model(RBM, DBM, DBN),
-    "dbm": any_model(DBM),
-    "dbn": any_model(DBN),
-    "path": lambda draw, subject, chains: draw.random.choice(list(paths().values())),
-    "layers": constant([rbm(0, 6, 5, torch.float64), rbm(1, 5, 4, torch.float64)]),
-    **dict.fromkeys(("v", "train", "visible_starts"), binary("num_visible", 6)),
-    "h": binary("num_hidden", 4),
-    "h1": binary("num_hidden_1", 4),
-    "h2": binary("num_hidden_2", 4),
-    "top_visible": lambda draw, subject, chains: draw.bits(subject.top.num_visible),
-    "units": lambda draw, subject, chains: draw.bits(width_of(subject)),
-    "hidden": lambda draw, subject, chains: subject.recognize(zeros(subject), draw.generator()),
-    "mean_field": lambda draw, subject, chains: subject.mean_field(zeros(subject)),
-    "visible_bias": biases("num_visible", 6),
-    "hidden_bias": biases("num_hidden", 4),
-    "hidden_bias_1": biases("num_hidden_1", 5),
-    "hidden_bias_2": biases("num_hidden_2", 4),
-    "generator": lambda draw, subject, chains: draw.generator(),
-    **dict.fromkeys(
-        ("beta", "beta_from", "beta_to"), lambda draw, subject, chains: draw.beta(chains)
-    ),
-    "betas": lambda draw, subject, chains: draw.betas(),
-    "schedule": constant([0.0, 0.5, 1.0]),
-    **dict.fromkeys(("state", "last"), lambda draw, subject, chains: draw.state(subject)),
-    "index": lambda draw, subject, chains: torch.arange(chains).flip(0)[: draw.count()],
-    "end": constant(0, 1),
-    **dict.fromkeys(
-        ("num_chains", "num_samples", "num_steps", "gibbs_steps", "max_updates"),
-        constant(1, 2, 3, 7),
-    ),
-    "weights": constant(numbers(1, 6, 4)),
-    "weights_1": constant(numbers(1, 6, 5)),
-    "weights_2": constant(numbers(1, 5, 4)),
-    "logits": constant(numbers(1, 3, 6)),
-    "log_mixing_weights": constant(numbers(1, 3).log_softmax(0)),
-    "device": constant(None, "cpu", torch.device("cpu")),
-    "dtype": constant(None, torch.float32, torch.float64, torch.float16),
-    "metadata": constant(None, {"a": "b"}),
-    "progress": constant(False),
-    "client": constant(None),
-    "on_step": constant(lambda *_: None),
-    "sample_a": constant(None),
-    "burn_in": constant(2),
-    "max_units": constant(12),
-    "folder": constant(FOLDER / "shards"),
-    "seed": constant(1),
-    "mean": constant(True, False),
-    "check": constant(True, False),
-    "tolerance": constant(1e-3),
-    "num_std": constant(3.0),
-    "level": constant(0.95),
-    "fraction": constant(0.01),
-    "alpha": constant(None, 1.0, 0.5),
-    "y": constant(numbers(1, 4)),
-    "log_weights": constant(numbers(1, 5), [0.0, -math.inf]),
-    "x_batch": constant(numbers(2, 4)),
-    "x_all": constant(numbers(3, 9)),
-    "log_unnormalized": constant(numbers(4, 9)),
-    "chosen": constant(torch.arange(4)),
-    "above": lambda draw, subject, chains: estimates()[0],
-    "below": lambda draw, subject, chains: estimates()[1],
-    "log_z": lambda draw, subject, chains: draw.choose(1.0, estimates()[0]),
-}
+def fitting_beta(draw):
+    steps = torch.linspace(0, 1, draw.chains)
+    halves = torch.linspace(0, 1, 2 * draw.chains)[::2]
+    single = 0, 0.0, 0.25, 1, 1.0, np.float32(0.5), torch.tensor(0.5)
+    return draw.choose(*single, steps, steps.double(), halves)
+
+
+def misfitting_beta(draw):
+    zero, n = torch.zeros(draw.chains), draw.chains
+    single = -1.0, 2.0, math.nan, math.inf, torch.tensor(math.nan)
+    several = torch.zeros(n + 1), torch.zeros(n, 2), torch.zeros(0), zero.bool(), [0.5] * n
+    return draw.wrong() if draw.likely(0.5) else draw.choose(*single, *several)
+
+
+#: What fits a parameter of each name: choices, or a function of the draw. Its subject is the model or path whose method is called, or the
+#: first that is an argument.
+FITTING = by_name(
+    {
+        "rbm rbm_a rbm_b": any_model(RBM),
+        "model": any_model(RBM, DBM, DBN),
+        "dbm": any_model(DBM),
+        "dbn": any_model(DBN),
+        "mixture": any_model(BernoulliMixture),
+        "rbms": [[rbm(0, 6, 4, torch.float64), rbm(1, 6, 4, torch.float64)]],
+        "path": lambda draw: draw.choose(*paths().values()),
+        "layers": [[rbm(0, 6, 5, torch.float64), rbm(1, 5, 4, torch.float64)]],
+        "v train visible_starts draws": binary("num_visible", 6),
+        "h": binary("num_hidden", 4),
+        "h1": binary("num_hidden_1", 4),
+        "h2": binary("num_hidden_2", 4),
+        "top_visible": lambda draw: draw.bits(draw.subject.top.num_visible),
+        "units": lambda draw: draw.bits(width_of(draw.subject)),
+        "hidden": lambda draw: draw.subject.recognize(zeros(draw.subject), draw.generator()),
+        "mean_field": lambda draw: draw.subject.mean_field(zeros(draw.subject)),
+        "visible_bias": biases("num_visible", 6),
+        "hidden_bias": biases("num_hidden", 4),
+        "hidden_bias_1": biases("num_hidden_1", 5),
+        "hidden_bias_2": biases("num_hidden_2", 4),
+        "generator": Draw.generator,
+        "beta beta_from beta_to": fitting_beta,
+        "betas": [[0, 1], [0, 0.5, 1], torch.linspace(0, 1, 4), np.linspace(0, 1, 3)],
+        "schedule": [[0.0, 0.5, 1.0]],
+        "state last": Draw.state,
+        "index": lambda draw: torch.arange(draw.chains).flip(0)[: draw.choose(*COUNTS)],
+        "end": [0, 1],
+        "num_chains num_samples num_steps gibbs_steps max_updates": COUNTS,
+        "num_components num_blocks num_populations num_replicas num_ladders": COUNTS,
+        "weights": [numbers(1, 6, 4), numbers(1, 3, 2, 4)],
+        "weights_1": [numbers(1, 6, 5)],
+        "weights_2": [numbers(1, 5, 4)],
+        "logits": [numbers(1, 3, 6)],
+        "log_mixing_weights": [numbers(1, 3).log_softmax(0)],
+        "device": [None, "cpu", torch.device("cpu")],
+        "dtype": [None, torch.float32, torch.float64, torch.float16],
+        "metadata": [None, {"a": "b"}],
+        "progress": [False],
+        "client sample_a": [None],
+        "on_step": lambda draw: lambda *_: None,
+        "burn_in": [2],
+        "max_units": [12],
+        "folder": lambda draw: FOLDER / "shards",
+        "seed": [1],
+        "mean check": [True, False],
+        "tolerance": [1e-3],
+        "num_std": [3.0],
+        "level": [0.95],
+        "fraction": [0.01],
+        "alpha": [None, 1.0, 0.5],
+        "threshold": [0.5, 1],
+        "chance": [0.05],
+        "y": [numbers(1, 4)],
+        "batch_weights": [None, torch.ones(4)],
+        "all_weights": [None, torch.ones(9)],
+        "forward reverse log_ratios": [numbers(5, 9)],
+        "log_weights": [numbers(1, 5), [0.0, -math.inf]],
+        "x_batch": [numbers(2, 4)],
+        "x_all": [numbers(3, 9)],
+        "log_unnormalized": [numbers(4, 9)],
+        "chosen": [torch.arange(4)],
+        "above": lambda draw: estimates()[0],
+        "below": lambda draw: estimates()[1],
+        "log_z": lambda draw: draw.choose(1.0, estimates()[0]),
+    }
+)
+WRONG_BETAS = [[1, 0], [0, 0.5], [0, 0.5, 0.5, 1], [0, math.nan, 1], [0], "01", [[0, 1]]]
 #: What does not fit, beside what fits hardly anything. Nothing here would only take long.
-MISFITTING = {
-    **dict.fromkeys(
-        ("state", "last"),
-        lambda draw, subject, chains: draw.edited(draw.state(subject), subject),
-    ),
-    "generator": lambda draw, subject, chains: draw.wrong_generator(),
-    **dict.fromkeys(
-        ("beta", "beta_from", "beta_to"), lambda draw, subject, chains: draw.wrong_beta(chains)
-    ),
-    **dict.fromkeys(("betas", "schedule"), lambda draw, subject, chains: draw.wrong_betas()),
-    "index": constant(torch.tensor([99]), torch.tensor([-9]), torch.tensor(0), "one", None),
-    "device": constant("tpu", "cuda:99", "meta", 3, "", None),
-    "sample_a": constant(lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3),
-    "metadata": constant({"a": 1}, {1: "a"}, [("a", "b")], 3),
-    "seed": constant(-1, 2**70, None, 0.5),
-    **{name: FITTING[name] for name in ("client", "folder", "on_step")},
-}
-
-
-def drawn_argument(draw, name, subject, chains, fits):
-    if fits and name in FITTING:
-        return FITTING[name](draw, subject, max(1, chains))
-    if name in MISFITTING:
-        return MISFITTING[name](draw, subject, max(1, chains))
-    return draw.wrong(getattr(subject, "num_visible", 6) or 3)
+MISFITTING = by_name(
+    {
+        "state last": lambda draw: draw.edited(draw.state()),
+        "generator": [
+            None, 0, "seed", np.random.default_rng(0), random.Random(0), torch.Generator, torch,
+        ],
+        "beta beta_from beta_to": misfitting_beta,
+        "betas": WRONG_BETAS,
+        # of those who write a path; `raise_log_prob` has made a list of numbers of it
+        "schedule": lambda draw: draw.choose(*WRONG_BETAS),
+        "index": [torch.tensor([99]), torch.tensor([-9]), torch.tensor(0), "one", None],
+        "device": ["tpu", "cuda:99", "meta", 3, "", None],
+        "sample_a": [lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3],
+        "metadata": [{"a": 1}, {1: "a"}, [("a", "b")], 3],
+        "seed": [-1, 2**70, None, 0.5],
+        "client": lambda draw: None,
+        "folder": FITTING["folder"],
+        "on_step": FITTING["on_step"],
+    }
+)  # fmt: skip
 
 
 @cache
@@ -411,11 +383,8 @@ class Session:
 
     def __init__(self, log):
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self.outcomes = Counter()
-        self.others = Counter()
-        self.unmade = Counter()
-        self.wrong = []
-        self.examples = {}
+        self.outcomes, self.others, self.unmade = Counter(), Counter(), Counter()
+        self.wrong, self.examples = [], {}
 
     def prepared(self, make, *arguments):
         """What is to be passed, or None if it could not be made, of parts that do not fit together."""
@@ -427,9 +396,10 @@ class Session:
 
     def call(self, name, function, *arguments, **options):
         """The result, or None if it raised what it may raise."""
+        what = f"{name}({', '.join(map(describe, arguments))}, {describe(options)})"
         os.lseek(self.log, 0, os.SEEK_SET)
         os.truncate(self.log, 0)
-        os.write(self.log, f"{name}({describe(arguments)}, {describe(options)})".encode())
+        os.write(self.log, what.encode())
         try:
             result = function(*arguments, **options)
         except (InputError, TypeError) as error:
@@ -445,56 +415,48 @@ class Session:
             key = f"{name.split(' #')[0]}: {type(error).__name__}{place}"
             self.outcomes["other"] += 1
             self.others[key] += 1
-            self.examples.setdefault(
-                key, f"{name}({describe(arguments)}, {describe(options)}): {str(error)[:200]}"
-            )
+            self.examples.setdefault(key, f"{what}: {str(error)[:200]}")
             return None
         self.outcomes["returned"] += 1
         return result
 
+    def call_at_random(self, name, function, subject=None, calls=CALLS):
+        for number in range(calls):
+            draw = Draw(name, number, subject=subject)
+            drawn = self.prepared(arguments_for, draw, function, number % 3 == 0)
+            if drawn is not None:
+                self.call(f"{name} #{number}", function, **drawn)
+
 
 def describe(value):
     """Short words for what is passed."""
-    if isinstance(value, torch.Tensor):
-        return f"tensor{list(value.shape)}:{str(value.dtype)[6:]}"
-    if isinstance(value, np.ndarray):
-        return f"array{list(value.shape)}:{value.dtype}"
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={describe(item)}" for name, item in value.items())
-    if isinstance(value, tuple):
-        return ", ".join(map(describe, value))
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return f"{type(value).__name__}{list(value.shape)}:{value.dtype}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return f"{type(value).__name__}({describe(fields)[:200]})"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={describe(item)}" for name, item in value.items())
     return repr(value)[:60]
 
 
-def arguments_for(draw, function, subject, rightly):
+def arguments_for(draw, function, rightly):
     """Arguments by name: all fitting, or at least one of them not."""
     parameters = list(inspect.signature(function).parameters.values())
-    wrong = draw.random.choice([p.name for p in parameters]) if parameters and not rightly else None
-    drawn, chains = {}, 3
+    wrong = draw.choose(*[p.name for p in parameters]) if parameters and not rightly else None
+    drawn = {}
     for parameter in parameters:
         name = parameter.name
         optional = parameter.default is not inspect.Parameter.empty and name != wrong
         # left out, the number of Gibbs steps of a path's start would be large
         if optional and name not in ("burn_in", "progress") and draw.likely(0.3):
             continue
-        fits = name != wrong and (rightly or draw.likely(0.95))
-        value = drawn[name] = drawn_argument(draw, name, subject, chains, fits)
-        if subject is None and isinstance(value, (RBM, DBM, DBN, AnnealingPath)):
-            subject = value  # what follows is to fit this
+        value = drawn[name] = draw.argument(name, name != wrong and (rightly or draw.likely(0.95)))
+        if draw.subject is None and isinstance(value, RBM | DBM | DBN | AnnealingPath):
+            draw.subject = value  # what follows is to fit this
         if name == "state" and isinstance(getattr(value, "v", None), torch.Tensor) and value.v.ndim:
-            chains = len(value.v)
+            draw.chains = max(1, len(value.v))
     return drawn
-
-
-def call_at_random(session, name, function, subject=None, calls=CALLS):
-    for number in range(calls):
-        draw = Draw(name, number)
-        drawn = session.prepared(arguments_for, draw, function, subject, number % 3 == 0)
-        if drawn is not None:
-            session.call(f"{name} #{number}", function, **drawn)
 
 
 def public_methods(thing):
@@ -504,35 +466,24 @@ def public_methods(thing):
 
 
 def run_functions(session):
-    for room in ROOMS:
-        for name in room.__all__:
-            thing = getattr(room, name)
-            result_of_a_call = inspect.isclass(thing) and dataclasses.is_dataclass(thing)
-            if not (inspect.isabstract(thing) or is_protocol(thing) or result_of_a_call):
-                call_at_random(session, name, thing, calls=2 * CALLS)
-
-
-def is_protocol(thing):
-    return getattr(thing, "_is_protocol", False)
+    for name, thing in ((name, getattr(room, name)) for room in ROOMS for name in room.__all__):
+        result_of_a_call = inspect.isclass(thing) and dataclasses.is_dataclass(thing)
+        is_protocol = getattr(thing, "_is_protocol", False)
+        if not (inspect.isabstract(thing) or is_protocol or result_of_a_call):
+            session.call_at_random(name, thing, calls=2 * CALLS)
 
 
 def run_methods(session):
     things = [*models().items(), *paths().items()]
     things += [("PartitionEstimate", estimates()[0]), ("ReverseEstimate", estimates()[1])]
     for name, thing in things:
-        kind = type(thing).__name__
         for attribute in public_methods(thing):
-            label = f"{kind}.{attribute}"
+            label = f"{type(thing).__name__}.{attribute} #{name}"
             static = inspect.getattr_static(thing, attribute)
             if isinstance(static, property) or not callable(getattr(thing, attribute)):
-                session.call(f"{label} #{name}", getattr, thing, attribute)
-                continue
-            for number in range(CALLS // 2):
-                draw = Draw(name, attribute, number)
-                method = getattr(thing, attribute)
-                drawn = session.prepared(arguments_for, draw, method, thing, number % 3 == 0)
-                if drawn is not None:
-                    session.call(f"{label} #{name} #{number}", method, **drawn)
+                session.call(label, getattr, thing, attribute)
+            else:
+                session.call_at_random(label, getattr(thing, attribute), thing, CALLS // 2)
 
 
 def run_files(session):
@@ -540,11 +491,10 @@ def run_files(session):
     for name, model in models().items():
         kind = type(model).__name__
         for number in range(8):
-            draw = Draw("files", name, number)
-            suffix = draw.choose(".safetensors", ".npz", ".mat", ".pkl", "")
-            path = FOLDER / f"model{suffix}"
-            drawn = arguments_for(draw, model.save, model, rightly=number % 2 == 0)
-            session.call(f"{kind}.save #{name} #{number}", model.save, **(drawn | {"path": path}))
+            draw = Draw("files", name, number, subject=model)
+            path = FOLDER / f"model{draw.choose('.safetensors', '.npz', '.mat', '.pkl', '')}"
+            drawn = arguments_for(draw, model.save, number % 2 == 0) | {"path": path}
+            session.call(f"{kind}.save #{name} #{number}", model.save, **drawn)
             if path.is_file() and draw.likely(0.5):
                 content = path.read_bytes()
                 path.write_bytes(content[: draw.random.randrange(len(content) + 1)])
@@ -554,27 +504,23 @@ def run_files(session):
 def run_programs(session):
     """Walks in which states are edited, exchanged, selected and taken further."""
     for name, path in paths().items():
-        kind = type(path).__name__
-        draw = Draw("program", name)
-        states = [draw.state(path), draw.state(path)]
+        draw = Draw("program", name, subject=path)
+        states = [draw.state(), draw.state()]
         methods = [m for m in public_methods(path) if takes_state(getattr(path, m))]
         for number in range(STEPS):
-            place = draw.random.randrange(len(states))
-            method = getattr(path, draw.random.choice(methods))
-            drawn = session.prepared(step_arguments, draw, method, path, states[place])
-            if drawn is None:
-                continue
-            result = session.call(
-                f"{kind}.{method.__name__} #{name} step {number}", method, **drawn
-            )
-            if type(result) is type(states[place]):
-                states[place] = result
+            place, method = draw.random.randrange(2), getattr(path, draw.choose(*methods))
+            drawn = session.prepared(step_arguments, draw, method, states[place])
+            if drawn is not None:
+                label = f"{type(path).__name__}.{method.__name__} #{name} step {number}"
+                result = session.call(label, method, **drawn)
+                if type(result) is type(states[place]):
+                    states[place] = result
 
 
-def step_arguments(draw, method, path, state):
+def step_arguments(draw, method, state):
     if draw.likely(0.3):
-        state = draw.edited(state, path)
-    drawn = arguments_for(draw, method, path, rightly=draw.likely(0.8))
+        state = draw.edited(state)
+    drawn = arguments_for(draw, method, rightly=draw.likely(0.8))
     drawn |= {name: state for name in ("state", "last") if name in drawn}
     if "last" in drawn and isinstance(getattr(state, "v", None), torch.Tensor) and draw.likely(0.7):
         drawn["v"] = state.v if draw.likely(0.3) else draw.turned(state.v)
@@ -582,9 +528,7 @@ def step_arguments(draw, method, path, state):
 
 
 def takes_state(attribute):
-    if not callable(attribute):
-        return False
-    return {"state", "last"} & set(inspect.signature(attribute).parameters)
+    return callable(attribute) and {"state", "last"} & set(inspect.signature(attribute).parameters)
 
 
 def run_known(session):
@@ -611,25 +555,14 @@ def run_known(session):
 
 
 def main():
-    log = sys.argv[1]
     faulthandler.enable()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    session = Session(log)
+    session = Session(sys.argv[1])
     for part in (run_known, run_functions, run_methods, run_files, run_programs):
         part(session)
         print(part.__name__, dict(session.outcomes), file=sys.stderr, flush=True)
-    print(
-        json.dumps(
-            {
-                "outcomes": session.outcomes,
-                "others": session.others,
-                "unmade": session.unmade,
-                "wrong": session.wrong,
-                "examples": session.examples,
-            }
-        )
-    )
+    print(json.dumps({name: found for name, found in vars(session).items() if name != "log"}))
 
 
 if __name__ == "__main__":

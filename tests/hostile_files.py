@@ -1,10 +1,9 @@
-"""Files that are no model and no images: broken by accident, or made to do harm. Each function writes one and returns its path.
+"""Files that are no model and no images, broken by accident or made to do harm, and what is said of them.
 
 `python tests/hostile_files.py` reads files that are named on its standard input, and says of each what came out and what it took of memory.
 """
 
 import gzip
-import io
 import json
 import os
 import pickle
@@ -14,11 +13,24 @@ import sys
 import zipfile
 import zlib
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 
 import h5py
 import numpy as np
+import skops.io
 import torch
+from sklearn.neural_network import BernoulliRBM
+from writers import (
+    RBMS_NAMES,
+    as_hdf5,
+    as_idx,
+    as_mat,
+    as_npy,
+    as_npz,
+    as_pt,
+    as_safetensors,
+)
 
 D, M = 6, 4
 ARRAYS = {
@@ -26,12 +38,10 @@ ARRAYS = {
     "visible_bias": np.zeros(D),
     "hidden_bias": np.zeros(M),
 }
-RBMS = dict(zip(("weight_matrix", "vbias", "hbias"), ARRAYS.values(), strict=True))
 MATLAB = dict(zip(("vishid", "visbiases", "hidbiases"), ARRAYS.values(), strict=True))
 TENSORS = {name: torch.from_numpy(array) for name, array in ARRAYS.items()}
 # What a bomb unpacks to.
 BOMB = 2**27
-_ZEROS = bytes(2**20)
 
 
 class Code:
@@ -41,526 +51,596 @@ class Code:
         return print, ("unpickled",)
 
 
-def many_zeros(count=BOMB):
-    for _ in range(count // len(_ZEROS)):
-        yield _ZEROS
+class Untrusted:
+    """Of a type that no reader of a model file has reason to trust."""
 
 
-# ---- HDF5
-
-
-def archive(path, change=lambda file: None, arrays=RBMS, group="update_3/params"):
-    """An archive of rbms, and what `change` does to it."""
-    with h5py.File(path, "w", track_order=False) as file:
-        file["model_type"] = "BBRBM"
-        for name, array in arrays.items():
-            file[f"{group}/{name}"] = array
-        change(file)
+def write(folder, name, content):
+    """The path of a file; its content may be bytes, nothing at all, or a function that makes something of the path."""
+    path = folder / name.partition(",")[0]
+    if callable(content):
+        content(path)
+    elif content is not None:
+        path.write_bytes(content)
     return path
 
 
-def h5(change, arrays=RBMS):
-    return lambda folder: archive(folder / "m.h5", change, arrays)
+# ---- pieces of content
 
 
-def h5_without(name):
-    return h5(lambda file: None, {key: value for key, value in RBMS.items() if key != name})
+def cut(content, keep=0.5):
+    return content[: int(len(content) * keep)]
 
 
-def _instead(name, value):
-    def change(file):
-        del file[name]
-        file[name] = value
-
-    return h5(change)
-
-
-def _cycle(file):
-    del file["update_3/params"]
-    file["update_3/params"] = file["update_3"]
+def zeros(start=b"", size=BOMB):
+    """A beginning and so many zeros, in pieces."""
+    yield start
+    for _ in range(size // 2**20):
+        yield bytes(2**20)
 
 
-def _root_cycle(file):
-    del file["update_3"]
-    file["update_3"] = file["/"]
+def zipped(members):
+    """A zip with these names; their contents come in pieces, when it is written."""
+
+    def make(path):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for member, pieces in members.items():
+                with file.open(member, "w", force_zip64=True) as inside:
+                    for piece in [pieces] if isinstance(pieces, bytes) else pieces():
+                        inside.write(piece)
+
+    return make
 
 
-def _other_file(file):
-    del file["update_3"]
-    file["update_3"] = h5py.ExternalLink(file.filename, "/")
+def gz(pieces):
+    def make(path):
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for piece in pieces():
+                file.write(piece)
+
+    return make
 
 
-def _soft_cycle(file):
-    del file["update_3/params/vbias"]
-    file["update_3/params/vbias"] = h5py.SoftLink("/update_3/params/vbias")
+def sparse(beginning):
+    """A gigabyte that takes no room, after the beginning of something."""
+
+    def make(path):
+        path.write_bytes(beginning)
+        os.truncate(path, 2**30)
+
+    return make
 
 
-def _sparse_chunk(file):
+def link_to(target):
+    return lambda path: path.symlink_to(target)
+
+
+def npz(**changes):
+    arrays = ARRAYS | changes
+    return as_npz({name: array for name, array in arrays.items() if array is not None})
+
+
+def sklearn(**changes):
+    arrays = {"components_": np.zeros((M, D)), "intercept_visible_": np.zeros(D)}
+    arrays |= {"intercept_hidden_": np.zeros(M)} | changes
+    return as_npz({name: array for name, array in arrays.items() if array is not None})
+
+
+def npy_header(shape, kind="<f8"):
+    text = f"{{'descr': {kind!r}, 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("latin1")
+
+
+def npy_bomb():
+    return zeros(npy_header((BOMB // 8 // M, M)))
+
+
+def encrypted(content):
+    """By what a zip says of its members."""
+    data = bytearray(content)
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = data.find(mark)
+        while start >= 0:
+            data[start + place] |= 1
+            start = data.find(mark, start + 4)
+    return bytes(data)
+
+
+def idx_header(*shape, kind=8):
+    return struct.pack(f">HBB{len(shape)}I", 0, kind, len(shape), *shape)
+
+
+def mat(**changes):
+    return as_mat(MATLAB | changes, do_compression=True)
+
+
+def mat_of(shape, size=192):
+    """A matrix `vishid` of level 5 with this shape, and so many zeros as its numbers."""
+
+    def element(kind, content):
+        return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
+
+    def make(path):
+        body = element(6, struct.pack("<II", 6, 0)) + element(5, struct.pack("<ii", *shape))
+        body += element(1, b"vishid") + struct.pack("<II", 9, size) + bytes(size)
+        packed = zlib.compress(struct.pack("<II", 14, len(body)) + body, 1)
+        start = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H2s", 0x0100, b"IM")
+        path.write_bytes(start + struct.pack("<II", 15, len(packed)) + packed)
+
+    return make
+
+
+def pt(**changes):
+    return as_pt(TENSORS | changes)
+
+
+def pt_bomb(path):
+    """As torch writes it, with the storage compressed."""
+    stored = zipfile.ZipFile(BytesIO(pt(weights=torch.zeros(BOMB // 8 // M, M).double())))
+    zipped({name: stored.read(name) for name in stored.namelist()})(path)
+
+
+def nested_in(name, levels):
+    stored = TENSORS
+    for _ in range(levels):
+        stored = {name: stored}
+    return stored
+
+
+CYCLIC: dict = {}
+CYCLIC["state_dict"] = CYCLIC
+
+
+def st(header, content=b"", length=None):
+    packed = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(packed) if length is None else length) + packed + content
+
+
+def st_weights(shape, kind="F64"):
+    return {"weights": {"dtype": kind, "shape": shape, "data_offsets": [0, 192]}}
+
+
+# ---- archives in the layout of rbms
+
+PARAMS = "update_3/params"
+WEIGHTS = f"{PARAMS}/weight_matrix"
+
+
+def h5(kind="BBRBM", without=None, log_z=None, **changes):
+    """An archive with other arrays; a function of file and name is called in the place of an array."""
+    arrays = dict(zip(RBMS_NAMES, ARRAYS.values(), strict=True)) | changes
+    content = {"model_type": kind} | {f"{PARAMS}/{n}": a for n, a in arrays.items() if n != without}
+    return as_hdf5(content | ({} if log_z is None else {"update_3/log_z": log_z}))
+
+
+def h5_with(content):
+    """An archive of these names only, beside its kind; of links to other files a path is needed."""
+
+    def make(path):
+        stored = {"model_type": "BBRBM"} | (content(path) if callable(content) else content)
+        path.write_bytes(as_hdf5(stored))
+
+    return make
+
+
+def dataset(*arguments, **options):
+    return lambda file, name: file.create_dataset(name, *arguments, **options)
+
+
+def same_as(other):
+    return lambda file, name: file.__setitem__(name, file[other])
+
+
+def sparse_chunk(file, name):
     """An array of 6 x 4 numbers in one chunk of a hundred megabytes."""
-    del file["update_3/params/weight_matrix"]
-    data = file.create_dataset(
-        "update_3/params/weight_matrix",
-        (D, M),
-        "f8",
-        maxshape=(None, None),
-        chunks=(2**13, 2**11),
-        compression="gzip",
+    chunked = dataset(
+        (D, M), "f8", maxshape=(None, None), chunks=(2**13, 2**11), compression="gzip"
     )
-    data.id.write_direct_chunk((0, 0), zlib.compress(bytes(BOMB), 1))
+    chunked(file, name).id.write_direct_chunk((0, 0), zlib.compress(bytes(BOMB), 1))
 
 
-def _of_kind(kind):
-    def change(file):
-        del file["update_3/params/weight_matrix"]
-        file.create_dataset("update_3/params/weight_matrix", (D, M), kind)
-
-    return h5(change)
+def elsewhere(path):
+    """Weights that a link brings in from another file."""
+    path.with_name("other.h5").write_bytes(h5())
+    return {f"{PARAMS}/x": 0.0, WEIGHTS: h5py.ExternalLink("other.h5", WEIGHTS)}
 
 
-def _long_text(file):
-    del file["model_type"]
-    file.create_dataset("model_type", (), "S200000000")
+def virtual(path):
+    path.with_name("other.h5").write_bytes(h5())
+    layout = h5py.VirtualLayout((D, M), "f8")
+    layout[:] = h5py.VirtualSource(str(path.with_name("other.h5")), WEIGHTS, (D, M))
+    return {WEIGHTS: lambda file, name: file.create_virtual_dataset(name, layout)}
 
 
-def _bytes_as_text(file):
-    del file["model_type"]
-    file["model_type"] = b"\xff\xfe\xfa"
+def external(path):
+    numbers = path.with_name("numbers")
+    numbers.write_bytes(bytes(D * M * 8))
+    return {WEIGHTS: dataset((D, M), "f8", external=[(str(numbers), 0, D * M * 8)])}
 
 
-def _name_of_bytes(file):
-    file.create_group(b"update_\xff\xfe")
-    del file["update_3"]
-
-
-def _many_updates(file):
+def updates_without_content(file, name):
     for number in range(2_000):
         file.create_group(f"update_{10_000 + number}")
 
 
 def overwritten(place, content):
     """An archive with other bytes somewhere."""
-
-    def make(folder):
-        path = archive(folder / "m.h5")
-        data = bytearray(path.read_bytes())
-        data[place : place + len(content)] = content
-        path.write_bytes(data)
-        return path
-
-    return make
+    return h5()[:place] + content + h5()[place + len(content) :]
 
 
-HDF5 = {
-    "h5 no weights": h5_without("weight_matrix"),
-    "h5 no visible bias": h5_without("vbias"),
-    "h5 no hidden bias": h5_without("hbias"),
-    "h5 update is data": _instead("update_3", np.zeros(3)),
-    "h5 params is text": _instead("update_3/params", "x"),
-    "h5 weights are a group": h5(
-        lambda file: (
-            file.move("update_3/params/weight_matrix", "x"),
-            file.create_group("update_3/params/weight_matrix"),
-        )
-    ),
-    "h5 cycle": h5(_cycle),
-    "h5 root in itself": h5(_root_cycle),
-    "h5 soft link to itself": h5(_soft_cycle),
-    "h5 update elsewhere": h5(_other_file),
-    "h5 chunk of a hundred megabytes": h5(_sparse_chunk),
-    "h5 text of 200 MB": h5(_long_text),
-    "h5 kind not UTF-8": h5(_bytes_as_text),
-    "h5 names not UTF-8": h5(_name_of_bytes),
-    "h5 booleans": _of_kind("?"),
-    "h5 references": _of_kind(h5py.ref_dtype),
-    "h5 records": _of_kind(np.dtype([("x", "f8")])),
-    "h5 ragged": _of_kind(h5py.vlen_dtype("f8")),
-    "h5 opaque": _of_kind("V8"),
-    "h5 half infinite": h5(lambda file: file["update_3/params/vbias"].write_direct(np.full(D, np.inf))),
-    "h5 negative infinite": h5(lambda file: file["update_3/params/hbias"].write_direct(np.full(M, -np.inf))),
-    "h5 many updates, empty": h5(_many_updates),
-    "h5 bad version": overwritten(8, b"\x63"),
-    "h5 bad root": overwritten(24, b"\xff" * 16),
-    "h5 long file, no end": lambda folder: _sparse(archive(folder / "m.h5"), cut=True),
-}  # fmt: skip
+def inflated(file, name):
+    """A hundred megabytes of zeros, compressed to a hundred kilobytes."""
+    data = np.zeros((12_500, 1_000))
+    file.create_dataset(name, data=data, compression="gzip", chunks=(12_500, 100))
 
 
-def _sparse(path, cut=False):
-    """A file of a gigabyte that takes no room, with the beginning of another one."""
-    if cut:
-        path.write_bytes(path.read_bytes()[:512])
-    with path.open("r+b") as file:
-        file.truncate(2**30)
-    return path
+# ---- the tables: what is said, and of what; a name is that of the file, and says what is wrong with it
 
-
-# ---- numpy
-
-
-def npz(**changes):
-    def make(folder):
-        np.savez(folder / "m.npz", **(ARRAYS | changes))
-        return folder / "m.npz"
-
-    return make
-
-
-def npz_of(*members, method=zipfile.ZIP_DEFLATED):
-    """A zip with these (name, content); content may come in pieces."""
-
-    def make(folder, name="m.npz"):
-        with zipfile.ZipFile(folder / name, "w", method, compresslevel=1) as file:
-            for member, content in members:
-                with file.open(member, "w", force_zip64=True) as inside:
-                    for piece in [content] if isinstance(content, bytes) else content():
-                        inside.write(piece)
-        return folder / name
-
-    return make
-
-
-def npy_header(shape, kind="<f8", order="False"):
-    text = f"{{'descr': {kind!r}, 'fortran_order': {order}, 'shape': {shape}, }}"
-    text += " " * (-(len(text) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("latin1")
-
-
-def npy(shape, kind="<f8", content=b"", order="False"):
-    def make(folder):
-        (folder / "t.npy").write_bytes(npy_header(shape, kind, order) + content)
-        return folder / "t.npy"
-
-    return make
-
-
-def _bomb():
-    yield npy_header((BOMB // 8 // M, M))
-    yield from many_zeros()
-
-
-def _encrypted(folder):
-    path = npz()(folder)
-    data = bytearray(path.read_bytes())
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        start = data.find(mark)
-        while start >= 0:
-            data[start + place] |= 1
-            start = data.find(mark, start + 4)
-    path.write_bytes(data)
-    return path
-
-
-def cut(make, keep=0.5):
-    def made(folder):
-        path = make(folder)
-        data = path.read_bytes()
-        path.write_bytes(data[: int(len(data) * keep)])
-        return path
-
-    return made
-
-
-def text(name, content):
-    def make(folder):
-        (folder / name).write_bytes(content)
-        return folder / name
-
-    return make
-
-
-def gz(name, pieces):
-    def make(folder):
-        with gzip.open(folder / name, "wb", compresslevel=1) as file:
-            for piece in pieces():
-                file.write(piece)
-        return folder / name
-
-    return make
-
-
-def _sklearn(**changes):
-    names = {"components_": np.zeros((M, D)), "intercept_visible_": np.zeros(D)}
-    arrays = names | {"intercept_hidden_": np.zeros(M)} | changes
-
-    def make(folder):
-        np.savez(folder / "m.npz", **{k: v for k, v in arrays.items() if v is not None})
-        return folder / "m.npz"
-
-    return make
-
-
-NUMPY = {
-    "npz no weights": lambda folder: (np.savez(folder / "m.npz", a=np.zeros(2)), folder / "m.npz")[1],
-    "npz objects": npz(weights=np.array([Code(), None], dtype=object)),
-    "npz text": npz(weights=np.array(["a", "b"])),
-    "npz dates": npz(weights=np.zeros((D, M), "M8[s]")),
-    "npz complex": npz(visible_bias=np.zeros(D) * 1j),
-    "npz nan": npz(weights=np.full((D, M), np.nan)),
-    "npz infinite": npz(hidden_bias=np.full(M, np.inf)),
-    "npz empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)),
-    "npz four axes": npz(weights=np.zeros((1, D, M, 1))),
-    "npz short bias": npz(visible_bias=np.zeros(D - 1)),
-    "npz records": npz(weights=np.zeros((D, M), [("x", "f8")])),
-    "npz cut": cut(npz()),
-    "npz cut at the end": cut(npz(), 0.97),
-    "npz encrypted": _encrypted,
-    "npz a pickle": text("m.npz", pickle.dumps(Code())),
-    "npz not a zip": text("m.npz", b"PK\x03\x04 and nothing more"),
-    "npz empty zip": npz_of(),
-    "scikit-learn complex": _sklearn(components_=np.zeros((M, D)) * 1j),
-    "scikit-learn one axis": _sklearn(components_=np.zeros(M)),
-    "scikit-learn no biases": _sklearn(intercept_visible_=None),
-    "scikit-learn turned": _sklearn(components_=np.zeros((D, M))),
-    "npz no arrays in it": npz_of(("weights.npy", b"not an array")),
-    "npz pickle in it": npz_of(("weights.npy", pickle.dumps(Code()))),
-    "npz bomb": npz_of(("weights.npy", _bomb)),
-    "npz bomb beside a model": lambda folder: npz_of(
-        *((f"{name}.npy", _npy_bytes(array)) for name, array in ARRAYS.items()), ("x.npy", _bomb)
-    )(folder),
-    "npz huge shape": npz_of(("weights.npy", npy_header((10**6, 10**6)))),
-    "npz negative shape": npz_of(("weights.npy", npy_header((-6, -4)) + bytes(192))),
-    "npz shape is text": npz_of(("weights.npy", npy_header("'ab'") + bytes(192))),
-    "npz header runs code": npz_of(("weights.npy", npy_header("__import__('os')"))),
-}  # fmt: skip
-
-
-def _npy_bytes(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-IMAGES = {
-    "npy objects": npy((2, D), "|O", pickle.dumps(Code())),
-    "npy huge shape": npy((10**9, D)),
-    "npy overflowing shape": npy((2**62, 2**62)),
-    "npy negative shape": npy((-3, D), content=bytes(8 * 3 * D)),
-    "npy no images": npy((0, D)),
-    "npy a number": npy((), content=bytes(8)),
-    "npy complex": npy((3, D), "<c16", bytes(16 * 3 * D)),
-    "npy dates": npy((3, D), "<M8[s]", bytes(8 * 3 * D)),
-    "npy records": npy((3, D), [("x", "<f8")], bytes(8 * 3 * D)),
-    "npy nan": npy((3, D), content=np.full((3, D), np.nan).tobytes()),
-    "npy infinite": npy((3, D), content=np.full((3, D), np.inf).tobytes()),
-    "npy other width": npy((3, D + 1), content=bytes(8 * 3 * (D + 1))),
-    "npy cut": cut(npy((300, D), content=bytes(8 * 300 * D))),
-    "npy nothing": text("t.npy", b""),
-    "npy is compressed": gz("t.npy.gz", lambda: [npy_header((3, D)) + bytes(8 * 3 * D)]),
-    "npz two arrays": lambda folder: (np.savez(folder / "t.npz", a=np.eye(D), b=np.eye(D)), folder / "t.npz")[1],
-    "npz images bomb": lambda folder: npz_of(("a.npy", _bomb))(folder, "t.npz"),
-    "csv words": text("t.csv", b"0,1,zero\n"),
-    "csv ragged": text("t.csv", b"0,1,0,1,0,1\n0,1\n"),
-    "csv bytes": text("t.csv", bytes(range(128, 256))),
-    "csv nothing": text("t.csv", b""),
-    "csv nan": text("t.csv", b"nan,0,0,0,0,0\n0,0,0,0,0,0\n"),
-    "csv grey": text("t.csv", b"0.5,0,0,0,0,0\n0,0,0,0,0,0\n"),
-    "csv bomb": gz("t.csv.gz", lambda: (b"0,0,0,0,0,0\n" * 2**16 for _ in range(170))),
-    "csv damaged gzip": cut(gz("t.csv.gz", lambda: [os.urandom(9_999)])),
-    "IDX bomb": gz("t-idx3-ubyte.gz", lambda: (struct.pack(">BBBBII", 0, 0, 8, 2, BOMB // D, D), *many_zeros())),
-    "IDX overflowing shape": text("t-idx4-ubyte", struct.pack(">BBBB4I", 0, 0, 8, 4, *[2**16] * 4)),
-    "IDX no axes": text("t-idx0-ubyte", struct.pack(">BBBBB", 0, 0, 8, 0, 1)),
-    "IDX 255 axes": text("t-idx-ubyte", b"\0\0\x08\xff" + b"\0\0\0\1" * 255 + b"\1"),
-    "IDX cut": text("t-idx2-ubyte", struct.pack(">BBBBII", 0, 0, 8, 2, 3, D) + b"\0\1"),
-    "IDX other kind": text("t-idx2-ubyte", struct.pack(">BBBBII", 0, 0, 7, 2, 3, D) + bytes(18)),
-    "IDX nothing": text("t", b""),
-    "mat no images": lambda folder: _mat(folder / "t.mat", x=np.zeros((0, 0))),
-    "images are a model": lambda folder: archive(folder / "t.h5"),
-}  # fmt: skip
-
-
-# ---- MATLAB
-
-
-def _mat(path, **arrays):
-    from scipy.io import savemat
-
-    savemat(path, arrays, do_compression=True)
-    return path
-
-
-def mat(**changes):
-    return lambda folder: _mat(folder / "m.mat", **(MATLAB | changes))
-
-
-def _mat_element(kind, content):
-    return struct.pack("<II", kind, len(content)) + content + bytes(-len(content) % 8)
-
-
-def mat_of(shape, content_of, compressed=True):
-    """A matrix `vishid` of level 5 with this shape, and these bytes as its numbers."""
-
-    def make(folder):
-        head = _mat_element(6, struct.pack("<II", 6, 0))
-        head += _mat_element(5, struct.pack("<ii", *shape)) + _mat_element(1, b"vishid")
-        numbers = content_of()
-        body = head + struct.pack("<II", 9, len(numbers)) + numbers
-        element = struct.pack("<II", 14, len(body)) + body
-        if compressed:
-            packed = zlib.compress(element, 1)
-            element = struct.pack("<II", 15, len(packed)) + packed
-        start = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack("<H2s", 0x0100, b"IM")
-        (folder / "m.mat").write_bytes(start + element)
-        return folder / "m.mat"
-
-    return make
-
-
-MATLAB_FILES = {
-    "mat no weights": lambda folder: _mat(folder / "m.mat", x=np.eye(2)),
-    "mat text": mat(vishid="weights"),
-    "mat cells": mat(vishid=np.array([[1], ["a"]], dtype=object)),
-    "mat struct": mat(vishid={"a": 1}),
-    "mat complex": mat(visbiases=np.zeros(D) * 1j),
-    "mat nan": mat(vishid=np.full((D, M), np.nan)),
-    "mat cut": cut(mat()),
-    "mat nothing": text("m.mat", b""),
-    "mat zeros": text("m.mat", bytes(4_096)),
-    "mat version 7.3": lambda folder: archive(folder / "m.h5").rename(folder / "m.mat"),
-    "mat bomb": mat_of((BOMB // 8 // M, M), lambda: bytes(BOMB)),
-    "mat hidden bomb": mat_of((D, M), lambda: bytes(BOMB)),
-    "mat huge shape": mat_of((2**30, 2**30), lambda: bytes(192)),
-    "mat negative shape": mat_of((-D, -M), lambda: bytes(192)),
+MODEL_FILES = {
+    "expected a file, found none at": {
+        "m.npz, missing": None,
+        "m.skops, missing": None,
+        "m.npz, zeros without end": link_to("/dev/zero"),
+        "m.h5, zeros without end": link_to("/dev/zero"),
+        "m.pt, zeros without end": link_to("/dev/zero"),
+        "m.npz, a pipe": os.mkfifo,
+        "m.npz, a link to itself": lambda path: path.symlink_to(path),
+        "m.npz, a folder": Path.mkdir,
+        "m.h5, a folder": Path.mkdir,
+        "m.pt, a folder": Path.mkdir,
+        f"{'m' * 5_000}.npz, too long a name": None,
+        "m\0.npz, a name with a null": None,
+        os.fsdecode(b"m\xff.npz") + ", a name that is not UTF-8": None,
+    },
+    "which is none of these": {"model, no suffix": b""},
+    "got a pickle, which can run any code when it is read": {
+        "m.pkl, a pickle": pickle.dumps(Code()),
+        "m.joblib, a pickle": pickle.dumps(Code()),
+        "m.npz, a pickle": pickle.dumps(Code()),
+        "m.pt, a plain pickle": pickle.dumps(TENSORS),
+    },
+    "got pickled objects, which can run any code": {
+        "m.pt, code": pt(x=Code()),
+        "m.pt, code of old": as_pt(TENSORS | {"x": Code()}, _use_new_zipfile_serialization=False),
+    },
+    "it holds pickled objects, which can run any code": {
+        "m.npz, objects": npz(weights=np.array([Code(), None], dtype=object))
+    },
+    "expected at most 67108864 bytes in the packed file": {
+        "m.npz, a bomb": zipped({"weights.npy": npy_bomb}),
+        "m.npz, a bomb beside a model": zipped(
+            {f"{name}.npy": as_npy(array) for name, array in ARRAYS.items()} | {"x.npy": npy_bomb}
+        ),
+        "m.mat, a bomb": mat_of((BOMB // 8 // M, M), BOMB),
+        "m.mat, a hidden bomb": mat_of((D, M), BOMB),
+        "m.pt, a bomb": pt_bomb,
+        "m.skops, a bomb": zipped({"schema.json": zeros}),
+    },
+    "16 times the file's size": {
+        "m.h5, a chunk of a hundred megabytes": h5(weight_matrix=sparse_chunk),
+        "m.h5, text of 200 MB": h5(kind=dataset((), "S200000000")),
+        "m.h5, two hundred terabytes": h5(
+            weight_matrix=dataset((5_000_000,) * 2, "f8", chunks=True)
+        ),
+        "m.h5, a hundred megabytes of zeros": h5_with({WEIGHTS: inflated}),
+    },
+    "expected at most 8 levels of names": {
+        "m.pt, in itself": as_pt(CYCLIC),
+        "m.pt, deep": as_pt(nested_in("model", 300)),
+    },
+    # damage
+    "expected an undamaged .npz file": {
+        "m.npz, nothing": b"",
+        "m.npz, cut": cut(npz()),
+        "m.npz, cut at the end": cut(npz(), 0.97),
+        "m.npz, not a zip": b"PK\x03\x04 and nothing more",
+        "m.npz, a sparse gigabyte": sparse(npz()),
+        "m.npz, encrypted": encrypted(npz()),
+        "m.npz, a huge shape": zipped({"weights.npy": npy_header((10**6, 10**6))}),
+        "m.npz, a negative shape": zipped({"weights.npy": npy_header((-6, -4)) + bytes(192)}),
+        "m.npz, a shape of text": zipped({"weights.npy": npy_header("'ab'") + bytes(192)}),
+        "m.npz, a header that runs code": zipped({"weights.npy": npy_header("__import__('os')")}),
+    },
+    "expected an undamaged .mat file": {
+        "m.mat, nothing": b"",
+        "m.mat, text": b"not a MATLAB file at all" * 10,
+        "m.mat, zeros": bytes(4_096),
+        "m.mat, cut": cut(mat()),
+        "m.mat, cut at the end": cut(mat(), 0.9),
+        "m.mat, a huge shape": mat_of((2**30, 2**30)),
+        "m.mat, a negative shape": mat_of((-D, -M)),
+    },
+    "expected matrices in the MATLAB file": {"m.mat, a sparse gigabyte": sparse(mat()[:512])},
+    "expected an undamaged torch file": {
+        "m.pt, cut": cut(pt()),
+        "m.pt, the beginning of a zip": b"PK\x03\x04",
+        "m.pt, a pickle in a zip": zipped({"data.pkl": pickle.dumps(TENSORS)}),
+    },
+    "expected an undamaged .safetensors file": {
+        "m.safetensors, nothing": b"",
+        "m.safetensors, cut": cut(as_safetensors(ARRAYS)),
+        "m.safetensors, cut at the end": cut(as_safetensors(ARRAYS), 0.9),
+        "m.safetensors, no JSON": st(b"{{{{"),
+        "m.safetensors, a long header": st(b"{}", length=2**62),
+        "m.safetensors, beyond the end": st(st_weights([D, M]), bytes(10)),
+        "m.safetensors, a huge shape": st(st_weights([2**40, 2**40]), bytes(192)),
+        "m.safetensors, a negative shape": st(st_weights([-6, -4]), bytes(192)),
+        "m.safetensors, an unknown type": st(st_weights([D, M], "F96"), bytes(192)),
+        "m.safetensors, a sparse gigabyte": sparse(st(b"{}")),
+    },
+    "expected an undamaged HDF5 file": {
+        "m.h5, nothing": b"",
+        "m.h5, no archive": b"no archive",
+        "m.h5, cut": h5()[:3_000],
+        "m.h5, bad version": overwritten(8, b"\x63"),
+        "m.h5, bad root": overwritten(24, b"\xff" * 16),
+        "m.h5, long and without an end": sparse(h5()[:512]),
+        "m.h5, a kind that is not UTF-8": h5(kind=b"\xff\xfe\xfa"),
+        "m.h5, a name that is not UTF-8": h5_with({b"update_\xff\xfe/x": 0.0}),
+    },
+    "expected a BernoulliRBM that skops can load without trusting anything": {
+        "m.skops, not a zip": b"PK",
+        "m.skops, a type": skops.io.dumps(BernoulliRBM(M, random_state=Untrusted())),
+    },
+    "expected a fitted BernoulliRBM": {
+        "m.skops, not fitted": skops.io.dumps(BernoulliRBM(M)),
+        "m.skops, arrays": skops.io.dumps(ARRAYS),
+    },
+    # what is there, and what it should be
+    "expected one matrix of weights, and a vector of biases for each of its sides, got": {
+        "m.npz, other names": as_npz({"a": np.zeros(2)}),
+        "m.npz, text": npz(weights=np.array(["a", "b"])),
+        "m.npz, flat weights": npz(weights=ARRAYS["weights"].ravel()),
+        "m.npz, four axes": npz(weights=np.zeros((1, D, M, 1))),
+        "m.npz, an empty zip": zipped({}),
+        "m.npz, no arrays in it": zipped({"weights.npy": b"not an array"}),
+        "m.npz, a pickle in it": zipped({"weights.npy": pickle.dumps(Code())}),
+        "m.npz, of scikit-learn with one axis": sklearn(components_=np.zeros(M)),
+        "m.mat, text as weights": mat(vishid="weights"),
+        "m.mat, cells": mat(vishid=np.array([[1], ["a"]], dtype=object)),
+        "m.mat, a struct": mat(vishid={"a": 1}),
+        "m.pt, a list": as_pt([1, 2]),
+        "m.pt, other names": as_pt({"a": torch.zeros(2)}),
+        "m.pt, a number": pt(weights=torch.tensor(1.0)),
+        "m.pt, lines in names": as_pt({"a\nb": torch.zeros(2)}),
+        "m.pt, many names": as_pt({f"layer{i}.weight": torch.zeros(1) for i in range(2_000)}),
+        "m.skops, no schema": zipped({"x.npy": b""}),
+    },
+    "--names visible=0,hidden=0": {
+        "m.mat, no biases": as_mat({"W": np.eye(2)}),
+        "m.safetensors, no biases": st({"w": st_weights([D, M])["weights"]}, bytes(192)),
+    },
+    "expected visible and hidden biases, got no arrays": {
+        "m.npz, weights of scikit-learn": as_npz({"components_": np.zeros((M, D))})
+    },
+    "expected hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names hidden=0": {
+        "m.npz, no hidden bias": npz(hidden_bias=None)
+    },
+    "expected visible biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names visible=0": {
+        "m.npz, of scikit-learn without a bias": sklearn(intercept_visible_=None)
+    },
+    "weights: expected an array of numbers": {
+        "m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]")),
+        "m.npz, words": npz(weights=np.full((D, M), "x")),
+    },
+    "weights: expected finite numbers, got 24 NaN or infinite of 24": {
+        "m.npz, NaN": npz(weights=np.full((D, M), np.nan)),
+        "m.mat, NaN": mat(vishid=np.full((D, M), np.nan)),
+        "m.pt, NaN": pt(weights=torch.full((D, M), torch.nan)),
+    },
+    "visible_bias: expected finite numbers, got 6 NaN or infinite of 6": {
+        "m.npz, infinite": npz(visible_bias=np.full(D, np.inf)),
+        "m.h5, infinite": h5(vbias=np.full(D, np.inf)),
+    },
+    "hidden_bias: expected finite numbers, got 4 NaN or infinite of 4": {
+        "m.npz, minus infinity": npz(hidden_bias=np.full(M, -np.inf)),
+        "m.h5, minus infinity": h5(hbias=np.full(M, -np.inf)),
+        "m.h5, NaN": h5(hbias=np.full(M, np.nan)),
+    },
+    "weights: expected real numbers, got torch.complex128": {
+        "m.npz, complex weights": npz(weights=ARRAYS["weights"] * 1j)
+    },
+    "expected real numbers, got torch.complex128": {
+        "m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j),
+        "m.mat, a complex bias": mat(visbiases=np.zeros(D) * 1j),
+        "m.npz, complex weights of scikit-learn": sklearn(components_=np.zeros((M, D)) * 1j),
+    },
+    "weights: expected shape [any, any], got [0, 4]": {
+        "m.npz, empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0))
+    },
+    "visible_bias: expected shape [6], got [5]": {
+        "m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))
+    },
+    "expected a dense tensor of real numbers as weights": {
+        "m.pt, expanded": pt(weights=torch.zeros(1).expand(2**14, 2**13)),
+        "m.pt, no numbers": pt(weights=torch.zeros(D, M, device="meta")),
+        "m.pt, sparse": pt(weights=torch.eye(D, M).to_sparse()),
+        "m.pt, bits": pt(weights=torch.zeros(D, M, dtype=torch.bits8)),
+        "m.pt, complex": pt(weights=torch.zeros(D, M, dtype=torch.cfloat)),
+    },
+    "expected a dense tensor of real numbers as visible_bias": {
+        "m.pt, biases expanded": pt(visible_bias=torch.zeros(1, dtype=torch.uint8).expand(2**28))
+    },
+    "layers: expected 4 visible units in layer 1": {
+        "m.pt, two layers": as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()})
+    },
+    "expected a model in": {"m.pt, weights that do not fit": pt(weights=torch.zeros(3, 3))},
+    # archives of rbms
+    "expected data as update_3.params.weight_matrix in m.h5, got nothing": {
+        "m.h5, no weights": h5(without="weight_matrix"),
+        "m.h5, a visible bias alone": h5_with({f"{PARAMS}/vbias": np.zeros(3)}),
+    },
+    "expected data as update_3.params.vbias in m.h5, got nothing": {
+        "m.h5, no visible bias": h5(without="vbias")
+    },
+    "expected data as update_3.params.hbias in m.h5, got nothing": {
+        "m.h5, no hidden bias": h5(without="hbias")
+    },
+    "expected data as update_3.params.weight_matrix in m.h5, got a group": {
+        "m.h5, weights are a group": h5(weight_matrix=lambda file, name: file.create_group(name))
+    },
+    "expected data as update_3.weight_matrix in m.h5, got nothing": {
+        "m.h5, an update is data": h5_with({"update_3": np.zeros(3)}),
+        "m.h5, params is text": h5_with({PARAMS: "x"}),
+        "m.h5, a cycle": h5_with({"update_3/x": 0.0, PARAMS: same_as("update_3")}),
+        "m.h5, the root in itself": h5_with({"update_3": same_as("/")}),
+        "m.h5, an update elsewhere": h5_with({"update_3": h5py.ExternalLink("m.h5", "/")}),
+    },
+    "expected data as update_11999.weight_matrix in m.h5, got nothing": {
+        "m.h5, many updates without content": h5_with({"updates": updates_without_content})
+    },
+    "expected data of the file itself as update_3.params.vbias in m.h5, got SoftLink": {
+        "m.h5, a link to itself": h5(vbias=h5py.SoftLink(f"/{PARAMS}/vbias"))
+    },
+    "expected data of the file itself as update_3.params.weight_matrix in m.h5, got SoftLink": {
+        "m.h5, a link to nowhere": h5(weight_matrix=h5py.SoftLink("/nowhere"))
+    },
+    "expected data of the file itself as update_3.params.weight_matrix in m.h5, got ExternalLink": {
+        "m.h5, an external link": h5_with(elsewhere)
+    },
+    "got data of other files": {
+        "m.h5, a virtual array": h5_with(virtual),
+        "m.h5, an external array": h5_with(external),
+    },
+    "expected an array of real numbers as update_3.params.weight_matrix": {
+        "m.h5, booleans": h5(weight_matrix=dataset((D, M), "?")),
+        "m.h5, text": h5(weight_matrix="x"),
+        "m.h5, objects": h5(weight_matrix=np.array([b"a", b"b"], dtype=object)),
+    },
+    "expected an array of real numbers as update_3.params.vbias": {
+        "m.h5, whole numbers": h5(vbias=np.zeros(D, int))
+    },
+    "expected an array of real numbers as update_3.params.hbias": {
+        "m.h5, a number": h5(hbias=0.5),
+        "m.h5, empty": h5(hbias=np.zeros(0)),
+    },
+    "expected real numbers as update_3.params.weight_matrix": {
+        "m.h5, references": h5(weight_matrix=dataset((D, M), h5py.ref_dtype)),
+        "m.h5, records": h5(weight_matrix=dataset((D, M), [("x", "f8")])),
+        "m.h5, ragged": h5(weight_matrix=dataset((D, M), h5py.vlen_dtype("f8"))),
+        "m.h5, opaque": h5(weight_matrix=dataset((D, M), "V8")),
+        "m.h5, complex": h5(weight_matrix=np.zeros((D, M)) * 1j),
+    },
+    "got no data": {"m.h5, null": h5(hbias=h5py.Empty("f8"))},
+    "hidden_bias: expected shape [4], got [3]": {"m.h5, a short bias": h5(hbias=np.zeros(3))},
+    "are the weights transposed": {"m.h5, turned": h5(weight_matrix=np.zeros((M, D)))},
+    "weights: expected shape": {"m.h5, three axes": h5(weight_matrix=np.zeros((2, 3, 4)))},
+    "expected a string as model_type": {"m.h5, a kind in rows": h5(kind=np.array([b"BBRBM"]))},
+    "got model_type as well": {
+        "m.h5, no updates": h5_with({f"params/{n}": array for n, array in ARRAYS.items()})
+    },
+    "expected a number as": {"m.h5, ln Z a matrix": h5(log_z=np.eye(2))},
+    "got BGRBM, which needs Gaussian hidden units": {"m.h5, Gaussian units": h5(kind="BGRBM")},
+    "got CEBM, which needs units that this library does not have": {
+        "m.h5, units of another kind": h5(kind="CEBM")
+    },
 }
 
+BITS = np.eye(D, dtype=np.uint8)
 
-# ---- torch and safetensors
+IMAGE_FILES = {
+    "expected a file, found none at": {
+        "t.npy, missing": None,
+        "t.npz, a folder": Path.mkdir,
+    },
+    "which is none of these": {
+        "t, nothing": b"",
+        "t.png, a picture": b"\x89PNG\r\n",
+        "t-ubyte, a short header": b"\x00\x00\x08",
+        "t-idx2-ubyte, of another kind": idx_header(3, D, kind=7) + bytes(18),
+    },
+    "got a pickle, which can run any code when it is read": {
+        "t.csv, bytes": bytes(range(128, 256))
+    },
+    "it holds pickled objects, which can run any code": {
+        "t.npy, objects": npy_header((2, D), "|O") + pickle.dumps(Code())
+    },
+    "expected at most 67108864 bytes in the packed file": {
+        "t.npz, a bomb": zipped({"a.npy": npy_bomb}),
+        "t.csv.gz, a bomb": gz(lambda: (b"0,0,0,0,0,0\n" * 2**16 for _ in range(170))),
+        "t-idx3-ubyte.gz, a bomb": gz(lambda: zeros(idx_header(2, BOMB // D, D))),
+    },
+    "expected an undamaged .npy file": {
+        "t.npy, nothing": b"",
+        "t.npy, cut": cut(as_npy(np.zeros((300, D)))),
+        "t.npy, a huge shape": npy_header((10**9, D)),
+        "t.npy, an overflowing shape": npy_header((2**62, 2**62)),
+        "t.npy, a negative shape": npy_header((-3, D)) + bytes(8 * 3 * D),
+    },
+    "expected a whole gzip file at": {
+        "t.csv.gz, cut": cut(gzip.compress(os.urandom(9_999))),
+        "t-ubyte.gz, cut": cut(gzip.compress(as_idx(BITS))),
+    },
+    "expected a whole IDX file at": {
+        "t-idx2-ubyte, cut": idx_header(3, D) + b"\0\1",
+        "t-idx4-ubyte, an overflowing shape": idx_header(*[2**16] * 4),
+    },
+    "expected an undamaged IDX file": {"t-idx-ubyte, of 255 axes": idx_header(*[1] * 255) + b"\1"},
+    "expected rows of numbers": {
+        "t.csv, words": b"a,b\nc,d\n",
+        "t.csv, ragged": b"0,1,0,1,0,1\n0,1\n",
+    },
+    "expected shape [any, any], got": {
+        "t.npy, no images": as_npy(np.zeros((0, D))),
+        "t.npy, a number": as_npy(np.float64(3)),
+        "t.npy, a vector": as_npy(np.zeros(D)),
+        "t.csv, a word": b"0,1,zero\n",
+        "t.csv, nothing": b"",
+        "t-idx0-ubyte, no axes": idx_header() + b"\1",
+        "t.mat, no images": as_mat({"x": np.zeros((0, 0))}),
+    },
+    "expected numbers in": {
+        "t.npy, complex": as_npy(np.zeros((3, D)) * 1j),
+        "t.npy, dates": as_npy(np.zeros((3, D), "M8[s]")),
+        "t.npy, records": as_npy(np.zeros((3, D), [("x", "<f8")])),
+        "t.npy, words": as_npy(BITS.astype(str)),
+    },
+    "expected finite numbers, got": {
+        "t.npy, NaN": as_npy(np.full((3, D), np.nan)),
+        "t.npy, infinite": as_npy(np.full((3, D), np.inf)),
+        "t.csv, NaN": b"nan,0,0,0,0,0\n0,0,0,0,0,0\n",
+    },
+    "expected images of 6 values, as many as the model has visible units, got": {
+        "t.npy, wide": as_npy(np.zeros((3, D + 1))),
+        "t.npy, narrow": as_npy(np.zeros((3, D - 1))),
+    },
+    "as many as the model has visible units, got 15 in t.npy": {
+        "t.npy, much too wide": as_npy(np.zeros((3, D + 9)))
+    },
+    "is the array transposed?": {
+        "t.npy, turned": as_npy(np.zeros((D, 20))),
+        "t.h5, a model": h5(),
+    },
+    "expected one array in": {
+        "t.npz, two arrays": as_npz({"a": np.eye(D), "b": np.eye(D)}),
+        "t.npz, a vector": as_npz({"a": np.zeros(D)}),
+    },
+    "--binarize SEED": {
+        "t.csv, grey": b"0.5,0,0,0,0,0\n0,0,0,0,0,0\n",
+        "t.npy, grey": as_npy(BITS * 0.5),
+        "t.npy, levels": as_npy(BITS * 200),
+    },
+    "expected only 0 and 1": {
+        "t.npy, above 1": as_npy(BITS * 1.5),
+        "t.npy, below 0": as_npy(BITS * -1.0),
+    },
+}
 
-
-def pt(stored, **options):
-    def make(folder):
-        torch.save(stored, folder / "m.pt", **options)
-        return folder / "m.pt"
-
-    return make
-
-
-def _cyclic():
-    stored = {}
-    stored["state_dict"] = stored
-    return stored
-
-
-def _deep():
-    stored = TENSORS
-    for _ in range(300):
-        stored = {"model": stored}
-    return stored
-
-
-def _pt_bomb(folder):
-    """As torch writes it, with the storage compressed."""
-    torch.save(TENSORS | {"weights": torch.zeros(BOMB // 8 // M, M).double()}, folder / "x.pt")
-    with (
-        zipfile.ZipFile(folder / "x.pt") as stored,
-        zipfile.ZipFile(folder / "m.pt", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed,
-    ):
-        for name in stored.namelist():
-            packed.writestr(name, stored.read(name))
-    (folder / "x.pt").unlink()
-    return folder / "m.pt"
-
-
-def st(header, content=b"", length=None):
-    def make(folder):
-        packed = header if isinstance(header, bytes) else json.dumps(header).encode()
-        size = len(packed) if length is None else length
-        (folder / "m.safetensors").write_bytes(struct.pack("<Q", size) + packed + content)
-        return folder / "m.safetensors"
-
-    return make
-
-
-def _st(shape, offsets, kind="F64"):
-    return {"weights": {"dtype": kind, "shape": shape, "data_offsets": offsets}}
-
-
-TENSOR_FILES = {
-    "pt code": pt(TENSORS | {"x": Code()}),
-    "pt old code": pt(TENSORS | {"x": Code()}, _use_new_zipfile_serialization=False),
-    "pt plain pickle": text("m.pt", pickle.dumps(TENSORS)),
-    "pt in itself": pt(_cyclic()),
-    "pt deep": pt(_deep()),
-    "pt cut": cut(pt(TENSORS)),
-    "pt bomb": _pt_bomb,
-    "pt expanded": pt(TENSORS | {"weights": torch.zeros(1).expand(2**14, 2**13)}),
-    "pt biases expanded": pt(TENSORS | {"visible_bias": torch.zeros(1, dtype=torch.uint8).expand(2**28)}),
-    "pt no numbers": pt(TENSORS | {"weights": torch.zeros(D, M, device="meta")}),
-    "pt sparse": pt(TENSORS | {"weights": torch.eye(D, M).to_sparse()}),
-    "pt bits": pt(TENSORS | {"weights": torch.zeros(D, M, dtype=torch.bits8)}),
-    "pt complex": pt(TENSORS | {"hidden_bias": torch.zeros(M, dtype=torch.cfloat)}),
-    "pt nan": pt(TENSORS | {"weights": torch.full((D, M), torch.nan)}),
-    "pt a number": pt(TENSORS | {"weights": torch.tensor(1.0)}),
-    "pt lines in names": pt({"a\nb": torch.zeros(2)}),
-    "pt many names": pt({f"layer{i}.weight": torch.zeros(1) for i in range(2_000)}),
-    "safetensors nothing": text("m.safetensors", b""),
-    "safetensors no JSON": st(b"{{{{"),
-    "safetensors long header": st(b"{}", length=2**62),
-    "safetensors beyond the end": st(_st([D, M], [0, 192]), bytes(10)),
-    "safetensors huge shape": st(_st([2**40, 2**40], [0, 192]), bytes(192)),
-    "safetensors negative shape": st(_st([-6, -4], [0, 192]), bytes(192)),
-    "safetensors unknown type": st(_st([D, M], [0, 192], "F96"), bytes(192)),
-    "safetensors no weights": st({"w": _st([D, M], [0, 192])["weights"]}, bytes(192)),
-}  # fmt: skip
-
-
-# ---- names, devices and suffixes
-
-
-def _fifo(folder):
-    os.mkfifo(folder / "m.npz")
-    return folder / "m.npz"
-
-
-def _link(target, name):
-    def make(folder):
-        (folder / name).symlink_to(target)
-        return folder / name
-
-    return make
-
-
-def _folder(name):
-    def make(folder):
-        (folder / name).mkdir()
-        return folder / name
-
-    return make
-
-
-def _loop(folder):
-    (folder / "m.npz").symlink_to(folder / "m.npz")
-    return folder / "m.npz"
-
-
-PLACES = {
-    "zeros without end": _link("/dev/zero", "m.npz"),
-    "zeros as an archive": _link("/dev/zero", "m.h5"),
-    "zeros as tensors": _link("/dev/zero", "m.pt"),
-    "pipe": _fifo,
-    "link to itself": _loop,
-    "folder as npz": _folder("m.npz"),
-    "folder as h5": _folder("m.h5"),
-    "folder as pt": _folder("m.pt"),
-    "pickle": text("m.pkl", pickle.dumps(Code())),
-    "joblib": text("m.joblib", pickle.dumps(Code())),
-    "no suffix": text("model", b""),
-    "wrong suffix": lambda folder: npz()(folder).rename(folder / "m.safetensors"),
-    "pt as npz": lambda folder: pt(TENSORS)(folder).rename(folder / "m.npz"),
-    "npz as pt": lambda folder: npz()(folder).rename(folder / "m.pt"),
-    "npz as h5": lambda folder: npz()(folder).rename(folder / "m.h5"),
-    "npz as mat": lambda folder: npz()(folder).rename(folder / "m.mat"),
-    "skops not a zip": text("m.skops", b"PK"),
-    "skops no schema": lambda folder: npz_of(("x.npy", b""))(folder, "m.skops"),
-    "skops bomb": lambda folder: npz_of(("schema.json", lambda: (b" " * 2**20 for _ in range(128))))(folder, "m.skops"),
-    "name too long": lambda folder: folder / ("m" * 5_000 + ".npz"),
-    "name with a null": lambda folder: Path(f"{folder}/m\0.npz"),
-    "name not UTF-8": lambda folder: folder / os.fsdecode(b"m\xff.npz"),
-    "sparse gigabyte as npz": lambda folder: _sparse(npz()(folder)),
-    "sparse gigabyte as mat": lambda folder: _sparse(mat()(folder), cut=True),
-    "sparse gigabyte as safetensors": lambda folder: _sparse(st(b"{}")(folder)),
-}  # fmt: skip
-
-MODEL_FILES = {**HDF5, **NUMPY, **MATLAB_FILES, **TENSOR_FILES, **PLACES}
-IMAGE_FILES = IMAGES
+#: What other readers would refuse, for its name or its format.
+READ = {
+    "6 visible, 4 hidden": {
+        "m.mat, of version 7.3": h5(),
+        "m.safetensors, an npz": npz(),
+        "m.npz, of torch": pt(),
+        "m.pt, an npz": npz(),
+        "m.h5, an npz": npz(),
+        "m.mat, an npz": npz(),
+        "m.npz, records": npz(weights=np.zeros((D, M), [("x", "f8")])),
+        "m.npz, turned weights of scikit-learn": sklearn(components_=np.zeros((D, M))),
+    },
+    "(3, 6)": {"t.npy.gz, compressed": gzip.compress(as_npy(np.zeros((3, D))))},
+}
 
 
 def _memory(line):
@@ -568,31 +648,37 @@ def _memory(line):
         return next(int(row.split()[1]) * 1024 for row in status if row.startswith(line))
 
 
-def _read_all():
-    """What comes out of each [kind, path] on standard input, one line of JSON for each."""
-    from paperlib.evaluation import read_images, read_model
+def _outcome(read, *arguments):
+    try:
+        return "read", str(read(*arguments))
+    except Exception as error:
+        return type(error).__name__, str(error)
 
+
+def _read_all():
+    """What comes out of each [readers, path] on standard input: one line of JSON for each."""
+    from paperlib.evaluation import read_images, read_model
+    from paperlib.models import RBM
+
+    readers = {
+        "the tool": read_model,
+        "RBM.load": RBM.load,
+        "images": lambda path: tuple(read_images("data", path, D).shape),
+    }
     linux = sys.platform == "linux"
     # What a reader imports at its first file is the library's memory, and not the file's.
     for library in ("h5py", "scipy.io", "skops.io"):
         import_module(library)
     for line in sys.stdin:
-        kind, path = json.loads(line)
+        names, path = json.loads(line)
         before = 0
         if linux:
             # the peak is counted anew
             Path("/proc/self/clear_refs").write_text("5")
             before = _memory("VmRSS")
-        try:
-            if kind == "model":
-                came = repr(read_model(path))
-            else:
-                came = f"{tuple(read_images('data', path, D).shape)}"
-            outcome = ["read", came]
-        except Exception as error:
-            outcome = [type(error).__name__, str(error)]
+        outcomes = [_outcome(readers[name], path) for name in names]
         peak = _memory("VmHWM") if linux else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([*outcome, peak - before if linux else 0]), flush=True)
+        print(json.dumps([outcomes, peak - before if linux else 0]), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,17 @@
 import json
 import math
 
-import h5py
 import numpy as np
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from typer.testing import CliRunner
+from evaluations import draws, log_z_of_spins, recorded, run
+from writers import as_rbms
 
 from boltzmann_companion.studies.audit_study import audit_study, audited_models
-from paperlib import cli
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.estimators import exact_hidden_samples, exact_log_z, upper_bound_from_reached
+from paperlib.estimators import exact_log_z, upper_bound_from_reached
 from paperlib.evaluation import audit, compare
 from paperlib.evaluation.audit import (
     CONSISTENT,
@@ -32,22 +31,11 @@ STATES = all_states(8)
 LOG_P = SMALL.log_unnormalized(STATES) - exact_log_z(SMALL)
 
 
-def draws(rbm, count, seed):
-    v, _ = exact_hidden_samples(rbm, count, seeded_generator(seed))
-    return v
-
-
 @pytest.fixture(autouse=True)
 def _counted_work(monkeypatch):
     """So much work, however busy the machine is."""
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 480)
     monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
-
-
-@pytest.fixture
-def _estimated(monkeypatch):
-    """Small models are estimated, too, by little work."""
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
 
 
 def audited(rbm, test, **claim):
@@ -314,27 +302,22 @@ def test_models_of_other_sizes():
 # ---- the commands
 
 
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [*map(str, arguments)])
-
-
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
     SMALL.save(tmp_path / "m.npz")
     random_rbm(8, 5, seed=9).save(tmp_path / "other.npz")
-    random_rbm(7, 5, seed=9).save(tmp_path / "narrow.npz")
     np.save(tmp_path / "t.npy", draws(SMALL, 100, 1).to(torch.uint8).numpy())
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("off", "verdict"), [(0, CONSISTENT), (5, IMPOSSIBLE)])
-def test_audit_command(folder, off, verdict):
+def test_audit_command(off, verdict):
     claim = log_z(SMALL) + off
-    files = (folder / "m.npz", "--data", folder / "t.npy", "--json", folder / "r.json")
-    result = run("audit", *files, "--claimed-log-z", claim)
-    assert result.exit_code == EXIT_CODES[verdict]
-    assert f"Verdict: {verdict}. ln Z = {claim:.2f}" in result.output
-    stored = json.loads((folder / "r.json").read_text())
+    line = f"audit m.npz --data t.npy --claimed-log-z {claim}"
+    output, stored = recorded(line, EXIT_CODES[verdict])
+    assert f"Verdict: {verdict}. ln Z = {claim:.2f}" in output
     assert stored["verdict"] == verdict
     assert stored["bounds"][0]["low"] == pytest.approx(log_z(SMALL), abs=1e-9)
     assert stored["claimed_log_z"] == pytest.approx(claim)
@@ -342,56 +325,23 @@ def test_audit_command(folder, off, verdict):
 
 def test_audit_of_what_an_archive_says(folder):
     """Of spins: the archive's ln Z is that of its own model, and its images are -1 and 1."""
-    path = folder / "RBM.h5"
-    with h5py.File(path, "w") as file:
-        file["model_type"] = "IIRBM"
-        for name, tensor in zip(
-            ("weight_matrix", "vbias", "hbias"), SMALL.tensors().values(), strict=True
-        ):
-            file[f"update_1/params/{name}"] = tensor.numpy()
-        spins_v, spins_h = 2 * STATES - 1, 2 * all_states(5) - 1
-        table = spins_v @ SMALL.weights @ spins_h.T
-        table = table + (spins_v @ SMALL.visible_bias)[:, None] + spins_h @ SMALL.hidden_bias
-        truth = table.flatten().logsumexp(0).item()
-        file["update_1/log_z"] = truth
-    np.save(folder / "spins.npy", (2 * STATES[::3] - 1).numpy())
-    right = run("audit", path, "--data", folder / "spins.npy")
-    assert right.exit_code == 0, right.output
-    wrong = run("audit", path, "--data", folder / "spins.npy", "--claimed-log-z", truth - 5)
-    assert wrong.exit_code == EXIT_CODES[IMPOSSIBLE]
+    truth = log_z_of_spins(SMALL)
+    archive = as_rbms(SMALL.tensors().values(), "IIRBM", log_z=truth)
+    (folder / "RBM.h5").write_bytes(archive)
+    np.save("spins.npy", (2 * STATES[::3] - 1).numpy())
+    run("audit RBM.h5 --data spins.npy")
+    wrong = f"audit RBM.h5 --data spins.npy --claimed-log-z {truth - 5}"
+    run(wrong, EXIT_CODES[IMPOSSIBLE])
 
 
-def test_compare_command(folder):
-    files = (folder / "m.npz", folder / "other.npz", "--data", folder / "t.npy")
-    result = run("compare", *files, "--json", folder / "r.json")
-    assert result.exit_code == 0, result.output
-    assert "Verdict: first better." in result.output
-    assert "Model: m.npz\nSecond model: other.npz\n" in result.output
-    stored = json.loads((folder / "r.json").read_text())
+@pytest.mark.usefixtures("folder")
+def test_compare_command():
+    output, stored = recorded("compare m.npz other.npz --data t.npy")
+    assert "Verdict: first better." in output
+    assert "Model: m.npz\nSecond model: other.npz\n" in output
     assert stored["verdict"] == "first better"
     low, high = stored["interval_95_other_images"]
     assert 0 < low < stored["difference"] < high
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("audit", "m.npz", "--data", "t.npy"), "claimed-log-z: expected it"),
-        (("compare", "m.npz", "narrow.npz", "--data", "t.npy"), "expected images of 7 values"),
-        (("compare", "m.npz", "no.npz", "--data", "t.npy"), "found none"),
-        (
-            ("audit", "m.npz", "--data", "t.npy", "--claimed-log-z", "1", "--json", "no/r.json"),
-            "json: expected a file in a folder that exists",
-        ),
-    ],
-)
-def test_wrong_commands(folder, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("sys.argv", ["paperlib", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 def test_models_of_digits():

@@ -5,9 +5,6 @@ import gzip
 import json
 import math
 import os
-import pickle
-import struct
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +12,14 @@ import pytest
 import skops.io
 import torch
 from enumeration import all_states, log_z, random_rbm
+from evaluations import SMALL, draws, recorded
+from interruptions import interrupt_call
 from matplotlib.figure import Figure
-from scipy.io import savemat
 from sklearn.neural_network import BernoulliRBM
-from typer.testing import CliRunner
+from writers import as_idx, as_mat, as_npy, as_npz
 
 from boltzmann_companion.studies.study import Case, Mode, study_images
-from paperlib import cli, storage
+from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias, uniform_betas
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import (
@@ -32,7 +30,7 @@ from paperlib.estimators import (
     bracket,
     parallel_tempering,
 )
-from paperlib.evaluation import evaluate, read_images, read_rbm
+from paperlib.evaluation import annealing_runs, evaluate, read_images, read_rbm
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.averages import average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
@@ -52,32 +50,9 @@ from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-SMALL = random_rbm(8, 5, 1, scale=1.5)
-
-
 # What the JSON had before there was a ladder.
-OLD_KEYS = {
-    "num_visible",
-    "num_hidden",
-    "num_images",
-    "unit",
-    "trustworthy",
-    "verdict",
-    "findings",
-    "start",
-    "interrupted",
-    "estimates",
-}
-
-
-def draws(rbm, count, seed):
-    index = torch.multinomial(
-        rbm.log_unnormalized(all_states(rbm.num_visible)).softmax(0),
-        count,
-        replacement=True,
-        generator=seeded_generator(seed),
-    )
-    return all_states(rbm.num_visible)[index]
+OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "verdict"}
+OLD_KEYS |= {"findings", "start", "interrupted", "estimates"}
 
 
 def test_exact_for_small_models():
@@ -90,18 +65,14 @@ def test_exact_for_small_models():
     assert "exact" in describe(result)
 
 
-def estimated(monkeypatch, rbm, test, steps=None, **options):
-    """An estimate with so many steps; without them by the clock, so that the numbers depend on the machine."""
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
-    if steps:
-        monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: steps)
-        monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+def estimate(rbm, test, **options):
     return evaluate(rbm, test, generator=seeded_generator(5), progress=False, **options)
 
 
-def test_bracket_holds_the_truth(monkeypatch):
+@pytest.mark.usefixtures("_estimated")
+def test_bracket_holds_the_truth():
     test = draws(SMALL, 300, 3)
-    result = estimated(monkeypatch, SMALL, test, steps=200)
+    result = estimate(SMALL, test, steps=200, ladder_steps=20_000)
     truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
     best = result.runs[-1].bracket
     assert best.upper_interval[0] <= truth <= best.upper_interval[1]
@@ -171,14 +142,24 @@ def test_a_mode_that_is_met_or_next_to_nothing_does_not_count(sound, check):
     assert judge(replace(sound, mode_checks=(check,))).word == "trusted"
 
 
+def annealed(log_weights, below, num_steps=200):
+    """A run whose AIS chains have these log-weights; RAISE finds this of ten images, of which ln p*(v) is 0."""
+    above = PartitionEstimate(
+        torch.as_tensor(log_weights).double(), torch.zeros(len(log_weights), 8)
+    )
+    below = ReverseEstimate(torch.as_tensor(below).double().expand(10)[:, None])
+    found = bracket(torch.zeros(10).double(), torch.arange(10), above, below)
+    return AnnealingRun(num_steps, above, found, 1.0, torch.arange(10))
+
+
+def finished_with(*runs):
+    return FinishedRuns(runs, (), interrupted=False)
+
+
 def with_chains(sound, log_weights):
     """The same run with these log-weights of AIS, in nats above the ladder's ln Z, and RAISE where the ladder is."""
-    best, log_z = sound.runs[-1], sound.ladder.log_z
-    weights = log_z + torch.tensor(log_weights, dtype=torch.float64)
-    above = PartitionEstimate(weights, torch.zeros(len(weights), 8))
-    below = ReverseEstimate(torch.full((10, 1), -log_z).double())
-    found = bracket(torch.zeros(10), torch.arange(10), above, below)
-    return replace(sound, runs=(AnnealingRun(best.num_steps, above, found, 1.0, torch.arange(10)),))
+    log_z = sound.ladder.log_z
+    return replace(sound, runs=(annealed(log_z + torch.tensor(log_weights), -log_z),))
 
 
 @pytest.mark.parametrize(
@@ -228,13 +209,10 @@ def with_raise(sound, short, lost=0.0):
 
     Half of AIS's chains lost `lost` nats on their way, and the mean weight is right.
     """
-    best, log_z = sound.runs[-1], sound.ladder.log_z
+    log_z = sound.ladder.log_z
     weights = torch.full((1000,), log_z - lost, dtype=torch.float64)
     weights[:500] = log_z + math.log(2 - math.exp(-lost))
-    above = PartitionEstimate(weights, torch.zeros(1000, 8))
-    below = ReverseEstimate(-log_z - torch.tensor(short).double().expand(10)[:, None])
-    found = bracket(torch.zeros(10), torch.arange(10), above, below)
-    return replace(sound, runs=(AnnealingRun(best.num_steps, above, found, 1.0, torch.arange(10)),))
+    return replace(sound, runs=(annealed(weights, -log_z - torch.tensor(short)),))
 
 
 @pytest.mark.parametrize(
@@ -295,19 +273,18 @@ def test_the_images_asked_about_are_those_that_fall_short(sound):
 
 
 def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
-    module = sys.modules["paperlib.evaluation.annealing_runs"]
     images, begun = draws(SMALL, 12, 3), []
 
     def lacking(best, ladder):
         return Shortfall(4.0, 0.0, (best.chosen == 4) | (best.chosen == 7))
 
-    monkeypatch.setattr(module, "shortfall", lacking)
+    monkeypatch.setattr(annealing_runs, "shortfall", lacking)
 
     def start(model, rows, generator):
         begun.append(rows)
         return start_bias(model, rows, generator)
 
-    monkeypatch.setattr(module, "start_bias", start)
+    monkeypatch.setattr(annealing_runs, "start_bias", start)
     runs = AnnealingRuns(SMALL, images, None, seeded_generator(1))
     finished = runs.run_up_to(64, progress=False, ladder_steps=20_000)
     (rows,) = begun
@@ -316,21 +293,23 @@ def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
     assert finished.image_check.most < 0.5
 
 
+def with_a_mode(log_odds):
+    """A model of digits with one more mode in half of the pixels; its ln Z, training and test images, and what is missed without the mode."""
+    case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
+    return *case.make(), *study_images(case.data), math.log1p(math.exp(log_odds))
+
+
 @pytest.mark.parametrize("log_odds", [-6.0, 1.0])
 def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
-    """A mode in half of the pixels, in which one of ten images lies, and which the search from the model's own weights does not return."""
-    case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
-    rbm, exact = case.make()
-    train, test = study_images(case.data)
-    module = sys.modules["paperlib.evaluation.annealing_runs"]
+    """One of ten images lies in the mode, which the search from the model's own weights does not return."""
+    rbm, exact, train, test, missed = with_a_mode(log_odds)
+    start = base_rate_bias(train, pseudo_off=0.05)
     inside = rbm.visible_probs(torch.eye(rbm.num_hidden).double()[-1:])
     inside = bernoulli(inside.expand(20, -1), seeded_generator(1)).to(test)
-    monkeypatch.setattr(module, "mode_starts", lambda *_: [base_rate_bias(train, pseudo_off=0.05)])
+    monkeypatch.setattr(annealing_runs, "mode_starts", lambda *_: [start])
     images = torch.cat([test[:180], inside])
-    finished = AnnealingRuns(
-        rbm, images, base_rate_bias(train, pseudo_off=0.05), seeded_generator(5)
-    ).run_up_to(128, progress=False)
-    missed = math.log1p(math.exp(log_odds))
+    runs = AnnealingRuns(rbm, images, start, seeded_generator(5))
+    finished = runs.run_up_to(128, progress=False)
     assert exact - finished.ladder.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
     assert finished.image_check.missed == pytest.approx(missed, abs=0.15)
@@ -362,7 +341,6 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
 
     Where a mode was missed for certain, more work settles nothing.
     """
-    module = sys.modules["paperlib.evaluation.annealing_runs"]
     runs = AnnealingRuns(SMALL, draws(SMALL, 100, 3), None, seeded_generator(1))
     extended, asked = [], []
     extend = AnnealingRuns._extend
@@ -376,7 +354,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
         return [] if where == "nowhere" else [Doubt("open", "", where, 2.0)]
 
     monkeypatch.setattr(AnnealingRuns, "_extend", counted)
-    monkeypatch.setattr(module, "find_doubts", doubts)
+    monkeypatch.setattr(annealing_runs, "find_doubts", doubts)
     finished = runs.run_up_to(64, progress=False, ladder_steps=9_000)
     assert not finished.interrupted
     if where in ("nowhere", "nothing"):
@@ -413,19 +391,19 @@ def test_the_ladder_fills_its_time(monkeypatch, seconds_per_step, expected, pilo
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
     made = []
     monkeypatch.setattr(runs, "_climb", lambda _, steps, *__, **options: made.append(steps))
-    module = sys.modules["paperlib.evaluation.annealing_runs"]
-    monkeypatch.setattr(module.time, "perf_counter", lambda: sum(made) * seconds_per_step)
+    monkeypatch.setattr(annealing_runs.time, "perf_counter", lambda: sum(made) * seconds_per_step)
     assert runs.affordable_ladder_steps(1.0) == pytest.approx(expected, rel=1e-9)
     assert made == pilots
 
 
-def test_too_little_time_is_said(monkeypatch):
+@pytest.mark.usefixtures("_estimated")
+def test_too_little_time_is_said():
     rbm = random_rbm(200, 60, 4, scale=4.0, dtype=torch.float32)
     state = torch.zeros(400, 200)
     generator = seeded_generator(6)
     for _ in range(200):
         state = rbm.gibbs_step(state, generator)
-    result = estimated(monkeypatch, rbm, state, minutes=1e-6)
+    result = estimate(rbm, state, minutes=1e-6)
     # The ladder took what was meant for AIS and RAISE with 32 steps.
     assert result.runs[-1].num_steps == 8
     assert result.ladder.chain_steps > 9_000
@@ -442,22 +420,14 @@ def test_too_little_time_is_said(monkeypatch):
 )
 def test_an_open_bracket_names_its_reason(short, advice):
     """Every image a little short of AIS, or a few of them by much."""
-    log_p, gaps = torch.zeros(10).double(), torch.tensor(short).double()
-    above = PartitionEstimate(torch.zeros(50).double(), torch.zeros(50, 8))
-    found = bracket(log_p, torch.arange(10), above, ReverseEstimate(-gaps[:, None]))
-    finished = FinishedRuns(
-        (AnnealingRun(100, above, found, 1.0, torch.arange(10)),), (), interrupted=False
-    )
+    finished = finished_with(annealed([0.0] * 50, -torch.tensor(short)))
     (reason,) = [text for text in find_reasons(finished) if "open by" in text]
     assert advice in reason
 
 
 def run_with(log_weights, num_steps=100):
-    """A run whose AIS chains have these log-weights, and whose RAISE agrees with it."""
-    above = PartitionEstimate(torch.tensor(log_weights, dtype=torch.float64), torch.zeros(50, 8))
-    below = torch.full((10, 1), -above.log_z, dtype=torch.float64)
-    found = bracket(torch.zeros(10), torch.arange(10), above, ReverseEstimate(below))
-    return AnnealingRun(num_steps, above, found, 1.0, torch.arange(10))
+    """A run whose RAISE agrees with its AIS."""
+    return annealed(log_weights, -annealed(log_weights, 0.0).ais.log_z, num_steps)
 
 
 @pytest.mark.parametrize(("heavy", "said"), [(2, True), (25, False)])
@@ -465,8 +435,8 @@ def test_an_error_of_ais_above_half_a_nat_is_said(heavy, said):
     """Two of 50 chains that hold nearly everything: an error of ln Z of 0.7 nats."""
     run = run_with([7.0] * heavy + [0.0] * (50 - heavy))
     assert (run.ais.std_error > 0.5) == said
-    finished = FinishedRuns((run,), (), interrupted=False)
-    assert any("known to 0.7 nats only" in text for text in find_reasons(finished)) == said
+    reasons = find_reasons(finished_with(run))
+    assert any("known to 0.7 nats only" in text for text in reasons) == said
 
 
 @pytest.mark.parametrize("unknown", [False, True])
@@ -475,13 +445,14 @@ def test_an_error_that_is_not_known_excuses_no_movement(unknown):
     first = [10.0] + [0.0] * 49 if unknown else [10.0 - math.log(3)] * 3 + [0.0] * 47
     runs = (run_with(first, 25), run_with([7.0] * 50))
     assert math.isinf(runs[0].ais.std_error) == unknown
-    finished = FinishedRuns(runs, (), interrupted=False)
-    assert any("still moves: by -0.9" in text for text in find_reasons(finished)) == unknown
+    reasons = find_reasons(finished_with(*runs))
+    assert any("still moves: by -0.9" in text for text in reasons) == unknown
 
 
-def test_training_images_of_something_else_are_noticed(monkeypatch):
+@pytest.mark.usefixtures("_estimated")
+def test_training_images_of_something_else_are_noticed():
     test = draws(SMALL, 300, 3)
-    result = estimated(monkeypatch, SMALL, test, train=1 - test, steps=100)
+    result = estimate(SMALL, test, train=1 - test, steps=100, ladder_steps=20_000)
     assert any("base rates are far" in finding for finding in result.findings)
 
 
@@ -515,14 +486,12 @@ def test_a_mode_that_some_units_hold_only_together_is_looked_for():
 
 @pytest.mark.parametrize("log_odds", [-9.0, 1.0])
 def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_odds):
-    """A mode in half of the pixels: too loose a proven bound would let the error of ln(1 + e) nats pass."""
-    case = Case("mode", "digits", "digits-pcd-16", mode=Mode(log_odds, pixels=0.5))
-    rbm, exact = case.make()
-    train, test = study_images(case.data)
-    finished = AnnealingRuns(
-        rbm, test, base_rate_bias(train, pseudo_off=0.05), seeded_generator(5)
-    ).run_up_to(128, progress=False)
-    best, missed = finished.runs[-1], math.log1p(math.exp(log_odds))
+    """Too loose a proven bound would let the error of ln(1 + e) nats pass."""
+    rbm, exact, train, test, missed = with_a_mode(log_odds)
+    start = base_rate_bias(train, pseudo_off=0.05)
+    runs = AnnealingRuns(rbm, test, start, seeded_generator(5))
+    finished = runs.run_up_to(128, progress=False)
+    best = finished.runs[-1]
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)
     # The ladder makes its round trips, and is distrusted if it has missed as much.
@@ -538,33 +507,29 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
 
 def ladder_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     """A ladder with this value and these draws."""
-    nothing = torch.zeros(1, 1)
+    one, many = torch.zeros(1), torch.zeros(1, 1)
     return TemperingEstimate(
-        log_z,
-        std_error,
-        19.0,
-        nothing[0],
-        nothing[0],
-        round_trips,
-        samples,
-        nothing,
-        nothing[0],
-        1,
-        1,
-        1,
-        warnings=warnings,
-    )
+        log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, 1, warnings=warnings
+    )  # fmt: skip
+
+
+def other_start(value=3.0):
+    """The path that starts at the base rates, and one that starts at a mode where the units are on."""
+    return BaseRatePath(SMALL), BaseRatePath(SMALL, torch.as_tensor(value).double().expand(8))
+
+
+NEUTRAL, AT_MODE = torch.zeros(50, 8), torch.ones(50, 8)
 
 
 @pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])
 def test_what_a_mode_adds_is_in_nats_however_large(nats):
-    path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
-    base, at_mode = ladder_with(0.0, torch.zeros(50, 8)), ladder_with(nats, torch.ones(50, 8))
+    path, other = other_start()
+    base, at_mode = ladder_with(0.0, NEUTRAL), ladder_with(nats, AT_MODE)
     found = check_mode(base, path, at_mode, other)
     assert found.missed == found.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
     assert found.significant == (nats > -700)
     # A ladder whose draws are elsewhere says nothing of the mode.
-    stray = ladder_with(nats, torch.zeros(50, 8))
+    stray = ladder_with(nats, NEUTRAL)
     assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0)
 
 
@@ -575,11 +540,9 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
 def test_the_error_of_a_short_ladder_from_a_mode_is_not_believed(
     nats, trips, warnings, could_matter
 ):
-    path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
-    base = ladder_with(0.0, torch.zeros(50, 8), 0.1)
-    found = check_mode(
-        base, path, ladder_with(nats, torch.ones(50, 8), 0.1, trips, warnings), other
-    )
+    path, other = other_start()
+    at_mode = ladder_with(nats, AT_MODE, 0.1, trips, warnings)
+    found = check_mode(ladder_with(0.0, NEUTRAL, 0.1), path, at_mode, other)
     assert (found.most > 0.5) == could_matter
     assert found.met == 0
 
@@ -591,9 +554,9 @@ def test_the_error_of_a_short_ladder_from_a_mode_is_not_believed(
 def test_the_errors_of_ln_z_decide_what_is_known_of_a_mode(
     nats, std_error, significant, could_matter
 ):
-    path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, torch.full((8,), 3.0).double())
-    at_mode = ladder_with(nats, torch.ones(50, 8), std_error)
-    found = check_mode(ladder_with(0.0, torch.zeros(50, 8)), path, at_mode, other)
+    path, other = other_start()
+    at_mode = ladder_with(nats, AT_MODE, std_error)
+    found = check_mode(ladder_with(0.0, NEUTRAL), path, at_mode, other)
     assert (found.significant, found.most > 0.5) == (significant, could_matter)
 
 
@@ -613,35 +576,21 @@ def test_two_ladders_agree_on_the_mass_of_a_region():
     assert found.most < 0.3
 
 
+@pytest.mark.usefixtures("_estimated")
 def test_interruption_keeps_what_was_finished(monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
-    # the module: in the package its name belongs to the function
-    module = sys.modules["paperlib.evaluation.annealing_runs"]
-    original, calls = module.AnnealingRuns._run, []
-
-    def interrupted_run(self, num_steps, on_step):
-        calls.append(num_steps)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(self, num_steps, on_step)
-
-    monkeypatch.setattr(module.AnnealingRuns, "_run", interrupted_run)
+    calls = interrupt_call(monkeypatch, AnnealingRuns, "_run", 3)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)
     assert result.interrupted
-    assert [r.num_steps for r in result.runs] == calls[:2]
+    assert [run.num_steps for run in result.runs] == [num_steps for _, num_steps, *_ in calls[:2]]
     assert any("Interrupted" in finding for finding in result.findings)
 
 
+@pytest.mark.usefixtures("_estimated")
 def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
-    def interrupted_ladder(self, path, chain_steps, on_step, check=True):
-        raise KeyboardInterrupt
-
-    test = draws(SMALL, 100, 3)
-    monkeypatch.setattr(AnnealingRuns, "_climb", interrupted_ladder)
+    interrupt_call(monkeypatch, AnnealingRuns, "_climb", 1)
     # the budget's pilot is not what is interrupted
     monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
-    result = evaluate(SMALL, test, minutes=0.001, progress=False)
+    result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.001, progress=False)
     assert result.interrupted
     assert result.ladder is None
     assert len(result.runs) == 1
@@ -656,29 +605,32 @@ def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
 
 def test_formats(tmp_path):
     """The same model and images through every format."""
-    w, b, a = SMALL.weights.numpy(), SMALL.visible_bias.numpy(), SMALL.hidden_bias.numpy()
+    w, b, a = (tensor.numpy() for tensor in SMALL.tensors().values())
     for suffix in (".safetensors", ".npz", ".mat"):
         SMALL.save(tmp_path / f"model{suffix}")
-    np.savez(tmp_path / "sklearn.npz", components_=w.T, intercept_visible_=b, intercept_hidden_=a)
-    savemat(tmp_path / "columns.mat", {"vishid": w, "visbiases": b[:, None], "hidbiases": a[None]})
-    for name in ("model.safetensors", "model.npz", "model.mat", "sklearn.npz", "columns.mat"):
-        assert read_rbm(tmp_path / name).checksum() == SMALL.checksum()
+    of_sklearn = {"components_": w.T, "intercept_visible_": b, "intercept_hidden_": a}
+    (tmp_path / "sklearn.npz").write_bytes(as_npz(of_sklearn))
+    columns = as_mat({"vishid": w, "visbiases": b[:, None], "hidbiases": a[None]})
+    (tmp_path / "columns.mat").write_bytes(columns)
+    for path in tmp_path.iterdir():
+        assert read_rbm(path).checksum() == SMALL.checksum()
 
     images = draws(SMALL, 6, 1).to(torch.uint8).numpy()
-    np.save(tmp_path / "i.npy", images.reshape(6, 2, 4))
-    np.savez(tmp_path / "i.npz", anything=images, labels=np.arange(6))
-    savemat(tmp_path / "i.mat", {"testdata": images})
-    np.savetxt(tmp_path / "i.csv", images, delimiter=",", fmt="%d")
-    idx = struct.pack(">HBBIII", 0, 8, 3, 6, 2, 4) + images.tobytes()
-    (tmp_path / "i-ubyte").write_bytes(idx)
-    (tmp_path / "i-ubyte.gz").write_bytes(gzip.compress(idx))
-    for name in ("i.npy", "i.npz", "i.mat", "i.csv", "i-ubyte", "i-ubyte.gz"):
-        np.testing.assert_array_equal(read_images("data", tmp_path / name, 8).numpy(), images)
-
+    squares = images.reshape(6, 2, 4)
+    contents = {
+        "i.npy": as_npy(squares),
+        "i.npz": as_npz({"anything": images, "labels": np.arange(6)}),
+        "i.mat": as_mat({"testdata": images}),
+        "i.csv": "\n".join(",".join(map(str, row)) for row in images).encode(),
+        "i-ubyte": as_idx(squares),
+        "i-ubyte.gz": gzip.compress(as_idx(squares)),
+    }
     for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4"):
-        np.save(tmp_path / "kind.npy", images.astype(kind))
-        read = read_images("data", tmp_path / "kind.npy", 8)
-        assert read.dtype == torch.uint8, kind
+        contents[f"{kind[-2:]}.npy"] = as_npy(images.astype(kind))
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        read = read_images("data", tmp_path / name, 8)
+        assert read.dtype == torch.uint8, name
         np.testing.assert_array_equal(read.numpy(), images)
 
     grey = np.full((4_000, 8), 51, dtype=np.uint8)
@@ -689,223 +641,42 @@ def test_formats(tmp_path):
     assert abs(drawn.double().mean().item() - 0.2) < 4 * (0.16 / 32_000) ** 0.5
 
 
-def run(*arguments):
-    return CliRunner().invoke(cli.app, ["evaluate", *map(str, arguments)])
-
-
-def test_command_writes_what_it_says(tmp_path):
-    SMALL.save(tmp_path / "m.npz")
-    np.save(tmp_path / "t.npy", draws(SMALL, 20, 1).numpy())
-    result = run(tmp_path / "m.npz", "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
-    assert result.exit_code == 0, result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
-    assert f"{stored['exact']['log_z']:.3f}" in result.output
+def test_command_writes_what_it_says(folder):
+    output, stored = recorded("evaluate m.npz --data t.npy")
+    assert f"{stored['exact']['log_z']:.3f}" in output
     assert set(stored) >= OLD_KEYS | {"exact", "verdict_word", "source", "settled", "average"}
-    assert stored["average"]["interval_95"] == pytest.approx(
-        [stored["exact"]["test"]] * 2, abs=1e-9
+    assert stored["average"]["interval_95"] == pytest.approx([stored["exact"]["test"]] * 2)
+
+
+def test_estimator_saved_with_skops(folder):
+    """scikit-learn's own free energy, enumerated, is the reference."""
+    images = draws(SMALL, 60, 2).numpy()
+    estimator = BernoulliRBM(n_components=5, n_iter=20, random_state=0).fit(images)
+    skops.io.dump(estimator, "m.skops")
+    _, stored = recorded("evaluate m.skops --data t.npy")
+    log_z = np.logaddexp.reduce(-estimator._free_energy(all_states(8).numpy()))
+    assert stored["exact"]["log_z"] == pytest.approx(log_z, abs=1e-9)
+    truth = -estimator._free_energy(images).mean() - log_z
+    assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
+
+
+@pytest.mark.usefixtures("folder", "_estimated")
+def test_model_that_overflows(refusal):
+    huge = {name: tensor.numpy() for name, tensor in SMALL.tensors().items()}
+    np.savez("huge.npz", **huge | {"weights": 1e38 * huge["weights"]})
+    said, _ = refusal("evaluate huge.npz --data t.npy --minutes 0.01")
+    assert (
+        "model: expected weights and biases of which ln p*(v) has digits behind the point" in said
     )
 
 
-def test_estimator_saved_with_skops(tmp_path):
-    """scikit-learn's own free energy, enumerated, is the reference."""
-    images = draws(SMALL, 60, 4).numpy()
-    estimator = BernoulliRBM(n_components=5, n_iter=20, random_state=0).fit(images)
-    skops.io.dump(estimator, tmp_path / "m.skops")
-    np.save(tmp_path / "t.npy", images)
-    arguments = ["--data", tmp_path / "t.npy", "--json", tmp_path / "r.json"]
-    result = run(tmp_path / "m.skops", *arguments)
-    assert result.exit_code == 0, result.output
-    log_z = np.logaddexp.reduce(-estimator._free_energy(all_states(8).numpy()))
-    stored = json.loads((tmp_path / "r.json").read_text())["exact"]
-    assert stored["log_z"] == pytest.approx(log_z, abs=1e-9)
-    truth = -estimator._free_energy(images).mean() - log_z
-    assert stored["test"] == pytest.approx(truth, abs=1e-9)
-
-
-class Untrusted:
-    """Of a type that no reader of a model file has reason to trust."""
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A good model and good images, and everything that can be wrong with either."""
-    images = draws(SMALL, 20, 1).to(torch.uint8).numpy()
-    w, b, a = SMALL.weights.numpy(), SMALL.visible_bias.numpy(), SMALL.hidden_bias.numpy()
-    good = {"weights": w, "visible_bias": b, "hidden_bias": a}
-    SMALL.save(tmp_path / "good.npz")
-    SMALL.save(tmp_path / "good.safetensors")
-    SMALL.save(tmp_path / "good.mat")
-    np.save(tmp_path / "good.npy", images)
-
-    def model(name, **changes):
-        arrays = {**good, **changes}
-        np.savez(tmp_path / f"{name}.npz", **{k: v for k, v in arrays.items() if v is not None})
-
-    model("no_bias", hidden_bias=None)
-    model("nan", weights=np.where(w > 1, np.nan, w))
-    model("infinite", visible_bias=np.full_like(b, np.inf))
-    model("swapped", visible_bias=a, hidden_bias=b)
-    model("text", weights=np.full(w.shape, "x"))
-    model("complex", weights=w * 1j)
-    model("flat", weights=w.ravel())
-    model("empty", weights=w[:0], visible_bias=b[:0])
-    model("object", weights=w.astype(object))
-    model("huge", weights=w * 1e38)
-    for suffix in ("npz", "safetensors", "mat"):
-        data = (tmp_path / f"good.{suffix}").read_bytes()
-        (tmp_path / f"cut.{suffix}").write_bytes(data[: len(data) // 2])
-        (tmp_path / f"nothing.{suffix}").write_bytes(b"")
-    savemat(tmp_path / "keys.mat", {"W": w})
-    np.savez(tmp_path / "half_sklearn.npz", components_=w.T)
-    (tmp_path / "m.pkl").write_bytes(pickle.dumps(good))
-    (tmp_path / "m.pt").write_bytes(b"PK\x03\x04")
-    (tmp_path / "bad.skops").write_bytes(b"PK")
-    skops.io.dump(BernoulliRBM(n_components=5, random_state=Untrusted()), tmp_path / "type.skops")
-    skops.io.dump(BernoulliRBM(n_components=5), tmp_path / "unfitted.skops")
-    skops.io.dump({"weights": w}, tmp_path / "words.skops")
-    (tmp_path / "folder.npz").mkdir()
-
-    np.save(tmp_path / "grey.npy", images * 0.5)
-    np.save(tmp_path / "levels.npy", images * 200)
-    np.save(tmp_path / "above.npy", images * 1.5)
-    np.save(tmp_path / "below.npy", images * -1.0)
-    np.save(tmp_path / "narrow.npy", images[:, :7])
-    np.save(tmp_path / "turned.npy", images.T)
-    np.save(tmp_path / "one.npy", images[:1])
-    np.save(tmp_path / "none.npy", images[:0])
-    np.save(tmp_path / "vector.npy", images[0])
-    np.save(tmp_path / "number.npy", np.float64(3))
-    np.save(tmp_path / "nan.npy", np.where(images, np.nan, 0.0))
-    np.save(tmp_path / "objects.npy", images.astype(object), allow_pickle=True)
-    np.save(tmp_path / "words.npy", images.astype(str))
-    np.savez(tmp_path / "two.npz", first=images, second=images)
-    np.savez(tmp_path / "vectors.npz", first=images[0])
-    (tmp_path / "cut.npy").write_bytes((tmp_path / "good.npy").read_bytes()[:150])
-    (tmp_path / "words.csv").write_text("a,b\nc,d\n")
-    (tmp_path / "ragged.csv").write_text("0,1\n1\n")
-    header = struct.pack(">HBBII", 0, 8, 2, 20, 8)
-    (tmp_path / "cut-ubyte").write_bytes(header + images.tobytes()[:100])
-    (tmp_path / "cut-ubyte.gz").write_bytes(gzip.compress(header + images.tobytes())[:50])
-    (tmp_path / "short-ubyte").write_bytes(b"\x00\x00\x08")
-    (tmp_path / "image.png").write_bytes(b"\x89PNG\r\n")
-    (tmp_path / "file").write_text("")
-    return tmp_path
-
-
-MODELS = {
-    "missing.npz": "path: expected a file, found none",
-    "missing.skops": "path: expected a file, found none",
-    "folder.npz": "path: expected a file, found none",
-    "m.pkl": "a pickle, which can run any code when it is read",
-    "m.pt": "path: expected an undamaged torch file",
-    "file": "which is none of these",
-    "bad.skops": "path: expected a BernoulliRBM that skops can load",
-    "type.skops": "Untrusted types found in the file",
-    "unfitted.skops": "path: expected a fitted BernoulliRBM",
-    "words.skops": "path: expected a fitted BernoulliRBM",
-    "cut.npz": "path: expected an undamaged .npz file",
-    "cut.safetensors": "path: expected an undamaged .safetensors file",
-    "cut.mat": "path: expected an undamaged .mat file",
-    "nothing.npz": "path: expected an undamaged .npz file",
-    "nothing.safetensors": "path: expected an undamaged .safetensors file",
-    "nothing.mat": "path: expected an undamaged .mat file",
-    "keys.mat": "expected visible and hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names visible=0,hidden=0",
-    "half_sklearn.npz": "expected visible and hidden biases, got no arrays",
-    "no_bias.npz": "expected hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names hidden=0",
-    "nan.npz": "expected finite numbers",
-    "infinite.npz": "expected finite numbers",
-    "swapped.npz": "data: expected images of 5 values, as many as the model has visible units, got 8",
-    "text.npz": "weights: expected an array of numbers",
-    "complex.npz": "weights: expected real numbers",
-    "flat.npz": "expected one matrix of weights, and a vector of biases for each of its sides, got",
-    "empty.npz": "weights: expected shape [any, any]",
-    "object.npz": "path: expected an undamaged .npz file",
-}
-IMAGES = {
-    "missing.npy": "data: expected a file, found none",
-    "folder.npz": "data: expected a file, found none",
-    "grey.npy": "--binarize SEED",
-    "levels.npy": "--binarize SEED",
-    "above.npy": "data: expected only 0 and 1",
-    "below.npy": "data: expected only 0 and 1",
-    "narrow.npy": "data: expected images of 8 values",
-    "turned.npy": "is the array transposed?",
-    "one.npy": "test: expected at least two images",
-    "none.npy": "data: expected shape",
-    "vector.npy": "data: expected shape",
-    "number.npy": "data: expected shape",
-    "nan.npy": "data: expected finite numbers",
-    "objects.npy": "it holds pickled objects, which can run any code",
-    "words.npy": "data: expected numbers",
-    "two.npz": "data: expected one array in",
-    "vectors.npz": "data: expected one array in",
-    "cut.npy": "data: expected an undamaged .npy file",
-    "words.csv": "data: expected rows of numbers",
-    "ragged.csv": "data: expected rows of numbers",
-    "cut-ubyte": "data: expected a whole IDX file",
-    "cut-ubyte.gz": "data: expected a whole gzip file",
-    "short-ubyte": "which is none of these",
-    "image.png": "which is none of these",
-}
-OPTIONS = {
-    ("--minutes", "0"): "minutes: expected a positive number",
-    ("--minutes", "nan"): "minutes: expected a positive number",
-    ("--json", "no_such_folder/r.json"): "json: expected a file in a folder that exists",
-    ("--plot", "p.bmp"): "plot: expected a .svg, .png or .pdf file",
-    ("--train", "missing.npy"): "train: expected a file, found none",
-    ("--train", "narrow.npy"): "train: expected images of 8 values",
-    ("--train", "grey.npy"): "train: expected only 0 and 1",
-}
-
-
-def refused(folder, monkeypatch, arguments):
-    """Exit code 2, one sentence on standard error, no traceback, nothing written."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr("sys.argv", ["paperlib", "evaluate", *arguments])
-    before = sorted(os.listdir(folder))
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    assert sorted(os.listdir(folder)) == before
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_bad_models(folder, monkeypatch, capsys, name):
-    refused(folder, monkeypatch, [name, "--data", "good.npy", "--json", "r.json"])
-    said = capsys.readouterr()
-    assert MODELS[name] in said.err
-    assert len(said.err.strip().splitlines()) == 1, said.err
-    assert said.out == ""
-
-
-@pytest.mark.parametrize("name", IMAGES)
-def test_bad_images(folder, monkeypatch, capsys, name):
-    refused(folder, monkeypatch, ["good.npz", "--data", name, "--json", "r.json"])
-    said = capsys.readouterr()
-    assert IMAGES[name] in said.err
-    assert len(said.err.strip().splitlines()) == 1, said.err
-
-
-@pytest.mark.parametrize("option", OPTIONS)
-def test_bad_options(folder, monkeypatch, capsys, option):
-    refused(folder, monkeypatch, ["good.npz", "--data", "good.npy", *option])
-    assert OPTIONS[option] in capsys.readouterr().err
-
-
-def test_model_that_overflows(folder, monkeypatch, capsys):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
-    refused(folder, monkeypatch, ["huge.npz", "--data", "good.npy", "--minutes", "0.01"])
-    said = "model: expected weights and biases of which ln p*(v) has digits behind the point"
-    assert said in capsys.readouterr().err
-
-
-def test_no_permission(folder, monkeypatch, capsys):
+@pytest.mark.usefixtures("folder")
+def test_no_permission(monkeypatch, refusal):
     def refuse(path, *arguments, **options):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("paperlib.models.stored._format", refuse)
-    refused(folder, monkeypatch, ["good.npz", "--data", "good.npy"])
-    assert "path: expected a readable file" in capsys.readouterr().err
+    assert "path: expected a readable file" in refusal("evaluate m.npz --data t.npy")[0]
 
 
 def full_disk(monkeypatch, at):
@@ -928,6 +699,7 @@ def full_disk(monkeypatch, at):
         monkeypatch.setattr(storage.os, "fsync", sync)
 
 
+@pytest.mark.usefixtures("folder", "_estimated")
 @pytest.mark.parametrize(
     ("at", "option", "file"),
     [
@@ -937,13 +709,10 @@ def full_disk(monkeypatch, at):
         ("fsync", "--plot", "p.png"),
     ],
 )
-def test_full_disk(folder, monkeypatch, capsys, at, option, file):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+def test_full_disk(monkeypatch, refusal, at, option, file):
     full_disk(monkeypatch, at)
-    arguments = ["good.npz", "--data", "good.npy", "--minutes", "0.001", option, file]
-    refused(folder, monkeypatch, arguments)
-    said = capsys.readouterr()
+    said, output = refusal(f"evaluate m.npz --data t.npy --minutes 0.001 {option} {file}")
     name = option.removeprefix("--")
     sentence = f"{name}: expected to be able to write {file}: No space left on device"
-    assert said.err == f"paperlib: {sentence}\n"
-    assert "Verdict" in said.out  # what was computed is not lost
+    assert said == f"paperlib: {sentence}\n"
+    assert "Verdict" in output  # what was computed is not lost

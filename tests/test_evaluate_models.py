@@ -4,14 +4,12 @@ import itertools
 import json
 import math
 import re
-import sys
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
+from evaluations import recorded, run
 
-from paperlib import cli
 from paperlib.annealing import start_bias
 from paperlib.errors import InputError
 from paperlib.evaluation import (
@@ -103,13 +101,6 @@ def case(name, count=60, seed=5):
     every = potts_rows(model) if isinstance(model, PottsRBM) else EVERY_V
     index = torch.multinomial(log_p.softmax(0), count, True, generator=seeded_generator(seed))
     return every[index], (log_p[index] - log_z).mean().item()
-
-
-@pytest.fixture
-def _estimated(monkeypatch):
-    """Nothing is enumerated."""
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 1)
-    monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
 
 
 def estimate(model, rows, seed=4, **options):
@@ -275,24 +266,16 @@ def test_files_are_recognised(tmp_path, name):
         read_rbm(path)
 
 
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [*map(str, arguments)])
-
-
 @EACH_MODEL
-def test_command(tmp_path, name):
+def test_command(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
     model, (rows, truth) = MODELS[name], case(name)
-    model.save(tmp_path / "m.safetensors")
-    data = model.sequences(rows) if name == "Potts" else rows
-    np.save(tmp_path / "t.npy", data.numpy())
-    files = (tmp_path / "m.safetensors", "--data", tmp_path / "t.npy")
-    result = run("evaluate", *files, "--train", tmp_path / "t.npy", "--json", tmp_path / "r.json")
-    assert result.exit_code == 0, result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
+    model.save("m.safetensors")
+    np.save("t.npy", (model.sequences(rows) if name == "Potts" else rows).numpy())
+    output, stored = recorded("evaluate m.safetensors --data t.npy --train t.npy")
     assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
-    assert f"To quote: {truth:.2f} nats" in result.output
-    audited = run("audit", *files, "--claimed-log-prob", truth)
-    assert audited.exit_code == 0, audited.output
+    assert f"To quote: {truth:.2f} nats" in output
+    run(f"audit m.safetensors --data t.npy --claimed-log-prob {truth}")
 
 
 def test_data_of_categorical_units(tmp_path):
@@ -337,13 +320,9 @@ def test_wrong_sequences(tmp_path, rows, message):
         read_sequences("data", tmp_path / "t.npy", MODELS["Potts"])
 
 
-def test_sequences_are_not_binarised(tmp_path, monkeypatch, capsys):
-    MODELS["Potts"].save(tmp_path / "m.safetensors")
-    np.save(tmp_path / "t.npy", np.zeros((3, 3)))
+def test_sequences_are_not_binarised(tmp_path, monkeypatch, refusal):
     monkeypatch.chdir(tmp_path)
-    arguments = ["paperlib", "evaluate", "m.safetensors", "--data", "t.npy", "--binarize", "1"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    assert "binarize: expected none for sequences of 4 states" in capsys.readouterr().err
+    MODELS["Potts"].save("m.safetensors")
+    np.save("t.npy", np.zeros((3, 3)))
+    said, _ = refusal("evaluate m.safetensors --data t.npy --binarize 1")
+    assert "binarize: expected none for sequences of 4 states" in said

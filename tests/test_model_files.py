@@ -4,19 +4,23 @@ ln Z of every model is enumerated here from the arrays themselves.
 """
 
 import gzip
-import io
-import struct
 from itertools import product
 
-import h5py
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save as safetensors_bytes
-from scipy.io import savemat
-from typer.testing import CliRunner
+from evaluations import recorded
+from writers import (
+    as_hdf5,
+    as_mat,
+    as_matlab_73,
+    as_npz,
+    as_pt,
+    as_safetensors,
+    as_torch,
+    rbms_update,
+)
 
-from paperlib import cli
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.evaluation import read_images, read_model, read_sequences
@@ -50,46 +54,6 @@ def log_z_of_dbm():
 
 
 # ---- every format writes the same arrays
-
-
-def as_npz(arrays):
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def as_mat(arrays):
-    file = io.BytesIO()
-    savemat(file, arrays)
-    return file.getvalue()
-
-
-def as_torch(arrays):
-    file = io.BytesIO()
-    torch.save({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, file)
-    return file.getvalue()
-
-
-def as_hdf5(arrays):
-    file = io.BytesIO()
-    with h5py.File(file, "w") as stored:
-        for name, array in arrays.items():
-            stored[name] = array
-    return file.getvalue()
-
-
-def as_matlab_73(arrays):
-    """HDF5 with axes in the opposite order, behind a block of 512 bytes that says so."""
-    file = io.BytesIO()
-    with h5py.File(file, "w", userblock_size=512) as stored:
-        for name, array in arrays.items():
-            stored[name] = np.atleast_2d(array).T
-    head = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + struct.pack("<H", 0x0200) + b"IM"
-    return head.ljust(512, b"\0") + file.getvalue()[512:]
-
-
-def as_safetensors(arrays):
-    return safetensors_bytes({name: np.array(array, order="C") for name, array in arrays.items()})
 
 
 FORMATS = {
@@ -200,12 +164,6 @@ def cell(items):
     return found
 
 
-def nested(**names):
-    file = io.BytesIO()
-    torch.save(names, file)
-    return file.getvalue()
-
-
 TENSORS = {"W": torch.tensor(W.T.copy()), "v_bias": torch.tensor(B), "h_bias": torch.tensor(A)}
 LINEAR = {"up.weight": TENSORS["W"], "up.bias": torch.tensor(A), "vbias": torch.tensor(B)}
 # Files with the ln Z of their models; np.nan for what the test computes itself.
@@ -224,14 +182,29 @@ KINDS = {
         "DBN(6-4-3",
         log_z_of(W2, A, A2),
     ),
-    "a nested state dict": (nested(rbm_am=TENSORS, time=3), "RBM(6 visible, 4", log_z_of(W, B, A)),
-    "a checkpoint": (
-        nested(model_state_dict=TENSORS, optimizer={"state": {0: TENSORS}}, epoch=3, loss=0.5),
+    "a nested state dict": (
+        as_pt({"rbm_am": TENSORS, "time": 3}),
         "RBM(6 visible, 4",
         log_z_of(W, B, A),
     ),
-    "nn.Linear inside": (nested(**LINEAR), "RBM(6 visible, 4", log_z_of(W, B, A)),
-    "a list": (nested(parameters=list(TENSORS.values())), "RBM(6 visible, 4", log_z_of(W, B, A)),
+    "a checkpoint": (
+        as_pt(
+            {
+                "model_state_dict": TENSORS,
+                "optimizer": {"state": {0: TENSORS}},
+                "epoch": 3,
+                "loss": 0.5,
+            }
+        ),
+        "RBM(6 visible, 4",
+        log_z_of(W, B, A),
+    ),
+    "nn.Linear inside": (as_pt(LINEAR), "RBM(6 visible, 4", log_z_of(W, B, A)),
+    "a list": (
+        as_pt({"parameters": list(TENSORS.values())}),
+        "RBM(6 visible, 4",
+        log_z_of(W, B, A),
+    ),
     "long doubles": (
         as_npz({"W": W.astype(np.longdouble), "vb": B, "hb": A}),
         "RBM(6 visible, 4",
@@ -260,9 +233,9 @@ def test_the_oldest_archives_of_rbms(tmp_path, states_first):
     weights, fields = RNG.normal(0, 1, (3, 2, M)), RNG.normal(0, 1, (3, 2))
     weights -= weights.mean(0)
     stored = weights if states_first else weights + 1
-    with h5py.File(tmp_path / "old.h5", "w") as file:
-        for name, array in (("weight_matrix", stored), ("vbias", fields), ("hbias", A)):
-            file[f"update_7/{name}"] = array
+    older = rbms_update((stored, fields, A), 7)
+    older = {name.replace("/params", ""): array for name, array in older.items()}
+    (tmp_path / "old.h5").write_bytes(as_hdf5(older))
     if not states_first:
         with pytest.raises(InputError, match="expected data as model_type"):
             read_model(tmp_path / "old.h5")
@@ -287,7 +260,7 @@ REFUSED = {
     "square": (as_torch({"W": SQUARE, "v_bias": B, "h_bias": C}), r"\[visible, hidden\] or \[hidden, visible\].*--names weights=W.T"),
     "square and nameless biases": (as_npz({"weights": SQUARE, "a": B, "b": C}), "--names visible=a,hidden=b or the other way round"),
     "one site": (as_npz({"weights": W[None], "visible_bias": B[None], "hidden_bias": A}), r"got \[1, 6, 4\]"),
-    "two RBMs that are no DBN": (nested(rbm_am=TENSORS, rbm_ph=TENSORS), "expected"),
+    "two RBMs that are no DBN": (as_pt({"rbm_am": TENSORS, "rbm_ph": TENSORS}), "expected"),
     "a pickle": (b"\x80\x04\x95\x00", "a pickle, which can run any code"),
     "a pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
     "a web page": (b"<!DOCTYPE html><title>Not found</title>", "a web page"),
@@ -314,7 +287,7 @@ def test_names_that_the_user_gives(tmp_path):
     ):
         found = read_model(square, text).rbm
         assert exact_log_z(found) == pytest.approx(log_z_of(*expected), abs=1e-10)
-    checkpoint = nested(model=TENSORS, args={"k": 1, "kind": "binary"})
+    checkpoint = as_pt({"model": TENSORS, "args": {"k": 1, "kind": "binary"}})
     path = write(tmp_path, "checkpoint.pt", checkpoint)
     with pytest.raises(InputError, match=r"got args.k, args.kind as well"):
         read_model(path)
@@ -417,13 +390,11 @@ def test_aligned_sequences(tmp_path):
 # ---- the command
 
 
-def test_the_command_asks_and_takes_the_answer(tmp_path, monkeypatch):
+def test_the_command_asks_and_takes_the_answer(tmp_path, monkeypatch, refusal):
     monkeypatch.chdir(tmp_path)
     np.save("t.npy", IMAGES)
     write(tmp_path, "m.pt", as_torch({"W": SQUARE, "v_bias": B, "h_bias": C}))
-    run = CliRunner().invoke
-    asked = run(cli.app, ["evaluate", "m.pt", "--data", "t.npy"])
-    assert isinstance(asked.exception, InputError)
-    answered = run(cli.app, ["evaluate", "m.pt", "--data", "t.npy", "--names", "weights=W.T", "--json", "r.json"])  # fmt: skip
-    assert f"ln Z = {log_z_of(SQUARE.T, B, C):.3f}, exact." in answered.output
-    assert "--names weights=W.T" in (tmp_path / "r.json").read_text()
+    assert "--names weights=W.T" in refusal("evaluate m.pt --data t.npy")[0]
+    output, record = recorded("evaluate m.pt --data t.npy --names weights=W.T")
+    assert f"ln Z = {log_z_of(SQUARE.T, B, C):.3f}, exact." in output
+    assert "--names weights=W.T" in record["run"]["repeat"]

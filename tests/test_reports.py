@@ -1,24 +1,23 @@
 """What `evaluate`, `audit` and `compare` say: runs that repeat to the digit, a number to quote, baselines, files that hold it all."""
 
 import hashlib
-import json
-import shlex
 import sys
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
-from typer.testing import CliRunner
+from enumeration import log_z
+from evaluations import SMALL, draws, log_z_of_spins, recorded, run
+from writers import as_rbms
 
 from boltzmann_companion.recipes import load_model
-from paperlib import __version__, cli
+from paperlib import __version__
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.evaluation import compare, evaluate, quote
 from paperlib.evaluation.annealing_runs import AnnealingRuns
+from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.evaluation.baselines import baselines_of
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.reasons import rounded_up
@@ -28,21 +27,7 @@ from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state
 
-SMALL = random_rbm(8, 5, 1, scale=1.5)
-LOG_P = SMALL.log_unnormalized(all_states(8))
-
-
-def draws(count, seed):
-    generator = seeded_generator(seed)
-    return all_states(8)[torch.multinomial(LOG_P.softmax(0), count, True, generator=generator)]
-
-
-TEST, TRAIN = draws(60, 2), draws(200, 3)
-
-
-@pytest.fixture
-def _estimated(monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+TEST, TRAIN = draws(SMALL, 60, 2), draws(SMALL, 200, 3)
 
 
 @pytest.fixture(scope="module")
@@ -55,34 +40,16 @@ def found():
         )
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    SMALL.save(tmp_path / "m.npz")
-    random_rbm(8, 6, 4).save(tmp_path / "other.npz")
-    np.save(tmp_path / "t.npy", TEST.numpy())
-    np.save(tmp_path / "x.npy", TRAIN.numpy())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(line):
-    result = CliRunner().invoke(cli.app, shlex.split(line))
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 def stored(line):
     """The JSON of a command without what depends on the clock."""
-    result = run(f"{line} --json r.json")
-    assert result.exit_code in (0, 3, 4), result.output
+    record = recorded(line, *EXIT_CODES.values())[1]
 
     def timeless(value):
         if isinstance(value, dict):
             return {key: timeless(item) for key, item in value.items() if key != "seconds"}
         return [timeless(item) for item in value] if isinstance(value, list) else value
 
-    with open("r.json") as file:
-        return timeless(json.load(file))
+    return timeless(record)
 
 
 def numbers(record):
@@ -102,9 +69,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.usefixtures("_estimated")
+@pytest.mark.usefixtures("folder", "_estimated")
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_steps_and_seed_repeat_to_the_digit(folder, monkeypatch, command):
+def test_steps_and_seed_repeat_to_the_digit(monkeypatch, command):
     """Nothing asks how fast the machine is."""
 
     def ask_the_clock(runs, seconds):
@@ -121,9 +88,9 @@ def test_steps_and_seed_repeat_to_the_digit(folder, monkeypatch, command):
     assert settings["steps_chosen_by"] == "the user"
 
 
-@pytest.mark.usefixtures("_estimated")
+@pytest.mark.usefixtures("folder", "_estimated")
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
-def test_a_run_by_the_clock_says_how_to_repeat_it(folder, monkeypatch, command):
+def test_a_run_by_the_clock_says_how_to_repeat_it(monkeypatch, command):
     """On a machine of whatever speed: pilots draw from a generator of their own."""
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: (runs._choose(), 1.0)[1])
     first = stored(f"{COMMANDS[command]} --minutes 0.001 --seed 3")
@@ -134,9 +101,8 @@ def test_a_run_by_the_clock_says_how_to_repeat_it(folder, monkeypatch, command):
 
 
 @pytest.mark.usefixtures("_estimated")
-def test_deep_models_repeat_too(folder, monkeypatch):
+def test_deep_models_repeat_too(folder):
     """What is drawn before the chains start is drawn in the same order, whether or not the clock is asked."""
-    monkeypatch.setattr("paperlib.models.enumeration._WIDEST", 1)
     generator = seeded_generator(8)
     layers = [
         RBM(*(torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))
@@ -219,8 +185,8 @@ def test_nothing_to_quote_where_the_number_is_not_trusted(found):
     assert quote(doubted) == "To quote: no number yet, since the verdict is 'open'."
 
 
-def test_seed_of_a_generator_that_was_used_before(monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+@pytest.mark.usefixtures("_estimated")
+def test_seed_of_a_generator_that_was_used_before():
     generator = seeded_generator(6)
     torch.rand(1, generator=generator)
     result = evaluate(
@@ -344,14 +310,18 @@ def test_json_of_audit_and_compare(folder):
     assert compared["first"]["baselines"] == compared["second"]["baselines"]
 
 
-def test_binarised_images_are_said(folder):
-    np.save(folder / "grey.npy", np.load(folder / "t.npy") * 0.99)
-    result = run("evaluate m.npz --data grey.npy --binarize 11 --json r.json")
-    assert "images binarised once with seed 11" in " ".join(result.output.split())
-    assert json.loads((folder / "r.json").read_text())["run"]["binarize_seed"] == 11
-    result = run("evaluate m.npz --data grey.npy --threshold 0.5 --json r.json")
-    assert "pixels on where above 0.5" in " ".join(result.output.split())
-    assert json.loads((folder / "r.json").read_text())["run"]["threshold"] == 0.5
+@pytest.mark.parametrize(
+    ("option", "name", "value", "said"),
+    [
+        ("--binarize 11", "binarize_seed", 11, "images binarised once with seed 11"),
+        ("--threshold 0.5", "threshold", 0.5, "pixels on where above 0.5"),
+    ],
+)
+def test_binarised_images_are_said(folder, option, name, value, said):
+    np.save("grey.npy", np.load("t.npy") * 0.99)
+    output, record = recorded(f"evaluate m.npz --data grey.npy {option}")
+    assert said in " ".join(output.split())
+    assert record["run"][name] == value
 
 
 def test_test_images_from_the_training_set_are_said():
@@ -431,17 +401,12 @@ def test_an_exact_value_is_drawn_by_image(folder):
     assert exact.log_unnormalized.mean() - exact.exact.log_z == pytest.approx(average)
 
 
-def test_a_missing_matplotlib_is_said_before_the_work(folder, monkeypatch, capsys):
+@pytest.mark.usefixtures("folder")
+def test_a_missing_matplotlib_is_said_before_the_work(monkeypatch, refusal):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(
-        sys, "argv", shlex.split("paperlib evaluate m.npz --data t.npy --plot p.svg")
-    )
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    said = capsys.readouterr()
-    assert "matplotlib to be installed" in said.err
-    assert said.out == ""
+    said, output = refusal("evaluate m.npz --data t.npy --plot p.svg")
+    assert "matplotlib to be installed" in said
+    assert output == ""
 
 
 # ---- what an archive says of itself
@@ -451,38 +416,22 @@ def test_a_missing_matplotlib_is_said_before_the_work(folder, monkeypatch, capsy
 @pytest.mark.parametrize("kind", ["BBRBM", "IIRBM"])
 def test_stored_log_z_stands_beside(folder, kind, off, said):
     """Numbers are those of the file's own model, also where its units are spins."""
-    v, h = all_states(8), all_states(5)
-    if kind == "IIRBM":
-        v, h = 2 * v - 1, 2 * h - 1
-    truth = -SMALL.energy(v[:, None], h[None]).flatten()
-    truth = truth.logsumexp(0).item()
-    with h5py.File("RBM.h5", "w") as file:
-        file["model_type"] = kind
-        names = ("weight_matrix", "vbias", "hbias")
-        for name, tensor in zip(names, SMALL.tensors().values(), strict=True):
-            file[f"update_1/params/{name}"] = tensor.numpy()
-        file["update_1/log_z"] = truth + off
-    result = run("evaluate RBM.h5 --data t.npy --json r.json")
-    assert result.exit_code == 0, result.output
-    assert (
-        f"ln Z that the file stores: {truth + off:.2f}; the exact one is {truth:.2f}."
-        in result.output
-    )
-    assert f"It is off by {off:+.2f}. Verdict on it: {said}." in result.output
-    record = json.loads((folder / "r.json").read_text())["stored_log_z"]
-    assert record["verdict"] == said
-    assert record["claimed_log_z"] == pytest.approx(truth + off)
-    assert record["interval"] == pytest.approx([truth, truth], abs=1e-6)
+    truth = log_z(SMALL) if kind == "BBRBM" else log_z_of_spins(SMALL)
+    archive = as_rbms(SMALL.tensors().values(), kind, log_z=truth + off)
+    (folder / "RBM.h5").write_bytes(archive)
+    output, record = recorded("evaluate RBM.h5 --data t.npy")
+    told = f"ln Z that the file stores: {truth + off:.2f}; the exact one is {truth:.2f}."
+    assert told in output
+    assert f"It is off by {off:+.2f}. Verdict on it: {said}." in output
+    assert record["stored_log_z"]["verdict"] == said
+    assert record["stored_log_z"]["claimed_log_z"] == pytest.approx(truth + off)
+    assert record["stored_log_z"]["interval"] == pytest.approx([truth, truth], abs=1e-6)
 
 
 @pytest.mark.usefixtures("_estimated")
 def test_stored_log_z_beside_an_estimate(folder):
-    with h5py.File("RBM.h5", "w") as file:
-        file["model_type"] = "BBRBM"
-        names = ("weight_matrix", "vbias", "hbias")
-        for name, tensor in zip(names, SMALL.tensors().values(), strict=True):
-            file[f"update_1/params/{name}"] = tensor.numpy()
-        file["update_1/log_z"] = log_z(SMALL)
-    result = run("evaluate RBM.h5 --data t.npy --steps 160")
-    assert "inside the interval" in result.output
-    assert "Verdict on it: consistent." in result.output
+    archive = as_rbms(SMALL.tensors().values(), log_z=log_z(SMALL))
+    (folder / "RBM.h5").write_bytes(archive)
+    output = run("evaluate RBM.h5 --data t.npy --steps 160")
+    assert "inside the interval" in output
+    assert "Verdict on it: consistent." in output

@@ -1,19 +1,19 @@
 """The likelihood along training: against enumeration, from archives that `rbms` wrote, and through the command."""
 
 import csv
-import itertools
 import json
 import math
+from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
+from evaluations import recorded
+from interruptions import interrupt_call
 from test_foreign import train_archive
-from typer.testing import CliRunner
+from writers import as_hdf5, as_rbms, rbms_update
 
-from paperlib import cli
 from paperlib.errors import InputError
 from paperlib.estimators import exact_hidden_samples
 from paperlib.evaluation import along_training, evaluate_training, read_checkpoints
@@ -39,19 +39,19 @@ TEST, _ = exact_hidden_samples(FINAL, 300, seeded_generator(4))
 TRUTH = [(rbm.log_unnormalized(TEST) - log_z(rbm)) for rbm in MODELS]
 
 
-def write_archive(path, stored_log_z=False):
+def write_archive(path, changes=(), stored_log_z=False):
     """In the layout of `rbms`; groups are not written in the order of training."""
-    with h5py.File(path, "w") as file:
-        file["model_type"] = "BBRBM"
-        for update, rbm in [*zip(UPDATES, MODELS, strict=True)][::-1]:
-            arrays = dict(
-                zip(("weight_matrix", "vbias", "hbias"), rbm.tensors().values(), strict=True)
-            )
-            for name, tensor in arrays.items():
-                file[f"update_{update}/params/{name}"] = tensor.numpy()
-            if stored_log_z:
-                file[f"update_{update}/log_z"] = log_z(rbm) + 5
+    content = {"model_type": "BBRBM"}
+    for update, rbm in [*zip(UPDATES, MODELS, strict=True)][::-1]:
+        more = {"log_z": log_z(rbm) + 5} if stored_log_z else {}
+        content |= rbms_update(rbm.tensors().values(), update, **more)
+    path.write_bytes(as_hdf5(content | dict(changes)))
     return path
+
+
+def walked(rbms, test, steps, by="trajectory", seed=1):
+    options = {"generator": seeded_generator(seed), "progress": False}
+    return evaluate_training(rbms, test, by=by, chain_steps=steps, **options)
 
 
 # ---- against enumeration
@@ -83,10 +83,7 @@ def test_what_cannot_be_told_apart():
     # exact ln Z: a millionth is a difference on these images, and none for others
     assert other.told_from_best in ("on these images", "no")
     assert abs(other.behind_best.mean) < 1e-4
-    by_walk = evaluate_training(
-        [at(0.5), FINAL, nearly], TEST[:40], by="ladder", chain_steps=30_000,
-        generator=seeded_generator(2), progress=False,
-    )  # fmt: skip
+    by_walk = walked([at(0.5), FINAL, nearly], TEST[:40], 30_000, "ladder", seed=2)
     assert len(by_walk.as_good) >= 1
     assert "cannot be told from it" in by_walk.verdict
 
@@ -97,9 +94,7 @@ def test_what_cannot_be_told_apart():
 )
 def test_estimates(by, steps, seed):
     """Within five standard errors, by Student with at least nine degrees of freedom once in a thousand runs beyond; differences too."""
-    found = evaluate_training(
-        MODELS, TEST, by=by, chain_steps=steps, generator=seeded_generator(seed), progress=False
-    )
+    found = walked(MODELS, TEST, steps, by, seed)
     assert (found.method, found.findings, found.best) == (by, (), 2)
     assert 0 < found.chain_steps <= 1.1 * steps
     for checkpoint, rbm, log_p in zip(found.checkpoints, MODELS, TRUTH, strict=True):
@@ -109,12 +104,8 @@ def test_estimates(by, steps, seed):
         behind = checkpoint.behind_best
         reach = behind.interval[1] - behind.mean
         assert abs(behind.mean - (TRUTH[2] - log_p).mean().item()) < 2.5 * reach + 1e-5
-    if seed > 0:
-        return
-    again = evaluate_training(
-        MODELS, TEST, by=by, chain_steps=steps, generator=seeded_generator(seed), progress=False
-    )
-    assert again == found
+    if seed == 0:
+        assert walked(MODELS, TEST, steps, by, seed) == found
 
 
 def test_minutes():
@@ -134,9 +125,7 @@ def test_a_mode_that_training_jumps_into_is_found_out():
     hidden_bias = torch.cat([base.rbm.hidden_bias, torch.zeros(1, dtype=base.rbm.dtype)])
     early = RBM(weights, base.rbm.visible_bias, hidden_bias)
     test = base.draws(100, seeded_generator(2))
-    found = evaluate_training(
-        [early, trap.rbm], test, by="trajectory", chain_steps=60_000, generator=seeded_generator(3), progress=False
-    )  # fmt: skip
+    found = walked([early, trap.rbm], test, 60_000, seed=3)
     assert abs(found.checkpoints[1].log_z - trap.log_z) > 1
     assert not found.trustworthy
     assert "do not rely on it yet" in describe_training(found)
@@ -146,14 +135,7 @@ def test_a_mode_that_training_jumps_into_is_found_out():
 
 
 def test_interrupted_enumeration_keeps_what_is_done(monkeypatch):
-    real, calls = along_training.exact_log_z, itertools.count()
-
-    def exact(rbm, progress):
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return real(rbm, progress=progress)
-
-    monkeypatch.setattr(along_training, "exact_log_z", exact)
+    interrupt_call(monkeypatch, along_training, "exact_log_z", 3)
     found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
     assert found.interrupted
     assert [checkpoint.name for checkpoint in found.checkpoints] == NAMES[:2]
@@ -161,27 +143,15 @@ def test_interrupted_enumeration_keeps_what_is_done(monkeypatch):
 
 
 def test_interrupted_walk_keeps_the_shorter_one(monkeypatch):
-    real, calls = along_training.log_z_along_training, itertools.count()
-
-    def walk(*arguments, **options):
-        if next(calls) == 1:
-            raise KeyboardInterrupt
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(along_training, "log_z_along_training", walk)
-    found = evaluate_training(
-        MODELS, TEST, by="trajectory", chain_steps=100_000, generator=seeded_generator(1), progress=False
-    )  # fmt: skip
+    interrupt_call(monkeypatch, along_training, "log_z_along_training", 2)
+    found = walked(MODELS, TEST, 100_000)
     assert found.interrupted
     assert len(found.checkpoints) == 4
     assert any("Interrupted" in text for text in found.findings)
 
 
 def test_interrupted_before_there_is_anything(monkeypatch):
-    def exact(rbm, progress):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(along_training, "exact_log_z", exact)
+    interrupt_call(monkeypatch, along_training, "exact_log_z", 1)
     with pytest.raises(KeyboardInterrupt):
         evaluate_training(MODELS, TEST, progress=False)
 
@@ -252,19 +222,13 @@ def test_wrong_input(call, message):
 
 
 def test_models_that_do_not_belong_together(tmp_path):
-    write_archive(tmp_path / "a.h5")
+    write_archive(tmp_path / "a.h5", {"model_type": "IIRBM"})
     FINAL.save(tmp_path / "b.npz")
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        del file["model_type"]
-        file["model_type"] = "IIRBM"
-    with pytest.raises(
-        InputError, match="the same kind of visible units in all, got another one in b"
-    ):
+    message = "the same kind of visible units in all, got another one in b"
+    with pytest.raises(InputError, match=message):
         read_checkpoints([tmp_path / "a.h5", tmp_path / "b.npz"])
-    with h5py.File(tmp_path / "p.h5", "w") as file:
-        file["model_type"] = "PBRBM"
-        for name, shape in (("weight_matrix", (2, 3, 4)), ("vbias", (2, 3)), ("hbias", (4,))):
-            file[f"update_1/params/{name}"] = np.zeros(shape)
+    categorical = np.zeros((2, 3, 4)), np.zeros((2, 3)), np.zeros(4)
+    (tmp_path / "p.h5").write_bytes(as_rbms(categorical, "PBRBM"))
     with pytest.raises(InputError, match="models: expected models of binary units"):
         read_checkpoints([tmp_path / "p.h5"])
     (tmp_path / "empty").mkdir()
@@ -275,12 +239,13 @@ def test_models_that_do_not_belong_together(tmp_path):
 # ---- the command
 
 
+FIRST_IS_NAN = np.array([math.nan] + [0.0] * (D - 1))
+
+
 def in_a_folder(folder, spoil):
     """Three checkpoints in a folder or an archive, the last of which is spoilt; what to pass to the command, and its name."""
     if spoil == "archive":
-        path = write_archive(folder / "RBM.h5")
-        with h5py.File(path, "r+") as file:
-            file[f"{NAMES[-1]}/params/vbias"][0] = math.nan
+        path = write_archive(folder / "RBM.h5", {f"{NAMES[-1]}/params/vbias": FIRST_IS_NAN})
         return path, NAMES[-1]
     for number, rbm in enumerate(MODELS[:2], start=1):
         rbm.save(folder / f"epoch{number}.npz")
@@ -325,9 +290,7 @@ def test_a_checkpoint_that_the_user_names_must_be_readable(tmp_path):
     folder, _ = in_a_folder(tmp_path, "nan")
     with pytest.raises(InputError, match="expected finite numbers"):
         read_checkpoints(sorted(folder.iterdir()), left_out=pytest.fail)
-    path = write_archive(tmp_path / "RBM.h5")
-    with h5py.File(path, "r+") as file:
-        file["update_5/params/vbias"][0] = math.nan
+    path = write_archive(tmp_path / "RBM.h5", {"update_5/params/vbias": FIRST_IS_NAN})
     with pytest.raises(InputError, match="expected finite numbers"):
         read_checkpoints([path], updates=[1, 5], left_out=pytest.fail)
 
@@ -335,60 +298,50 @@ def test_a_checkpoint_that_the_user_names_must_be_readable(tmp_path):
 def test_a_folder_without_any_checkpoint_that_can_be_used(tmp_path):
     for number in (1, 2):
         (tmp_path / f"epoch{number}.npz").write_bytes(b"no zip")
-    with pytest.raises(
-        InputError, match=r"models: expected at least one .*; epoch1\.npz is left out"
-    ):
+    message = r"models: expected at least one .*; epoch1\.npz is left out"
+    with pytest.raises(InputError, match=message):
         read_checkpoints([tmp_path], left_out=pytest.fail)
 
 
-def run(*arguments):
-    return CliRunner().invoke(cli.app, ["training", *map(str, arguments)])
+@pytest.fixture
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("t.npy", TEST.to(torch.uint8).numpy())
 
 
-def test_command(tmp_path):
-    path = write_archive(tmp_path / "RBM.h5", stored_log_z=True)
-    np.save(tmp_path / "t.npy", TEST.to(torch.uint8).numpy())
-    outputs = [(f"--{kind}", tmp_path / f"r.{kind}") for kind in ("json", "csv")]
-    result = run(
-        path, "--data", tmp_path / "t.npy", *itertools.chain(*outputs), "--plot", tmp_path / "r.svg"
-    )
-    assert result.exit_code == 0, result.output
-    assert "Verdict: update_10 is best; update_5 before it is worse" in result.output
-    assert "report the average of other images" in result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
+@pytest.mark.usefixtures("_folder")
+def test_command():
+    write_archive(Path("RBM.h5"), stored_log_z=True)
+    output, stored = recorded("training RBM.h5 --data t.npy --csv r.csv --plot r.svg")
+    assert "Verdict: update_10 is best; update_5 before it is worse" in output
+    assert "report the average of other images" in output
     assert (stored["best"], stored["method"], stored["seed"]) == ("update_10", "exact", 0)
     for row, rbm, log_p in zip(stored["checkpoints"], MODELS, TRUTH, strict=True):
         assert row["average"] == pytest.approx(log_p.mean().item(), abs=1e-9)
         assert row["claimed_log_z"] == pytest.approx(log_z(rbm) + 5)
-    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    rows = list(csv.DictReader(Path("r.csv").read_text().splitlines()))
     assert [row["checkpoint"] for row in rows] == NAMES
     assert float(rows[2]["average"]) == stored["checkpoints"][2]["average"]
-    assert "best: update_10" in (tmp_path / "r.svg").read_text()
+    assert "best: update_10" in Path("r.svg").read_text()
 
 
-def test_command_says_which_checkpoints_it_left_out(tmp_path):
-    (tmp_path / "checkpoints").mkdir()
-    folder, name = in_a_folder(tmp_path / "checkpoints", "nan")
-    np.save(tmp_path / "t.npy", TEST.to(torch.uint8).numpy())
-    result = run(folder, "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
-    assert result.exit_code == 0, result.output
-    assert f"{name} is left out: " in result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
-    assert [checkpoint["checkpoint"] for checkpoint in stored["checkpoints"]] == [
-        "epoch1.npz",
-        "epoch2.npz",
-    ]
+@pytest.mark.usefixtures("_folder")
+def test_command_says_which_checkpoints_it_left_out():
+    Path("checkpoints").mkdir()
+    folder, name = in_a_folder(Path("checkpoints"), "nan")
+    output, stored = recorded(f"training {folder} --data t.npy")
+    assert f"{name} is left out: " in output
+    names = [checkpoint["checkpoint"] for checkpoint in stored["checkpoints"]]
+    assert names == ["epoch1.npz", "epoch2.npz"]
     assert [text.split()[0] for text in stored["left_out"]] == [name]
 
 
-def test_command_with_an_archive_that_rbms_wrote(tmp_path):
-    path = train_archive(tmp_path / "RBM.h5")
+@pytest.mark.usefixtures("_folder")
+def test_command_with_an_archive_that_rbms_wrote():
+    path = train_archive(Path("RBM.h5"))
     test = np.random.default_rng(1).integers(0, 2, (40, 8))
-    np.save(tmp_path / "t.npy", test)
-    files = (path, "--data", tmp_path / "t.npy", "--json", tmp_path / "r.json")
-    result = run(*files)
-    assert result.exit_code == 0, result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
+    np.save("t.npy", test)
+    _, stored = recorded("training RBM.h5 --data t.npy")
     models = {name: found.rbm for name, found in read_checkpoints([path]).items()}
     assert len(models) >= 3
     v = torch.from_numpy(test).double()
@@ -396,44 +349,8 @@ def test_command_with_an_archive_that_rbms_wrote(tmp_path):
         rbm = models[row["checkpoint"]]
         log_p = rbm.log_unnormalized(v) - rbm.log_unnormalized(all_states(8)).logsumexp(0)
         assert row["average"] == pytest.approx(log_p.mean().item(), abs=1e-9)
-    walked = run(
-        *files,
-        "--by",
-        "trajectory",
-        "--chain-steps",
-        20_000 * len(models),
-        "--train",
-        tmp_path / "t.npy",
-    )
-    assert walked.exit_code == 0, walked.output
-    assert json.loads((tmp_path / "r.json").read_text())["method"] == "trajectory"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--updates", "1,x"), "updates: expected whole numbers"),
-        (("--updates", "7"), "update: expected one of 1, 5, 10, 200"),
-        (("--by", "x"), "by: expected trajectory or ladder"),
-        (("--minutes", "-1"), "minutes: expected a positive number"),
-        (("--chain-steps", "5", "--by", "ladder"), "chain_steps: expected"),
-        (("--plot", "r.gif"), "plot: expected a .svg, .png or .pdf file"),
-        (("--csv", "no/r.csv"), "csv: expected a file in a folder that exists"),
-        (("--device", "tpu"), "device: expected"),
-        (("--train", "no.npy"), "train: expected a file, found none"),
-    ],
-)
-def test_wrong_commands(tmp_path, monkeypatch, capsys, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_archive(tmp_path / "RBM.h5")
-    np.save("t.npy", TEST.to(torch.uint8).numpy())
-    monkeypatch.setattr(
-        "sys.argv", ["paperlib", "training", "RBM.h5", "--data", "t.npy", *arguments]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    options = f"--by trajectory --chain-steps {20_000 * len(models)} --train t.npy"
+    assert recorded(f"training RBM.h5 --data t.npy {options}")[1]["method"] == "trajectory"
 
 
 def test_rows_have_no_infinite_numbers():

@@ -1,17 +1,14 @@
 """Weighted test sets: whole weights are repeated rows, in every number."""
 
-import json
 import math
-import sys
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from typer.testing import CliRunner
+from evaluations import SMALL, recorded
 
-from paperlib import cli
 from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
 from paperlib.estimators import (
@@ -26,7 +23,7 @@ from paperlib.evaluation.averages import as_weights, average_of
 from paperlib.evaluation.baselines import baselines_of
 from paperlib.numerics import seeded_generator
 
-SMALL, OTHER = random_rbm(8, 5, 1, scale=1.5), random_rbm(8, 5, 2)
+OTHER = random_rbm(8, 5, 2)
 GENERATOR = seeded_generator(3)
 ROWS = all_states(8)[torch.randint(0, 256, (30,), generator=GENERATOR)]
 WEIGHTS = torch.randint(0, 5, (30,), generator=GENERATOR).double()
@@ -119,8 +116,8 @@ def test_a_batch_of_weighted_cases_tells_the_average_of_all():
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(spread, rel=0.1)
 
 
-def test_an_estimate_with_weights_holds_the_truth(monkeypatch):
-    monkeypatch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
+@pytest.mark.usefixtures("_estimated")
+def test_an_estimate_with_weights_holds_the_truth():
     found = evaluate(
         SMALL, ROWS, weights=WEIGHTS, steps=160, generator=seeded_generator(2), progress=False
     )
@@ -139,6 +136,7 @@ REFUSED = {
     "nan": (np.full(30, np.nan), "weights: expected finite numbers"),
     "infinite": (np.full(30, np.inf), "weights: expected finite numbers"),
     "shares": (np.full(30, 1 / 30), "weights: expected a sum of at least 2"),
+    "a row and a half": (np.full(30, 0.05), "weights: expected a sum of at least 2"),
     "zeros": (np.zeros(30), "weights: expected a sum of at least 2"),
     "table": (np.ones((30, 2)), "weights: expected 30 numbers"),
     "words": (np.array(["a"] * 30), "weights: expected"),
@@ -148,21 +146,18 @@ REFUSED = {
 
 @pytest.mark.parametrize(("weights", "message"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("command", ["evaluate", "audit --claimed-log-z 9", "compare m.npz"])
-def test_refused(tmp_path, monkeypatch, capsys, weights, message, command):
+def test_refused(folder, refusal, weights, message, command):
     with pytest.raises(InputError, match=message.partition(", got shape")[0]):
         evaluate(SMALL, ROWS, weights=weights)
-    SMALL.save(tmp_path / "m.npz")
-    np.save(tmp_path / "t.npy", ROWS.numpy())
-    np.save(tmp_path / "w.npy", weights)
-    monkeypatch.chdir(tmp_path)
-    arguments = ["paperlib", *command.split(), "m.npz", "--data", "t.npy", "--weights", "w.npy"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    said = capsys.readouterr().err
+    save(weights)
+    said, _ = refusal(f"{command} m.npz --data rows.npy --weights w.npy")
     assert message in said
-    assert len(said.strip().splitlines()) == 1
+    assert said.count("\n") == 1
+
+
+def save(weights):
+    np.save("rows.npy", ROWS.numpy())
+    np.save("w.npy", weights)
 
 
 def test_forms_of_files(tmp_path):
@@ -176,20 +171,14 @@ def test_forms_of_files(tmp_path):
         assert torch.equal(read_weights(tmp_path / name, 30), expected)
 
 
-def test_command(tmp_path):
-    SMALL.save(tmp_path / "m.npz")
-    np.save(tmp_path / "t.npy", ROWS.numpy())
-    np.save(tmp_path / "w.npy", WEIGHTS.numpy())
-    arguments = ["m.npz", "--data", "t.npy", "--weights", "w.npy", "--json", "r.json"]
-    arguments = [str(tmp_path / word) if "." in word else word for word in arguments]
-    result = CliRunner().invoke(cli.app, ["evaluate", *arguments])
-    assert result.exit_code == 0, result.output
-    stored = json.loads((tmp_path / "r.json").read_text())
+def test_command(folder):
+    save(WEIGHTS.numpy())
+    output, stored = recorded("evaluate m.npz --data rows.npy --weights w.npy")
     truth = (SMALL.log_unnormalized(REPEATED) - log_z(SMALL)).mean().item()
     assert stored["exact"]["test"] == pytest.approx(truth, abs=1e-9)
     assert stored["total_weight"] == len(REPEATED)
     assert stored["run"]["files"]["weights"]["sha256"]
-    assert f"of total weight {len(REPEATED):.1f}" in result.output
+    assert f"of total weight {len(REPEATED):.1f}" in output
 
 
 @pytest.mark.parametrize(
