@@ -29,7 +29,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models.enumeration import can_enumerate, sum_over_states
 from paperlib.models.posterior_sampling import log_mean_weights
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import read_stored
+from paperlib.models.stored import Entry, read_stored
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import (
     all_states,
@@ -338,7 +338,7 @@ class DBN(UnnormalizedModel):
         return cls(layers)
 
     @classmethod
-    def _read(cls, path: Path) -> Mapping[str, object]:
+    def _read(cls, path: Path) -> Mapping[str, Entry]:
         return read_stored("path", path)
 
     def _visible(self, v: object) -> Tensor:

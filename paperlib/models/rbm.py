@@ -26,7 +26,7 @@ from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.files import as_stored
-from paperlib.models.stored import read_named
+from paperlib.models.stored import Entry, read_named
 from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
@@ -231,7 +231,7 @@ class RBM(UnnormalizedModel):
                 savemat(temporary, arrays, oned_as="row")
 
     @classmethod
-    def _read(cls, path: Path) -> Mapping[str, object]:
+    def _read(cls, path: Path) -> Mapping[str, Entry]:
         if path.suffix.lower() != ".mat":
             return super()._read(path)
         arrays = read_named(path, _MATLAB_NAMES)

@@ -35,6 +35,8 @@ from paperlib.models.files import read_safetensors
 Entry: TypeAlias = np.ndarray | Tensor | float | str
 _Source: TypeAlias = Path | io.BytesIO
 
+_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -125,7 +127,7 @@ def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, 
     extra = [name for name in stored if name not in names and not is_harmless(name)]
     if extra or any(name not in stored for name in names):
         raise InputError(
-            f"path: expected the arrays {', '.join(names)} in {path}, got {', '.join(sorted(stored)) or 'none'}"
+            f"path: expected the arrays {', '.join(names)} in {path}, got {printable(', '.join(sorted(stored)) or 'none')}"
         )
     return {name: stored[name] for name in names}
 
@@ -161,9 +163,31 @@ def listed(arrays: Mapping[str, Entry]) -> str:
         else name
         for name, value in sorted(arrays.items())
     ]
-    text = ", ".join(parts) or "no arrays"
+    return printable(", ".join(parts) or "no arrays")
+
+
+def printable(text: str) -> str:
+    """A text with names from a file, which may hold any characters and have any length, for a message of one line."""
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def dense(name: str, value: Entry) -> Entry:
+    """An entry, if it is no tensor of another kind than of real numbers that are all in the file.
+
+    Raises
+    ------
+    InputError
+        If it is, such as a tensor that is larger than its stored data because one number stands for all.
+    """
+    if not isinstance(value, Tensor):
+        return value
+    plain = value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL
+    if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
+        raise InputError(
+            f"expected a dense tensor of real numbers as {name}, got {value.dtype}, {value.layout}, shape {list(value.shape)}"
+        )
+    return value.detach()
 
 
 def _format(source: _Source, path: Path) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models.files import tensors_checksum, write_safetensors
-from paperlib.models.stored import read_named
+from paperlib.models.stored import Entry, dense, printable, read_named
 
 
 class TensorModel:
@@ -126,12 +126,14 @@ class TensorModel:
         path = Path(path)
         arrays = cls._read(path)
         try:
-            model = cls.from_tensors(arrays)
+            model = cls.from_tensors({name: dense(name, value) for name, value in arrays.items()})
         except InputError as error:
-            raise InputError(f"path: expected {cls.called} in {path}: {error}") from error
+            raise InputError(
+                f"path: expected {cls.called} in {path}: {printable(str(error))}"
+            ) from error
         return model if dtype is None else model.to(dtype=dtype)
 
     @classmethod
-    def _read(cls, path: Path) -> Mapping[str, object]:
+    def _read(cls, path: Path) -> Mapping[str, Entry]:
         """The arrays in a file, as `from_tensors` takes them."""
         return read_named(path, cls.tensor_names)

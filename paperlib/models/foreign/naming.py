@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
@@ -19,11 +18,9 @@ from paperlib.models.dbm import DBM
 from paperlib.models.dbn import DBN
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
-from paperlib.models.stored import Entry, is_harmless, listed, plain_name
+from paperlib.models.stored import Entry, dense, is_harmless, listed, plain_name
 from paperlib.validation import as_float_tensor
 
-_REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 WEIGHTS, VISIBLE, HIDDEN, IGNORE = "weights", "visible", "hidden", "ignore"
 # Names in common use, in lower case, without signs between words and without a leading "rbm".
 _SYNONYMS = {
@@ -174,16 +171,7 @@ def _flattened(arrays: Mapping[str, Entry]) -> dict[str, Tensor]:
 
 def _tensor(name: str, value: Entry) -> Tensor:
     """A parameter as a dense tensor of real numbers."""
-    if isinstance(value, Tensor):
-        plain = (
-            value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL
-        )
-        # A tensor may be larger than its stored data, if one number stands for all.
-        if not plain or value.numel() * value.element_size() > value.untyped_storage().nbytes():
-            raise InputError(
-                f"expected a dense tensor of real numbers as {name}, got {value.dtype}, {value.layout}, shape {list(value.shape)}"
-            )
-        value = value.detach()
+    value = dense(name, value)
     if isinstance(value, str):
         raise InputError(f"expected numbers as {name}, got text")
     return as_float_tensor(name, value)
