@@ -81,11 +81,6 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
 
     From Student's t distribution, or from the normal one for infinite degrees of freedom; infinite if there are none.
 
-    Raises
-    ------
-    InputError
-        If `level` is not between 0 and 1.
-
     Examples
     --------
     >>> print(f"{student_quantile(0.95, math.inf):.3f} {student_quantile(0.95, 9):.3f}")
@@ -104,11 +99,6 @@ def student_quantile(level: float, degrees_of_freedom: float) -> float:
 def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
     """The standard error of a sum of independent estimates, and its degrees of freedom by Welch and Satterthwaite.
 
-    Parameters
-    ----------
-    parts : tuple of float
-        For each estimate, its standard error and the degrees of freedom of that error.
-
     Examples
     --------
     >>> joined_error((3.0, math.inf), (4.0, math.inf))
@@ -124,13 +114,7 @@ def joined_error(*parts: tuple[float, float]) -> tuple[float, float]:
 def resolve_generator(
     generator: torch.Generator | None, device: torch.device | str = "cpu"
 ) -> torch.Generator:
-    """`generator` itself or, for `None`, a fresh one from system entropy; never the global state.
-
-    Raises
-    ------
-    InputError
-        If `generator` is not a `torch.Generator` or lives on a device other than `device`.
-    """
+    """`generator` itself or, for `None`, a fresh one from system entropy; never the global state."""
     device = torch.device(device)
     if generator is None:
         generator = torch.Generator(device)
@@ -156,13 +140,7 @@ def _place(device: torch.device) -> tuple[str, int]:
 
 
 def seeded_generator(seed: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A new generator with the given seed.
-
-    Raises
-    ------
-    InputError
-        If the seed has more than 64 bits.
-    """
+    """A new generator with the given seed."""
     try:
         return torch.Generator(device).manual_seed(seed)
     except (ValueError, OverflowError) as error:

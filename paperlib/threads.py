@@ -41,15 +41,6 @@ def run_in_threads(
 
     Since each task is the work of one thread, its last digits are the same for any number of threads. Threads pay off where the tasks
     spend their time in large tensor operations, outside the interpreter.
-
-    Parameters
-    ----------
-    tasks : sequence of callables without arguments
-        What has to be done.
-    on_result : callable, optional
-        Called by the calling thread for every task that is done.
-    stop : callable, optional
-        Called at the first exception in a task, or at Ctrl-C, before waiting for the tasks in progress, which it may end.
     """
     threads = torch.get_num_threads()
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -78,13 +69,6 @@ def walk_side_by_side(
     """`run_in_threads` for tasks of many steps, each of which is reported to `on_step` by one thread at a time.
 
     An exception in one of them, or Ctrl-C, ends the others at their next step.
-
-    Parameters
-    ----------
-    walks : sequence of callables
-        Each is given a function to be called after each of its steps, with a count.
-    on_step : callable
-        Called with these counts.
     """
     stop, lock = threading.Event(), threading.Lock()
     failures: list[BaseException] = []

@@ -37,11 +37,6 @@ def as_tensor(name: str, value: object) -> Tensor:
     that. Unsigned integers of two bytes or more become int64, since torch has hardly any
     operations for them.
 
-    Raises
-    ------
-    InputError
-        If `value` holds anything but real numbers.
-
     Examples
     --------
     >>> import numpy as np
@@ -77,11 +72,6 @@ def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) 
     Integers and booleans become float64; float16 becomes float32, since no estimator works in half precision.
     An array is copied, a tensor only if its type changes.
 
-    Raises
-    ------
-    InputError
-        If `value` holds anything but real numbers.
-
     Examples
     --------
     >>> as_float_tensor("betas", [0, 0.5, 1])
@@ -103,11 +93,6 @@ def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
 
     A tensor of that type on that device is returned untouched, so that this costs nothing where
     chains walk. Values need not be binary: most formulas hold for means in [0, 1], too.
-
-    Raises
-    ------
-    InputError
-        If `value` holds anything but real numbers, or its last dimension is not `width`.
 
     Examples
     --------

@@ -288,11 +288,6 @@ def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape [n]
-
-    Raises
-    ------
-    InputError
-        If the given biases have the wrong length or hold NaN or infinite values.
     """
     return (
         torch.zeros_like(target) if given is None else parameter(name, given, target.shape, target)

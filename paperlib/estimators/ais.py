@@ -166,11 +166,6 @@ def summarize(
     """The estimate from finished chains, checked on request against what is known about the path's target.
 
     `advice` says what to do about weights that vary too much.
-
-    Raises
-    ------
-    InputError
-        If the log-weights overflowed.
     """
     require_finite_log_weights(log_weights)
     if not check:

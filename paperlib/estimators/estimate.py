@@ -210,15 +210,6 @@ def find_warnings(
 ) -> tuple[str, ...]:
     """Reasons not to believe an estimate, each a sentence that says what was seen and what to do.
 
-    Parameters
-    ----------
-    estimate : PartitionEstimate
-        Without warnings so far.
-    uniform_start : bool
-        Whether the chains started at uniformly random pixels.
-    advice : str
-        What to do about weights that vary too much.
-
     Examples
     --------
     >>> estimate = PartitionEstimate(torch.zeros(1), torch.zeros(1, 3))
@@ -250,15 +241,6 @@ def find_warnings(
 
 def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "") -> list[str]:
     """A sentence if an estimate with the upper end `high` lies below a proven lower bound.
-
-    Parameters
-    ----------
-    log_z, high : float
-        The estimate, and the largest value that its error allows, in nats.
-    bound : float or None
-        The bound, if one is known.
-    or_else : str
-        What else may be done about it.
 
     Examples
     --------

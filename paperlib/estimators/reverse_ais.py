@@ -243,12 +243,6 @@ def walk_back(
 
 
 def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:
-    """The estimate from the log-weights, [N, M], of finished chains.
-
-    Raises
-    ------
-    InputError
-        If the log-weights overflowed.
-    """
+    """The estimate from the log-weights, [N, M], of finished chains."""
     require_finite_log_weights(log_weights)
     return ReverseEstimate(log_weights)

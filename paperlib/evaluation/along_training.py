@@ -166,11 +166,6 @@ class TrainingLikelihood:
 def evenly(count: int, most: int) -> list[int]:
     """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last; the last alone if `most` is 1.
 
-    Raises
-    ------
-    InputError
-        If either is less than one.
-
     Examples
     --------
     >>> evenly(11, 3), evenly(3, 20), evenly(9, 1)

@@ -161,22 +161,7 @@ class AnnealingRuns:
         progress: bool | None = None,
         ladder_steps: int | None = None,
     ) -> FinishedRuns:
-        """Run everything once, and then more of what is in doubt.
-
-        Parameters
-        ----------
-        largest : int
-            K of the last run of AIS and RAISE, if no doubt about the ladder takes its time.
-        progress : bool, optional
-            Show a progress bar; by default where standard error is a terminal.
-        ladder_steps : int, optional
-            Transitions of single chains for the ladder in the first round. By default `usual_ladder_steps`.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            If no run is finished yet. Later, Ctrl-C ends the series, and what is finished is returned.
-        """
+        """Run everything once, and then more of what is in doubt, up to this K; Ctrl-C ends the series and gives what is finished."""
         if ladder_steps is None:
             ladder_steps = self.usual_ladder_steps(largest)
         finished = FinishedRuns((), (), interrupted=True)

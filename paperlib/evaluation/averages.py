@@ -23,11 +23,6 @@ LEVEL = 0.95
 def as_weights(name: str, weights: object, count: int) -> Tensor:
     """Weights of `count` rows, float64 [count].
 
-    Raises
-    ------
-    InputError
-        If their number is not `count`, one is negative, NaN or infinite, or they add up to less than two.
-
     Examples
     --------
     >>> as_weights("weights", [1, 0.5, 2], 3)

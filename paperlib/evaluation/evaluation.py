@@ -133,11 +133,6 @@ def evaluate(
 def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
     """The effort that was given in steps, with 0 ladder steps for the usual number; None if the time decides.
 
-    Raises
-    ------
-    InputError
-        If there are too few steps, or `ladder_steps` is given alone.
-
     Examples
     --------
     >>> given_effort(1_000, None)
@@ -327,11 +322,6 @@ def with_enough_digits(model: UnnormalizedModel) -> tuple[UnnormalizedModel, tup
     """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
 
     The sum of all weights and biases bounds ln p*(v) up to M ln 2.
-
-    Raises
-    ------
-    InputError
-        If float64 leaves none, or the sum overflows.
     """
     largest = model.sum_of_parameters
     if not largest * 2.0**-53 < _LEAST_DIGIT:

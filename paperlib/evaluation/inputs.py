@@ -139,22 +139,7 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
 def read_rows(
     name: str, path: str | os.PathLike[str], fewest_axes: int = 2
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The one array in a file, with all dimensions but the first flattened into one, and notes on what was left out.
-
-    Parameters
-    ----------
-    name : str
-        What the numbers are, for error messages.
-    path : path
-        A file of one of the formats that `read_model` takes, or `.npy`, `.csv`, IDX or FASTA. `FILE.npz:x_test` is one of its arrays.
-    fewest_axes : int
-        Arrays with fewer are not looked at, where a file names its arrays.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged or in another format, or does not hold one array.
-    """
+    """The one array in a file, with all dimensions but the first flattened into one, and notes on what was left out."""
     location, member = os.fspath(path), ""
     if not storage.is_file(location) and ":" in location:
         location, _, member = location.rpartition(":")

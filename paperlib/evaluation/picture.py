@@ -28,14 +28,9 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """A picture of an estimate: the ladder's average and the bracket against K, the log-weights of the last AIS run, and how the ladder went.
+    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how the ladder went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
     """
     require_matplotlib()
     import matplotlib.pyplot as plt

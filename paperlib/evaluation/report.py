@@ -45,15 +45,7 @@ def round_trips(ladder: TemperingEstimate) -> str:
 
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
-    """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        From `evaluate`.
-    binarization : str
-        How the images became binary, for the line to quote.
-    """
+    """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest."""
     model = evaluation.model or (
         f"RBM with {evaluation.num_visible:,} visible and {evaluation.num_hidden:,} hidden units"
     )

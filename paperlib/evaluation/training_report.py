@@ -44,13 +44,6 @@ def describe_training(
 ) -> str:
     """The result in words, for a terminal.
 
-    Parameters
-    ----------
-    found : TrainingLikelihood
-        From `evaluate_training`.
-    claimed_log_z : mapping of str to float, optional
-        For each checkpoint, the ln Z that the file itself gives, in nats, to be shown beside ours.
-
     Examples
     --------
     >>> import torch
@@ -159,13 +152,7 @@ def training_as_csv(
 
 
 def plot_training(found: TrainingLikelihood) -> Figure:
-    """The average against training, with its interval for these images, and the best checkpoint.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed.
-    """
+    """The average against training, with its interval for these images, and the best checkpoint."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

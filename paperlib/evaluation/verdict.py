@@ -77,13 +77,7 @@ _CERTAIN = 0.999
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats.
-
-    Parameters
-    ----------
-    finished : FinishedRuns
-        The runs and the ladder.
-    """
+    """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats."""
     of_ais = finished.runs[-1].ais.log_z
     if finished.ladder is None:
         return of_ais
@@ -100,16 +94,8 @@ def judge(
 ) -> Judgement:
     """Apply the rule of this module.
 
-    Parameters
-    ----------
-    finished : FinishedRuns
-        The runs and the ladder.
-    settled : tuple of str
-        What `find_reasons` says about AIS and RAISE.
-    others : tuple of str
-        Reasons to doubt any estimate, such as the sentence of `far_off`.
-    explained : float
-        How far RAISE falls short for a known reason, besides what annealing loses, in nats.
+    `settled` is what `find_reasons` says about AIS and RAISE, `others` are reasons to doubt any estimate, and `explained` is how many nats
+    RAISE falls short for a known reason, besides what annealing loses.
     """
     found = [Doubt(NOT_TRUSTED, text) for text in others]
     if finished.interrupted:

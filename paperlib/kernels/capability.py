@@ -29,13 +29,7 @@ _ROWS, _COLUMNS = 3, 70
 
 
 def chosen() -> str:
-    """The kernels that the environment variable `PAPERLIB_KERNELS` selects: `fast`, the default, or `reference`.
-
-    Raises
-    ------
-    InputError
-        If it is set to anything else.
-    """
+    """The kernels that the environment variable `PAPERLIB_KERNELS` selects: `fast`, the default, or `reference`."""
     value = os.environ.get(VARIABLE) or FAST
     if value not in (FAST, REFERENCE):
         raise InputError(f"{VARIABLE}: expected {FAST} or {REFERENCE}, got {value!r}")

@@ -91,13 +91,7 @@ def write_checkpoint(path: Path, state: TrainingState, signature: Mapping[str, s
 def read_checkpoint(
     path: Path, signature: Mapping[str, str], device: torch.device
 ) -> TrainingState:
-    """Read a checkpoint that `write_checkpoint` wrote.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, or belongs to a training with another signature.
-    """
+    """Read a checkpoint that `write_checkpoint` wrote."""
     tensors, progress = read_resumable(path, signature, _PROGRESS)
     generator = torch.Generator(device)
     generator.set_state(tensors.pop("generator"))
@@ -128,28 +122,7 @@ def run_epochs(
     on_epoch: Callable[[int], None] | None,
     progress: bool | None,
 ) -> None:
-    """Run the remaining epochs, and write a checkpoint after each.
-
-    Parameters
-    ----------
-    state : TrainingState
-        Changed in place.
-    num_epochs, updates_per_epoch : int
-        Epochs in total, including those already done, and updates in each.
-    run_epoch : callable
-        Takes the number of an epoch, from 1, and the progress bar, which it advances after each
-        update. It changes `state`, and raises if training has diverged.
-    label : str
-        Label of the progress bar.
-    path : Path or None
-        Where to write the checkpoint. None: nowhere.
-    signature : mapping of str to str
-        From `training_signature`.
-    on_epoch : callable or None
-        Called with the number of the epoch once its checkpoint has been written.
-    progress : bool or None
-        Whether to show the bar; None: if standard error is a terminal.
-    """
+    """Run the remaining epochs, and write a checkpoint after each."""
     with tqdm(
         total=num_epochs * updates_per_epoch,
         initial=state.epochs_done * updates_per_epoch,

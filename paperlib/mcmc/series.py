@@ -39,11 +39,6 @@ def settled(series: Tensor) -> int:
     series : Tensor, shape [T]
         The values, of which at most the first half is left out.
 
-    Returns
-    -------
-    int
-        How many values to leave out.
-
     Examples
     --------
     >>> series = torch.cat([torch.full([100], 9.0), torch.linspace(-1, 1, 10).repeat(90)])
@@ -65,15 +60,6 @@ def mean_error(series: Tensor) -> tuple[float, float]:
     ----------
     series : Tensor, shape [T, R]
         R replicas, which are independent of each other.
-
-    Returns
-    -------
-    std_error : float
-        The largest over all block lengths, which start from single values and double until all replicas together have fewer than
-        sixteen blocks. If blocks of about an eighth of the series are still like their neighbours, the error from them is increased
-        by the factor for an autoregressive process. Infinite for fewer than eight values.
-    degrees_of_freedom : float
-        The number of the longest blocks in all replicas, minus one.
 
     Examples
     --------

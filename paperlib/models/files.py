@@ -25,13 +25,7 @@ _CHECKSUM = "contents_sha256"
 
 
 def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
-    """The tensors of a `.safetensors` file, or of its contents.
-
-    Raises
-    ------
-    InputError
-        If it is missing or damaged, which includes a checksum that does not match.
-    """
+    """The tensors of a `.safetensors` file, or of its contents."""
     from safetensors import safe_open
     from safetensors.torch import load
 
@@ -63,13 +57,7 @@ def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The text that a `.safetensors` file carries in addition to its tensors; empty if there is none.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or damaged.
-    """
+    """The text that a `.safetensors` file carries in addition to its tensors; empty if there is none."""
     from safetensors import safe_open
 
     try:
@@ -87,26 +75,12 @@ def read_resumable(
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The contents of a checkpoint, if it belongs to the work with this signature.
 
-    Parameters
-    ----------
-    path : Path
-        A file that `write_safetensors` wrote, with the signature and the progress as its text.
-    signature : mapping of str to str
-        Entries that tell one piece of work from another.
-    progress : collection of str
-        Names of the other entries in the text, whose values are JSON.
-
     Returns
     -------
     tensors : dict of str to Tensor
         By name.
     progress : dict
         The value of each.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, or belongs to work with another signature: one with a different, a missing or an additional entry.
     """
     try:
         metadata = read_metadata(path)
@@ -128,13 +102,7 @@ def read_resumable(
 
 
 def as_stored(tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> dict[str, Tensor]:
-    """Tensors in the form in which a file stores them, converted to `dtype` if it is given.
-
-    Raises
-    ------
-    InputError
-        If `dtype` is not a floating-point type of 16 to 64 bits, or a parameter overflows it.
-    """
+    """Tensors in the form in which a file stores them, converted to `dtype` if it is given."""
     if dtype not in (None, *_STORABLE):
         raise InputError(f"dtype: expected one of {', '.join(map(str, _STORABLE))}, got {dtype}")
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -151,13 +119,7 @@ def write_safetensors(
     metadata: Mapping[str, str] | None = None,
     dtype: torch.dtype | None = None,
 ) -> None:
-    """Write tensors and text as one `.safetensors` file with a checksum of both, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another, or as in `as_stored`.
-    """
+    """Write tensors and text as one `.safetensors` file with a checksum of both, whole or not at all."""
     if path.suffix != ".safetensors":
         raise InputError(f"path: expected a .safetensors file, got {path.name!r}")
     from safetensors.torch import save_file

@@ -28,16 +28,6 @@ def log_mean_weights(
 ) -> Tensor:
     """ln of the mean importance weight of each vector, float64 [num_vectors], in nats.
 
-    Parameters
-    ----------
-    num_vectors, num_samples : int
-        Number of vectors, and of draws for each.
-    log_weights : callable
-        Maps a slice of the vectors to the log-weights of all their draws, [vectors * num_samples],
-        with those of one vector next to each other. It is called for one block after another.
-    device : torch.device
-        Device of the result.
-
     Examples
     --------
     >>> weights = torch.tensor([1.0, 4.0, 1.5, 2.0]).log()

@@ -247,18 +247,6 @@ class RBM(UnnormalizedModel):
 def as_rbm(name: str, model: object) -> RBM:
     """`model`; raise unless it is an RBM.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the error message.
-    model : object
-        The argument.
-
-    Raises
-    ------
-    InputError
-        If it is not an RBM.
-
     Examples
     --------
     >>> as_rbm("rbm", RBM([[1.0]], [0.0], [0.0]))

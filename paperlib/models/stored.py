@@ -81,13 +81,7 @@ _HARMLESS = {
 
 
 def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
-    """Everything in a file, by name.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, damaged, a pickle or of an unknown format; `name` is the argument that the message names.
-    """
+    """Everything in a file, by name."""
     path = Path(path)
     if not storage.is_file(path):
         raise InputError(f"{name}: expected a file, found none at {path}")
@@ -116,13 +110,7 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
 
 
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
-    """The entries of a model file that have these names.
-
-    Raises
-    ------
-    InputError
-        As in `read_stored`; if one is missing, or anything is left over that is not harmless.
-    """
+    """The entries of a model file that have these names."""
     stored = read_stored("path", path)
     extra = [name for name in stored if name not in names and not is_harmless(name)]
     if extra or any(name not in stored for name in names):
@@ -173,13 +161,7 @@ def printable(text: str) -> str:
 
 
 def dense(name: str, value: Entry) -> Entry:
-    """An entry, if it is no tensor of another kind than of real numbers that are all in the file.
-
-    Raises
-    ------
-    InputError
-        If it is, such as a tensor that is larger than its stored data because one number stands for all.
-    """
+    """An entry, if it is no tensor of another kind than of real numbers that are all in the file."""
     if not isinstance(value, Tensor):
         return value
     plain = value.layout == torch.strided and value.device.type == "cpu" and value.dtype in _REAL

@@ -87,28 +87,6 @@ def pilot_schedule(
 ) -> PilotSchedule:
     """Walk one population, finding its betas on the way.
 
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk.
-    num_chains : int
-        The number of chains, N.
-    fraction : float
-        The fraction of N to which the conditional effective sample size falls in a step.
-    threshold : float
-        Resample when the effective part of the population falls below this; 0: never.
-    generator : torch.Generator
-        On the path's device.
-    on_step : callable
-        Called after each step with the number of chains that took it.
-    most_steps : int, optional
-        The number of steps after which to stop.
-
-    Raises
-    ------
-    InputError
-        If no step is short enough: ln f jumps, or is not finite.
-
     Examples
     --------
     >>> from paperlib.annealing import BaseRatePath

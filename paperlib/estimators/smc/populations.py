@@ -159,28 +159,7 @@ def walk_populations(
     on_step: OnStep,
     marks: Sequence[float] = (),
 ) -> Populations:
-    """Walk independent populations through a schedule, and resample those whose weights have become uneven.
-
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk.
-    schedule : sequence of numbers
-        From 0 to 1.
-    options : SMCOptions
-        How many populations of how many chains walk, and when they are resampled.
-    generator : torch.Generator
-        On the path's device.
-    on_step : callable
-        Called after each step with the number of chains that took it.
-    marks : sequence of numbers
-        Betas of the schedule at which to keep the estimates of Z.
-
-    Raises
-    ------
-    InputError
-        If the log-weights overflow.
-    """
+    """Walk independent populations through a schedule, and resample those whose weights have become uneven."""
     walk_block = partial(_walk, path, schedule, options, marks)
     size = max(1, path.chains_per_block // options.num_chains)
     blocks = walk_in_blocks(walk_block, options.num_populations, path, generator, on_step, size)

@@ -184,33 +184,7 @@ def walk_with_options(
     on_step: OnStep | None,
     marks: Sequence[float] = (),
 ) -> tuple[Populations, dict[str, Any]]:
-    """Find a schedule, if none is given, and walk it.
-
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk.
-    options : SMCOptions
-        How to walk it.
-    generator, progress, on_step
-        See `smc`.
-    title : str
-        Title of the progress bar.
-    marks : sequence of numbers
-        Betas that the schedule must include, and at which the estimates of Z are kept.
-
-    Returns
-    -------
-    populations : Populations
-        The populations at the end of the schedule.
-    shared : dict
-        The fields of a `PopulationsEstimate` behind the first.
-
-    Raises
-    ------
-    InputError
-        If ln f is not continuous along the path, or the log-weights overflow.
-    """
+    """Find a schedule, if none is given, and walk it."""
     generator = resolve_generator(generator, path.device)
     chains, threshold = options.num_chains, options.threshold
     everyone = chains * options.num_populations
@@ -251,13 +225,6 @@ def walk_with_options(
 
 def population_warnings(found: Populations, uniform_start: bool) -> list[str]:
     """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
-
-    Parameters
-    ----------
-    found : Populations
-        The populations at the end of the walk.
-    uniform_start : bool
-        Whether the chains started at uniformly random pixels.
 
     Examples
     --------

@@ -164,11 +164,6 @@ class Record:
     def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
         """ln f_{k+1}(x) / f_k(x) for each link k, at the chains on its lower rung and at those on its upper rung.
 
-        Parameters
-        ----------
-        first : int
-            The first step that counts.
-
         Returns
         -------
         lower, upper : Tensor, shape [T - first, R, N - 1]
@@ -214,11 +209,6 @@ class Record:
 
     def share_from_start(self, first: int = 0) -> float:
         """The share of steps at which the chain at beta = 1 had been at beta = 0 before.
-
-        Parameters
-        ----------
-        first : int
-            The first step that counts, less than T. Visits to beta = 0 count from the beginning of the record.
 
         Examples
         --------

@@ -313,13 +313,7 @@ class LadderRun:
 def run_signature(
     path: AnnealingPath[Any], plan: Plan, generator: torch.Generator, seeded: bool
 ) -> dict[str, str]:
-    """What distinguishes runs: the path, the plan and, if the run was `seeded`, where its random numbers begin.
-
-    Raises
-    ------
-    InputError
-        If the path cannot be identified by a checksum.
-    """
+    """What distinguishes runs: the path, the plan and, if the run was `seeded`, where its random numbers begin."""
     betas = "chosen" if plan.betas is None else tensors_checksum([plan.betas])
     start = tensors_checksum([generator.get_state()]) if seeded else "system entropy"
     return {

@@ -223,13 +223,7 @@ def parallel_tempering(
 
 
 def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
-    """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made.
-
-    Raises
-    ------
-    InputError
-        If the log-ratios overflowed.
-    """
+    """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made."""
     while not run.finished:
         run.advance(on_step)
     path, record = run.path, run.record()

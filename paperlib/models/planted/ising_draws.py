@@ -34,11 +34,6 @@ _TOGETHER = 400_000
 def draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Generator) -> Tensor:
     """Independent exact draws, bool [num_draws, side, side].
 
-    Raises
-    ------
-    InputError
-        If chains do not meet within 100,000 sweeps.
-
     Examples
     --------
     >>> from paperlib.numerics import seeded_generator

@@ -100,13 +100,7 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
 
 
 def as_double(rbm: object) -> RBM:
-    """The model in float64.
-
-    Raises
-    ------
-    InputError
-        If `rbm` is not an RBM.
-    """
+    """The model in float64."""
     return as_rbm("rbm", rbm).to(dtype=torch.float64)
 
 
