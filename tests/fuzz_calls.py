@@ -342,7 +342,7 @@ FITTING = {
     "dtype": constant(None, torch.float32, torch.float64, torch.float16),
     "metadata": constant(None, {"a": "b"}),
     "progress": constant(False),
-    "client": constant(None),
+    "executor": constant(None),
     "on_step": constant(lambda *_: None),
     "sample_a": constant(None),
     "burn_in": constant(2),
@@ -382,7 +382,7 @@ MISFITTING = {
     "sample_a": constant(lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3),
     "metadata": constant({"a": 1}, {1: "a"}, [("a", "b")], 3),
     "seed": constant(-1, 2**70, None, 0.5),
-    **{name: FITTING[name] for name in ("client", "folder", "on_step")},
+    **{name: FITTING[name] for name in ("executor", "folder", "on_step")},
 }
 
 

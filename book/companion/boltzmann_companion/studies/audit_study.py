@@ -12,15 +12,14 @@ much more than the truth, and a claim that is too high is *consistent*. This com
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from tqdm import tqdm
 
 from boltzmann_companion.records import Column
 from boltzmann_companion.studies.study import CASES, study_images
@@ -35,6 +34,7 @@ from paperlib.evaluation.evaluation import (
     find_reasons,
 )
 from paperlib.evaluation.verdict import judge, log_z_with_modes
+from paperlib.keep import Part, Work, kept
 from paperlib.models import RBM, planted
 from paperlib.models.planted import Planted, read_planted
 from paperlib.numerics import seeded_generator
@@ -186,27 +186,20 @@ def audit_study(
     require_count("largest_steps", largest_steps, 32)
     require_count("ladder_steps", ladder_steps, 5_000)
     chosen = audited_models() if models is None else models
-    rows = []
-    hide = None if progress is None else not progress
-    for model in tqdm(chosen, "audits", unit="model", disable=hide):
+    parts = []
+    for model in chosen:
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
-        stored = None if folder is None else folder / f"{name}-{largest_steps}-{ladder_steps}.json"
-        if stored is not None and stored.is_file():
-            row = json.loads(stored.read_text())
-        else:
-            row = _row(model, largest_steps, ladder_steps)
-            if stored is not None:
-                with storage.atomic_path(stored) as temporary:
-                    temporary.write_text(json.dumps(row))
-        rows.append(row)
-    return rows
+        parts.append(Part(f"{name}-{largest_steps}-{ladder_steps}.json", partial(_row, model)))
+    effort = largest_steps, ladder_steps
+    rows = kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
+    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-def _row(model: AuditedModel, largest_steps: int, ladder_steps: int) -> dict[str, Any]:
+def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, Any]:
     rbm, log_z, train, test = model.make()
     if not math.isfinite(log_z):
         raise InputError(f"models: expected a finite ln Z of {model.name}, got {log_z}")
-    found = _evaluated(rbm, train, test, largest_steps, ladder_steps)
+    found = _evaluated(rbm, train, test, *effort)
     audits = {
         claim: audit_evaluation(rbm, test, found, log_z + off) for claim, off in OFFSETS.items()
     }
