@@ -249,7 +249,8 @@ def _arriving(
         }
         try:
             for future in as_completed(sent):
-                yield sent[future], future.result()
+                # Forgotten here, so that a cluster need not remember it either.
+                yield sent.pop(future), future.result()
         finally:
             for future in sent:
                 future.cancel()

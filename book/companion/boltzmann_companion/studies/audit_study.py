@@ -22,7 +22,7 @@ from typing import Any
 from torch import Tensor
 
 from boltzmann_companion.records import Column
-from boltzmann_companion.studies.study import CASES, study_images
+from boltzmann_companion.studies.study import CASES, Case, study_images
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.evaluation.audit import CONSISTENT, audit_evaluation
@@ -90,9 +90,7 @@ def audited_models() -> list[AuditedModel]:
     >>> len(audited_models()) > 50
     True
     """
-    found = [
-        AuditedModel(case.name, case.data, _of_study(number)) for number, case in enumerate(CASES)
-    ]
+    found = [AuditedModel(case.name, case.data, partial(_of_study, case)) for case in CASES]
     found += [
         AuditedModel("25 blocks", "block-diagonal", lambda: _drawn(_blocks())),
         AuditedModel(
@@ -113,25 +111,19 @@ def audited_models() -> list[AuditedModel]:
     ]
     folder = storage.companion_folder() / "data" / "planted"
     found += [
-        AuditedModel(path.stem, "data/planted", _of_file(path))
+        AuditedModel(path.stem, "data/planted", partial(_of_file, path))
         for path in sorted(folder.glob("*.npz"))
     ]
     return found
 
 
-def _of_study(number: int) -> Callable[[], tuple[RBM, float, Tensor | None, Tensor]]:
-    def make() -> tuple[RBM, float, Tensor | None, Tensor]:
-        return *CASES[number].make(), *study_images(CASES[number].data)
-
-    return make
+def _of_study(case: Case) -> tuple[RBM, float, Tensor | None, Tensor]:
+    return *case.make(), *study_images(case.data)
 
 
-def _of_file(path: Path) -> Callable[[], tuple[RBM, float, Tensor | None, Tensor]]:
-    def make() -> tuple[RBM, float, Tensor | None, Tensor]:
-        rbm, log_z, draws, _ = read_planted(path)
-        return rbm, log_z, draws[_NUM_DRAWS:], draws[:_NUM_DRAWS]
-
-    return make
+def _of_file(path: Path) -> tuple[RBM, float, Tensor | None, Tensor]:
+    rbm, log_z, draws, _ = read_planted(path)
+    return rbm, log_z, draws[_NUM_DRAWS:], draws[:_NUM_DRAWS]
 
 
 def _blocks() -> Planted:

@@ -134,14 +134,14 @@ def _runs(
                 f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
             )
         require_count("seed", seed, minimum=0)
-        file = None if folder is None else folder / _file_name(estimator, path, steps, seed)
+        file = "run.json" if folder is None else _file_name(estimator, path, steps, seed)
         checkpoint = None
-        if file is not None and estimator == "ladder" and steps >= _LONG_RUN:
-            checkpoint = file.with_suffix(".safetensors")
-            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        if folder is not None and estimator == "ladder" and steps >= _LONG_RUN:
+            folder.mkdir(parents=True, exist_ok=True)
+            checkpoint = (folder / file).with_suffix(".safetensors")
             checkpoints.append(checkpoint)
-        compute = partial(_ladder if estimator == "ladder" else _ais, steps, seed, checkpoint)
-        parts.append(Part("run.json" if file is None else file.name, compute))
+        compute = partial(_ladder, checkpoint) if estimator == "ladder" else _ais
+        parts.append(Part(file, partial(compute, steps, seed)))
     description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
     runs = kept(Work(description, path, parts, list, path.device, "run"), folder, progress)
     for checkpoint in checkpoints:
@@ -158,7 +158,7 @@ def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) 
 
 
 def _ladder(
-    steps: int, seed: int, checkpoint: Path | None, path: AnnealingPath[Any], *_: object
+    checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any], *_: object
 ) -> dict[str, Any]:
     generator = seeded_generator(seed, path.device)
     estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
@@ -171,9 +171,7 @@ def _ladder(
     }
 
 
-def _ais(
-    steps: int, seed: int, checkpoint: None, path: AnnealingPath[Any], *_: object
-) -> dict[str, Any]:
+def _ais(steps: int, seed: int, path: AnnealingPath[Any], *_: object) -> dict[str, Any]:
     estimate = anneal(path, steps, seeded_generator(seed, path.device))[0]
     return _answer(estimate, _NORMAL)
 
