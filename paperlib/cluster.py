@@ -23,8 +23,8 @@ from paperlib.errors import InputError
 if TYPE_CHECKING:
     from distributed import Client
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The address that stands for a cluster of this machine's own cores.
 LOCAL = "local"
@@ -86,22 +86,16 @@ class ClusterExecutor(Executor):
         self._executor = client.get_executor()
         self._shared: tuple[Any, Any] = (None, None)
 
-    def submit(
-        self,
-        function: Callable[Parameters, Result],
-        /,
-        *given: Parameters.args,
-        **options: Parameters.kwargs,
-    ) -> Future[Result]:
-        """As in any executor; what is given first is sent again only if it is another object than in the last call."""
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """As in any executor; its first argument is sent again only if it is another object than in the last call."""
         from dask import config
 
-        shared, *own = given
+        shared, *own = args
         if self._shared[0] is not shared:
             # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker that dies.
             with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
                 self._shared = shared, self._client.submit(_itself, shared, pure=False)
-        return self._executor.submit(function, self._shared[1], *own, **options)
+        return self._executor.submit(fn, self._shared[1], *own, **kwargs)
 
 
 def _itself(shared: Any) -> Any:
