@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.cluster import ClusterExecutor
 from paperlib.estimators import ais_in_shards
 from paperlib.estimators.ais import run_chains
 from paperlib.kernels import chains_per_shard
@@ -67,10 +68,10 @@ def overhead(repeats):
     path, betas = BaseRatePath(random_rbm(784, 500)), uniform_betas(1)
     shards = 200
 
-    def run(client):
+    def run(executor):
         with tempfile.TemporaryDirectory() as folder:
             chains = shards * CHAINS
-            ais_in_shards(path, betas, chains, 0, Path(folder), progress=False, client=client)
+            ais_in_shards(path, betas, chains, 0, Path(folder), progress=False, executor=executor)
 
     here = cost(lambda: run(None), repeats, time.perf_counter) / shards
     with (
@@ -79,7 +80,8 @@ def overhead(repeats):
         ) as local,
         distributed.Client(local) as client,
     ):
-        there = cost(lambda: run(client), repeats, time.perf_counter) / shards
+        executor = ClusterExecutor(client)
+        there = cost(lambda: run(executor), repeats, time.perf_counter) / shards
     print(f"an empty shard: {1e3 * here:.1f} ms here, {1e3 * there:.1f} ms through a cluster")
 
 

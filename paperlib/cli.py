@@ -433,7 +433,7 @@ def compute_long_runs(
     from boltzmann_companion.profiles import get_profile
     from boltzmann_companion.studies.long_runs import long_runs, pack_shards, progress_table
     from paperlib import cluster
-    from paperlib.estimators.shards import computed_once
+    from paperlib.keep import kept
     from paperlib.validation import require_device
 
     os.environ[DEVICE] = str(require_device("device", device))
@@ -450,10 +450,11 @@ def compute_long_runs(
     os.nice(19)
     address = os.environ.get(cluster.VARIABLE)
     with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
+        executor = client and cluster.ClusterExecutor(client)
         for one in runs:
             done, count, _ = one.progress(size.folder)
             if done < count:
-                computed_once(one.run, size.folder, None, client)
+                kept(one.run, size.folder, executor=executor)
                 typer.echo(f"{one.name}: done")
 
 

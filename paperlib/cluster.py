@@ -2,7 +2,7 @@
 
 Each task sent there is a pure function of the data sent with it. So it does not matter which worker
 computes it, in which order, or how often: if a worker dies, its unfinished tasks are done again by
-another one. The sender keeps the results.
+another one. The sender keeps the results (`paperlib.keep`).
 
 Workers need this version of paperlib and of its draws. Shards need nothing else; they are sent to
 the cluster that the environment variable `PAPERLIB_CLUSTER` names. Chapters and training
@@ -13,13 +13,18 @@ data and cache under the same paths.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from paperlib.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The address that stands for a cluster of this machine's own cores.
 LOCAL = "local"
@@ -67,7 +72,37 @@ def connect(address: str) -> Client:
         ) from error
 
 
-def from_environment() -> Client | None:
+class ClusterExecutor(Executor):
+    """The workers of a Dask cluster, as an executor that sends what many tasks share only once.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        For instance from `connect`.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._executor = client.get_executor()
+        self._shared: tuple[Any, Any] = (None, None)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """As in any executor; its first argument is sent again only if it is another object than in the last call."""
+        from dask import config
+
+        shared, *own = args
+        if self._shared[0] is not shared:
+            # The scheduler keeps the inputs of tasks, so what they share is not lost with a worker that dies.
+            with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+                self._shared = shared, self._client.submit(_itself, shared, pure=False)
+        return self._executor.submit(fn, self._shared[1], *own, **kwargs)
+
+
+def _itself(shared: Any) -> Any:
+    return shared
+
+
+def from_environment() -> Executor | None:
     """The cluster that the environment variable `PAPERLIB_CLUSTER` names; None if it is not set.
 
     Each process connects to it once.
@@ -84,5 +119,5 @@ def from_environment() -> Client | None:
 
 
 @cache
-def _connected(address: str) -> Client:
-    return connect(address)
+def _connected(address: str) -> ClusterExecutor:
+    return ClusterExecutor(connect(address))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import site
 import sysconfig
@@ -110,6 +111,20 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(path: str | os.PathLike[str], value: object, allow_nan: bool = False) -> None:
+    """Write a value as JSON, whole or not at all; infinite numbers, which not every program reads, only where they are allowed.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json(Path(folder) / "one.json", {"log_z": 1.5})
+    ...     json.loads((Path(folder) / "one.json").read_text())
+    {'log_z': 1.5}
+    """
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, allow_nan=allow_nan) + "\n")
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:

@@ -314,7 +314,7 @@ FITTING = by_name(
         "dtype": [None, torch.float32, torch.float64, torch.float16],
         "metadata": [None, {"a": "b"}],
         "progress": [False],
-        "client sample_a": [None],
+        "executor sample_a": [None],
         "on_step": lambda draw: lambda *_: None,
         "burn_in": [2],
         "max_units": [12],
@@ -359,7 +359,7 @@ MISFITTING = by_name(
         "sample_a": [lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3],
         "metadata": [{"a": 1}, {1: "a"}, [("a", "b")], 3],
         "seed": [-1, 2**70, None, 0.5],
-        "client": lambda draw: None,
+        "executor": lambda draw: None,
         "folder": FITTING["folder"],
         "on_step": FITTING["on_step"],
     }

@@ -196,6 +196,7 @@ def test_the_study_has_every_model_and_every_family_and_goes_on(tmp_path):
     chosen = [MODELS["Ising: Ising 5 x 5"]]
     rows = audit_study(chosen, tmp_path, 32, 5_000, progress=False)
     [stored] = tmp_path.iterdir()
+    # as version 0.3 wrote it, without what computed it
     stored.write_text(json.dumps(rows[0] | {"model": "from the file"}))
     assert audit_study(chosen, tmp_path, 32, 5_000, progress=False)[0]["model"] == "from the file"
     with pytest.raises(InputError, match="largest_steps: expected"):

@@ -3,9 +3,7 @@
 import math
 import os
 import pickle
-import re
 import signal
-import time
 from dataclasses import replace
 
 import nbformat
@@ -17,15 +15,13 @@ from boltzmann_companion.build import runner
 from boltzmann_companion.profiles import PROFILES
 from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.training import train_models
-from paperlib import cluster
+from paperlib import cluster, keep
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import ReproductionError
 from paperlib.estimators import (
     ais,
     ais_in_shards,
     raise_in_shards,
-    shards,
-    tempering_in_shards,
 )
 from paperlib.kernels import products
 from paperlib.models import RBM
@@ -52,8 +48,9 @@ BETAS = uniform_betas(50)
 
 def run(folder, client=None, betas=BETAS):
     """AIS in 8 shards, RAISE in 4."""
-    above = ais_in_shards(PATH, betas, 800, 1, folder, progress=False, client=client)
-    below = raise_in_shards(PATH, VECTORS, betas, 20, 1, folder, progress=False, client=client)
+    executor = client and cluster.ClusterExecutor(client)
+    above = ais_in_shards(PATH, betas, 800, 1, folder, progress=False, executor=executor)
+    below = raise_in_shards(PATH, VECTORS, betas, 20, 1, folder, progress=False, executor=executor)
     return above.log_weights, above.final_states, below.log_weights
 
 
@@ -87,39 +84,26 @@ def test_same_numbers_for_any_number_of_workers(tmp_path, expected, workers):
         assert same(run(tmp_path, client), expected)
 
 
-def test_ladders_of_a_cluster_are_those_of_one_process(tmp_path):
-    def climb(folder, client=None):
-        found = tempering_in_shards(PATH, 2_000, 3, 1, folder, progress=False, client=client)
-        return found.betas, found.blocks, found.samples
+def test_what_tasks_share_is_sent_once(tmp_path):
+    with start_cluster(1, False) as local, distributed.Client(local) as client:
+        sent = []
+        submit = client.submit
+        client.submit = lambda *given, **options: (sent.append(given), submit(*given, **options))[1]
+        run(tmp_path, client)
+    shared = [given[1] for given in sent if isinstance(given[1], tuple)]
+    assert [path.checksum() for path, _ in shared] == [PATH.checksum()] * 2
+    # 12 shards of two runs
+    assert len(sent) == 14
 
-    here = climb(tmp_path / "here")
-    with start_cluster(2, False) as local, distributed.Client(local) as client:
-        assert same(climb(tmp_path / "there", client), here)
-        client.submit = None
-        assert same(climb(tmp_path / "there", client), here)
 
-
-def test_order_of_arrival_does_not_matter_and_a_window_of_shards_is_ahead(
-    tmp_path, expected, monkeypatch
-):
-    monkeypatch.setattr(shards, "_SHARDS_AHEAD", 3)
-    written = []
-    original = shards.write_safetensors
-    monkeypatch.setattr(
-        shards,
-        "write_safetensors",
-        lambda file, *given: (written.append(file), original(file, *given)),
-    )
-    compute = shards._compute_on_worker
-
-    def later_the_earlier(*given):
-        time.sleep(0.2 if not written else 0)
-        return compute(*given)
-
-    monkeypatch.setattr(shards, "_compute_on_worker", later_the_earlier)
-    with start_cluster(3, False) as local, distributed.Client(local) as client:
-        assert same(run(tmp_path, client), expected)
-    assert len(written) == len(set(written)) == 12
+def test_the_clients_own_executor_will_do(tmp_path, expected):
+    with (
+        start_cluster(1, False) as local,
+        distributed.Client(local) as client,
+        client.get_executor() as executor,
+    ):
+        found = ais_in_shards(PATH, BETAS, 800, 1, tmp_path, False, executor)
+    assert torch.equal(found.log_weights, expected[0])
 
 
 def test_killed_worker_loses_at_most_its_shards(tmp_path, monkeypatch):
@@ -135,8 +119,8 @@ def test_killed_worker_loses_at_most_its_shards(tmp_path, monkeypatch):
             if victims:
                 os.kill(victims.pop(), signal.SIGKILL)
 
-        write = shards.write_safetensors
-        monkeypatch.setattr(shards, "write_safetensors", write_and_kill)
+        write = keep.write_safetensors
+        monkeypatch.setattr(keep, "write_safetensors", write_and_kill)
         assert same(run(folder, client, betas), whole)
     assert victims == []
     assert len(list(folder.iterdir())) == 12
@@ -171,41 +155,17 @@ def test_a_path_goes_to_a_worker_whose_processor_is_of_another_kind(
     assert len(sent) < 1.1 * sum(tensor.nbytes for tensor in model.tensors().values()) + 10_000
 
 
-@pytest.mark.parametrize("changed", ["__version__", "DRAWS"])
-def test_workers_with_another_version_are_refused(tmp_path, monkeypatch, changed):
-    """Of the package or of the draws; both are told."""
-    compute, ours = shards._compute_on_worker, shards._versions()
-    monkeypatch.setattr(shards, changed, "99")
-    theirs = shards._versions()
-    assert theirs != ours
-    monkeypatch.setattr(
-        shards, "_compute_on_worker", lambda task, walk, name, _: compute(task, walk, name, ours)
-    )
-    message = f"cluster: expected workers with {ours}, got one with {theirs}"
-    with (
-        start_cluster(1, False) as local,
-        distributed.Client(local) as client,
-        pytest.raises(RuntimeError, match=re.escape(message)),
-    ):
-        run(tmp_path, client)
-    assert not list(tmp_path.iterdir())
-
-
 def test_profile_uses_the_cluster_of_the_environment(tmp_path, expected, monkeypatch):
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
-    used = []
-    original = shards._compute_on_cluster
-    monkeypatch.setattr(
-        shards, "_compute_on_cluster", lambda *given: (used.append(given), original(*given))[1]
-    )
     with start_cluster(1, False) as local:
         monkeypatch.setenv(cluster.VARIABLE, local.scheduler_address)
-        client = cluster.from_environment()
-        assert cluster.from_environment() is client
+        executor = cluster.from_environment()
+        assert cluster.from_environment() is executor
         estimate = PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False)
-        client.close()
+        computed = [key for key in local.scheduler.task_prefixes if "computed" in key]
+        executor._client.close()
     assert torch.equal(estimate.log_weights, expected[0])
-    assert len(used) == 1
+    assert computed
     monkeypatch.delenv(cluster.VARIABLE)
     assert cluster.from_environment() is None
 
@@ -289,7 +249,7 @@ def test_chapters_and_their_shards_share_a_single_worker(tmp_path, expected, mon
         done = runner.execute_chapters(
             chapters, "digits", client=client, jobs=2, report=told.append
         )
-        computed = [key for key in local.scheduler.task_prefixes if "shard" in key]
+        computed = [key for key in local.scheduler.task_prefixes if "computed" in key]
         chapters[1].unlink()
         monkeypatch.setattr(runner, "check_parameters", lambda *given: None)
         monkeypatch.setattr(runner, "reads", lambda chapter: [])

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 from enumeration import log_z, random_rbm
+from interruptions import interrupt_call
 
 from boltzmann_companion.studies import budgeted_estimators, estimator_study
 from boltzmann_companion.studies.budgeted_estimators import (
@@ -172,32 +173,16 @@ def test_draws_depend_on_estimator_model_budget_and_seed_alone():
     assert run_once("AIS", small(0, "three"), BUDGET, 5)["log_z"] != runs[0]["log_z"]
 
 
-def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
+def test_outcomes_are_kept_one_by_one(tmp_path, monkeypatch):
+    """What follows an interruption: `test_keep`."""
     model, names = small(), ("AIS", "importance sampling")
-    budgets = {BUDGET: 2}
-    whole = run_study([model], budgets, 0, names, progress=False)
-    real, done = estimator_study.run_once, []
-
-    def interrupted(*arguments):
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(estimator_study, "run_once", interrupted)
+    interrupt_call(monkeypatch, estimator_study, "run_once", 4)
     with pytest.raises(KeyboardInterrupt):
-        run_study([model], budgets, 0, names, tmp_path, progress=False)
+        run_study([model], {BUDGET: 2}, 0, names, tmp_path, progress=False)
     files = [outcome_file(tmp_path, model, BUDGET, seed) for seed in (0, 1)]
     kept = [json.loads(file.read_text()) for file in files]
     assert [len(each["outcomes"]) for each in kept] == [2, 1]
     assert set(kept[0]["made_by"]) >= {"commit", "dirty", "processor", "torch"}
-    monkeypatch.setattr(estimator_study, "run_once", real)
-    resumed = run_study([model], budgets, 0, names, tmp_path, progress=False)
-    assert plain(resumed) == plain(whole)
-    # What is stored is not computed again, and is used as it is, clocks included.
-    monkeypatch.setattr(estimator_study, "run_once", lambda *_: pytest.fail("computed again"))
-    assert run_study([model], budgets, 0, names, tmp_path, progress=False) == resumed
-    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
 
 
 def test_more_repeats_and_estimators_are_added_to_what_is_stored(tmp_path):
@@ -207,12 +192,6 @@ def test_more_repeats_and_estimators_are_added_to_what_is_stored(tmp_path):
     more = run_study([model], {BUDGET: 2}, 0, both, tmp_path, progress=False)
     assert [run["estimator"] for run in more] == 2 * list(both)
     assert more[1] == first[0]
-
-
-def test_another_model_of_the_same_name_has_another_file(tmp_path):
-    one, two = small(0), small(1)
-    assert outcome_file(tmp_path, one, BUDGET, 0) != outcome_file(tmp_path, two, BUDGET, 0)
-    assert outcome_file(tmp_path, one, BUDGET, 0) == outcome_file(tmp_path, small(0), BUDGET, 0)
 
 
 def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):

@@ -16,6 +16,7 @@ from enumeration import log_z, random_rbm
 from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, base_rate_path, uniform_betas
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
@@ -371,7 +372,8 @@ def test_estimators_stay_on_the_device_of_the_model(device, kind):
 
 @pytest.mark.parametrize("kind", range(3))
 def test_shards_walk_on_another_device_and_come_back(device, kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "require_device", lambda name, device, present=True: device)
+    for module in (keep, shards):
+        monkeypatch.setattr(module, "require_device", lambda name, device, present=True: device)
     path, schedule = base_rate_path(models("cpu")[kind], VECTORS), uniform_betas(5)
     above = ais_in_shards(path, schedule, 50, 1, tmp_path, progress=False, device=device)
     below = raise_in_shards(path, VECTORS, schedule, 9, 1, tmp_path, progress=False, device=device)

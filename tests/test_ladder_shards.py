@@ -1,4 +1,4 @@
-"""Ladders in shards: the truth, the same bits in one run or many, and what a joined estimate says of itself."""
+"""Ladders in shards: the truth, and what a joined estimate says of itself; `test_keep` has the rest."""
 
 import math
 from dataclasses import replace
@@ -7,12 +7,11 @@ import pytest
 import torch
 from backends import BACKENDS
 from enumeration import log_z, random_rbm
-from interruptions import interrupt_call
 from ladders import base_rate_problem, dbm_problem
 
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError
-from paperlib.estimators import join_ladders, parallel_tempering, shards, tempering_in_shards
+from paperlib.estimators import join_ladders, parallel_tempering, tempering_in_shards
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
@@ -37,31 +36,6 @@ def test_truth_by_enumeration(tmp_path, make_problem):
     assert abs(found.log_z - truth) < 4.5 * found.std_error  # two seeds, fixed
     assert found.std_error < 0.2
     assert not found.warnings
-
-
-def test_interrupted_and_extended_runs_give_the_same_bits(tmp_path, monkeypatch):
-    whole = run(tmp_path / "whole")
-    calls = interrupt_call(monkeypatch, shards, "climb", 2)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "parts")
-    assert len(list((tmp_path / "parts").iterdir())) == 1
-    resumed = run(tmp_path / "parts")
-    assert len(calls) == 4  # one finished, one interrupted, two after resuming
-    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
-        assert torch.equal(getattr(resumed, name), getattr(whole, name))
-    for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
-        assert getattr(resumed, name) == getattr(whole, name)
-    fewer = run(tmp_path / "parts", ladders=2)
-    assert len(calls) == 4
-    assert torch.equal(whole.samples[: len(fewer.samples)], fewer.samples)
-
-
-def test_another_run_has_other_shards(tmp_path):
-    run(tmp_path, ladders=1)
-    others = [{"seed": 2}, {"steps": 2_500}, {"path": BaseRatePath(RBM, torch.ones(4))}]
-    for number, other in enumerate(others):
-        run(tmp_path, ladders=1, **other)
-        assert len(list(tmp_path.iterdir())) == 2 + number
 
 
 def test_joined_ladders_count_by_their_steps():
@@ -103,8 +77,14 @@ def test_bad_input(tmp_path):
         run(tmp_path, steps=10)
     with pytest.raises(InputError, match="path"):
         run(tmp_path, path=RBM)
-    run(tmp_path, ladders=1)
-    [file] = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(InputError, match="expected whole shards"):
-        run(tmp_path, ladders=1)
+
+
+def test_a_ladder_that_was_stored_says_what_it_said(tmp_path):
+    first, again = run(tmp_path), run(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
+        assert torch.equal(getattr(first, name), getattr(again, name))
+    for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
+        assert getattr(first, name) == getattr(again, name)
+    fewer = run(tmp_path, ladders=2)
+    assert torch.equal(first.samples[: len(fewer.samples)], fewer.samples)

@@ -24,13 +24,13 @@ from boltzmann_companion.studies.bracket_tables import (
     steps_for,
     stored_csl,
 )
-from paperlib import cli
+from paperlib import cli, keep
 from paperlib.annealing import uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.estimators import csl_in_shards, shards
+from paperlib.estimators import csl_in_shards
 from paperlib.estimators.csl import csl_run
-from paperlib.estimators.shards import computed_once
+from paperlib.keep import kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
@@ -46,7 +46,7 @@ def stored():
     names = set()
     for archive in ("chapter-08", "chapter-10", *(f"long-{number:02}" for number in (1, 2, 3))):
         with tarfile.open(ROOT / "data" / "shards" / f"{archive}.tar.xz") as packed:
-            names |= {Path(name).stem for name in packed.getnames()}
+            names |= {Path(name).name for name in packed.getnames()}
     return names
 
 
@@ -80,8 +80,8 @@ def runs_of(size, record, name, start, steps):
 def test_names_are_those_of_the_stored_shards(stored, record, name, most, start):
     steps = [k for k in TABLES["paper"][record].steps if 10_000 <= k <= most]
     for runs in runs_of(get_profile("paper"), record, name, start, steps):
-        assert [len(run.names()) for run in runs] == [50, 50]
-        assert {name for run in runs for name in run.names()} <= stored
+        assert [len(run.parts) for run in runs] == [50, 50]
+        assert {part.file for run in runs for part in run.parts} <= stored
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_names_are_those_of_the_stored_shards(stored, record, name, most, start)
 def test_the_papers_own_k_was_walked_on_a_gpu(stored, record, name, monkeypatch):
     monkeypatch.setenv(DEVICE, "cuda")
     [runs] = runs_of(get_profile("paper"), record, name, "base rates", [100_000])
-    assert [len(run.names()) for run in runs] == [1, 1]
-    assert {name for run in runs for name in run.names()} <= stored
+    assert [len(run.parts) for run in runs] == [1, 1]
+    assert {part.file for run in runs for part in run.parts} <= stored
 
 
 # ---- small runs of the same kind
@@ -164,8 +164,8 @@ def test_order_and_what_is_left(small):
     assert (done, count) == (0, 3)
     assert hours == pytest.approx(5 * 40 * 5 * 64 * 16 * long_runs._SECONDS / 3_600)
     [_, one, two] = first.run.files(size.folder)
-    computed_once(first.run, size.folder, False, None)
-    seconds = [long_runs.shard_seconds(file) for file in first.run.files(size.folder)[:2]]
+    kept(first.run, size.folder, False)
+    seconds = [keep.part_seconds(file) for file in first.run.files(size.folder)[:2]]
     two.unlink()
     done, _, hours = first.progress(size.folder)
     assert done == 2
@@ -187,12 +187,10 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
     assert steps_for(*given) == ([3], f"from {start} 0 of 5 shards with K = 5 are done")
     own = [one for one in long_runs.long_runs(size) if one.name.startswith(f"{name}, {start}")]
     for one, said in zip(own, (f"from {start} 3 of 5 shards with K = 5 are done", ""), strict=True):
-        computed_once(one.run, size.folder, False, None)
+        kept(one.run, size.folder, False)
         assert steps_for(*given)[1] == said
     assert steps_for(*given)[0] == [3, 5]
-    monkeypatch.setattr(
-        "paperlib.estimators.shards._compute_here", lambda *_: pytest.fail("a shard is missing")
-    )
+    monkeypatch.setattr(keep, "_computed", lambda *_: pytest.fail("a shard is missing"))
     stream = SEED + table.stream(number, start, 5)
     assert len(size.ais(path, uniform_betas(5), 150, stream).log_weights) == 150
     assert len(size.raise_log_prob(path, v, uniform_betas(5), 40, stream + 1).log_prob) == 5
@@ -217,14 +215,14 @@ def command(small, monkeypatch):
 def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_path):
     size, _ = small
     monkeypatch.setenv(DEVICE, "cpu")
-    total = sum(len(one.run.names()) for one in long_runs.long_runs(size))
+    total = sum(len(one.run.parts) for one in long_runs.long_runs(size))
     assert command("--list").splitlines()[-1].split()[:5] == ["in", "all", "0", "/", f"{total}"]
     assert not size.folder.exists()
     computed = []
     (tmp_path / "data" / "shards").mkdir(parents=True)
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
     assert command("--pack") == "no new shards\n"
-    write = shards.write_shard
+    write = keep._write
 
     def interrupted(file, shard):
         write(file, shard)
@@ -232,7 +230,7 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
         if len(computed) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(shards, "write_shard", interrupted)
+    monkeypatch.setattr(keep, "_write", interrupted)
     with pytest.raises((KeyboardInterrupt, AssertionError)):
         command()
     assert len(list(size.folder.iterdir())) == 4
@@ -261,28 +259,12 @@ def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     run = csl_run(RBM, IMAGES, 2_000, 400, 1)
     values = csl_in_shards(RBM, IMAGES, 2_000, 400, 1, tmp_path, progress=False)
     exact = RBM.log_unnormalized(IMAGES.double()) - log_z(RBM)
-    parts = torch.stack([shard["log_prob"] for shard in computed_once(run, tmp_path, False, None)])
+    parts = torch.stack([shard["log_prob"] for shard in kept(replace(run, join=list), tmp_path)])
     assert parts.shape == (20, 5)
     ratios = (parts - exact).exp()
     assert torch.allclose(ratios.mean(0), (values - exact).exp())
     # 4 standard errors, from the scatter of the shards
     assert bool(((ratios.mean(0) - 1).abs() < 4 * ratios.std(0) / math.sqrt(20)).all())
-
-
-def test_csl_shards_are_found_again_and_hang_on_every_ingredient(tmp_path, monkeypatch):
-    given = {"rbm": RBM, "v": IMAGES, "num_chains": 100, "num_steps": 5, "seed": 1}
-    first = csl_in_shards(**given, folder=tmp_path, progress=False)
-    more = csl_in_shards(**given | {"num_chains": 101}, folder=tmp_path, progress=False)
-    assert len(list(tmp_path.iterdir())) == 2
-    assert not torch.equal(first, more)
-    other = [{"rbm": random_rbm(6, 4, 1)}, {"v": 1 - IMAGES}, {"num_steps": 6}, {"seed": 2}]
-    for change in other:
-        csl_in_shards(**given | change, folder=tmp_path, progress=False)
-    assert len(list(tmp_path.iterdir())) == 6
-    monkeypatch.setattr(
-        "paperlib.estimators.shards._compute_here", lambda *_: pytest.fail("a shard is missing")
-    )
-    assert torch.equal(csl_in_shards(**given, folder=tmp_path), first)
 
 
 def test_csl_so_far_counts_the_shards_that_are_stored(small):
@@ -292,7 +274,7 @@ def test_csl_so_far_counts_the_shards_that_are_stored(small):
     chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
     assert stored_csl(size, rbm, chosen, 1, SEED) == (None, 0)
     [one] = [one for one in long_runs.long_runs(size) if one.name == "digitsPCD-16: CSL"]
-    computed_once(one.run, size.folder, False, None)
+    kept(one.run, size.folder, False)
     whole, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert states == 200 * 5
     one.run.files(size.folder)[1].unlink()
@@ -310,11 +292,10 @@ def test_shards_of_another_device_are_taken_if_all_are_stored(small):
     there = csl_run(rbm, chosen, 200, 5, SEED + bracket_tables.CSL_STREAM + 1, "cuda")
     [file] = there.files(size.folder)
     with pytest.raises(InputError, match="device: expected a device that torch finds"):
-        computed_once(there, size.folder, False, None)
+        kept(there, size.folder, False)
     # what a GPU would have written
-    here = replace(there, walk=(*there.walk[:2], torch.device("cpu")))
-    [values] = computed_once(here, size.folder, False, None)
+    values = kept(replace(there, device=torch.device("cpu")), size.folder, False)
     assert file.is_file()
     found, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert (states, size.device) == (5_000 * 5, "cpu")
-    assert torch.equal(found, values["log_prob"])
+    assert torch.equal(found, values)

@@ -13,10 +13,10 @@ from boltzmann_companion import records
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import History, Run, history, read_record
-from paperlib import provenance
+from paperlib import keep, provenance
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards, shards
-from paperlib.estimators.shard_log import shards_used, summarize_shards
+from paperlib.estimators import ais_in_shards
+from paperlib.keep import shards_used, summarize_shards
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 
 PATH = BaseRatePath(random_rbm(4, 3, 0))
@@ -125,7 +125,7 @@ def forget(folder):
 
 
 def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "made_by", lambda: provenance.made_by() | {"commit": "1f0c"})
+    monkeypatch.setattr(keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c"})
     run(tmp_path, 100)
     (file,) = tmp_path.iterdir()
     made_by = json.loads(read_metadata(file)["made_by"])
@@ -142,7 +142,7 @@ def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
 
 def test_found_and_computed_shards_are_told_apart_and_old_ones_are_unknown(tmp_path, monkeypatch):
     state = {"commit": "1f0c", "dirty": False}
-    monkeypatch.setattr(shards, "made_by", lambda: provenance.made_by() | state)
+    monkeypatch.setattr(keep, "made_by", lambda: provenance.made_by() | state)
     first, summary = run(tmp_path)
     kind = f"{provenance.processor_name()}, {torch.backends.cpu.get_cpu_capability()}"
     expected = {"count": 3, "found": 0, "unknown": 0, "uncommitted": 0}
@@ -198,7 +198,7 @@ def save(monkeypatch, tmp_path):
 
 def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
     monkeypatch.setattr(
-        shards, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": False}
+        keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": False}
     )
     made = save(0)["provenance"]
     assert (made["shards"]["count"], made["shards"]["found"]) == (0, 0)
@@ -216,7 +216,7 @@ def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
 
 def test_record_with_old_shards_does_not_claim_to_know_them(save, monkeypatch):
     monkeypatch.setattr(
-        shards, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": True}
+        keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": True}
     )
     assert history(save(300)).shards == "uncommitted"
     forget(save.shards)

@@ -334,10 +334,7 @@ def test_paper_profile_names_the_device_that_chains_walk_on(figures, monkeypatch
     assert (on_gpu.device, small.device) == ("cuda", "cpu")
     # a machine that tests run on may have no GPU: what is asked for reaches the estimators
     asked = []
-    for name in ("ais_in_shards", "raise_in_shards"):
-        monkeypatch.setattr(
-            profiles, name, lambda *given, **options: asked.append(options["device"])
-        )
+    monkeypatch.setattr(profiles, "kept", lambda run, *given: asked.append(run.device))
     path = BaseRatePath(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)))
     on_gpu.ais(path, [0, 1], 1, 1)
     on_gpu.raise_log_prob(path, torch.zeros(1, 3), [0, 1], 1, 1)

@@ -1,4 +1,4 @@
-"""Sharded AIS: the same numbers in one run or many, nothing computed twice, nothing half-written, the right expectation."""
+"""AIS and RAISE in shards: the right expectation, on the right device, and stored shards are found; `test_keep` has the rest."""
 
 import math
 import tarfile
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from interruptions import interrupt_call
 
 from boltzmann_companion.recipes import load_model
+from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
 from paperlib.models import DBM, DBN
@@ -38,41 +38,6 @@ def test_mean_weight_is_the_partition_function(tmp_path, path):
     assert ratio == pytest.approx(1, abs=4 / math.sqrt(400))
 
 
-def test_interrupted_and_extended_runs_give_the_same_numbers(tmp_path, monkeypatch):
-    whole = run(tmp_path / "whole")
-    calls = interrupt_call(monkeypatch, shards, "run_chains", 2)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "parts")
-    assert len(list((tmp_path / "parts").iterdir())) == 1
-    resumed = run(tmp_path / "parts")
-    assert len(calls) == 4  # one finished, one interrupted, two after resuming
-    assert torch.equal(resumed.log_weights, whole.log_weights)
-    assert torch.equal(resumed.final_states, whole.final_states)
-    assert (resumed.warnings, resumed.lower_bound) == (whole.warnings, whole.lower_bound)
-    assert torch.equal(run(tmp_path / "parts", chains=120).log_weights, whole.log_weights[:120])
-    assert len(calls) == 4
-    longer = run(tmp_path / "parts", chains=301)
-    assert len(calls) == 5
-    assert torch.equal(longer.log_weights[:250], whole.log_weights)
-
-
-def test_every_ingredient_makes_other_shards(tmp_path):
-    paths = [
-        BaseRatePath(RBM),
-        BaseRatePath(RBM, torch.ones(4)),
-        BaseRatePath(random_rbm(4, 3, 1)),
-        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=3),
-        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=4),
-        RBMPairPath(RBM, random_rbm(4, 3, 1), burn_in=3),
-    ]
-    results = [run(tmp_path, path, chains=100) for path in paths]
-    results += [
-        run(tmp_path, seed=2, chains=100),
-        run(tmp_path, betas=uniform_betas(11), chains=100),
-    ]
-    assert len(list(tmp_path.iterdir())) == len(results) == len({r.log_z for r in results})
-
-
 STORED = Path(__file__).parents[1] / "data" / "shards"
 
 
@@ -89,7 +54,7 @@ def test_stored_shards_are_found(tmp_path, monkeypatch, archive, kind, model_id,
     """A name that moves throws hours of computing away: change `DRAWS` only when the draws have changed."""
     with tarfile.open(STORED / f"{archive}.tar.xz") as packed:
         packed.extractall(tmp_path, filter="data")
-    monkeypatch.setattr(shards, "_compute_here", lambda *given: pytest.fail("a shard is missing"))
+    monkeypatch.setattr(keep, "_computed", lambda *given: pytest.fail("a shard is missing"))
     path = kind(load_model(model_id, torch.float32))
     found = run(tmp_path / "shards", path, chains=5_000, seed=seed, betas=uniform_betas(10_000))
     assert len(found.log_weights) == 5_000
@@ -97,7 +62,7 @@ def test_stored_shards_are_found(tmp_path, monkeypatch, archive, kind, model_id,
 
 def test_names_hang_on_the_version_of_the_draws_and_on_no_other(tmp_path, monkeypatch):
     run(tmp_path, chains=100)
-    monkeypatch.setattr(shards, "__version__", "99")
+    monkeypatch.setattr(keep, "__version__", "99")
     run(tmp_path, chains=100)
     assert len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(shards, "DRAWS", "99")
@@ -126,9 +91,10 @@ def test_a_path_that_was_moved_is_the_same_path():
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
     # what is kept where; the chains themselves walk on this processor
     moved = []
-    monkeypatch.setattr(
-        shards, "require_device", lambda name, device, present=True: torch.device(device)
-    )
+    for module in (keep, shards):
+        monkeypatch.setattr(
+            module, "require_device", lambda name, device, present=True: torch.device(device)
+        )
     monkeypatch.setattr(shards, "seeded_generator", lambda seed, device: seeded_generator(seed))
     monkeypatch.setattr(BaseRatePath, "to", lambda path, device: moved.append(str(device)) or path)
     on_gpu = run(tmp_path, chains=5_100, device="cuda")
@@ -160,11 +126,6 @@ def test_bad_input(tmp_path):
     ):
         run_raise(tmp_path, device="cuda:99")
     assert not list(tmp_path.iterdir())
-    run(tmp_path, chains=100)
-    (file,) = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(ValueError, match=r"folder: expected whole shards; remove .* and run again"):
-        run(tmp_path, chains=100)
 
 
 def run_raise(folder, v=None, chains=30, **changes):
@@ -181,22 +142,3 @@ def test_reverse_shards_agree_with_raise(tmp_path):
     weights = sharded.log_weights.exp(), whole.log_weights.exp()
     error = sum(w.var(1) / 4_000 for w in weights).sqrt()
     assert ((weights[0].mean(1) - weights[1].mean(1)).abs() < 4 * error).all()
-
-
-def test_interrupted_reverse_runs_give_the_same_numbers(tmp_path, monkeypatch):
-    whole = run_raise(tmp_path / "whole")
-    calls = interrupt_call(monkeypatch, shards, "run_reverse_chains", 3)
-    with pytest.raises(KeyboardInterrupt):
-        run_raise(tmp_path / "parts")
-    # 16 vectors in shards of three: six shards
-    assert len(list((tmp_path / "parts").iterdir())) == 2
-    assert torch.equal(run_raise(tmp_path / "parts").log_weights, whole.log_weights)
-    assert len(calls) == 3 + 4
-    fewer = run_raise(tmp_path / "parts", v=all_states(4)[:6].to(torch.uint8))
-    assert torch.equal(fewer.log_weights, whole.log_weights[:6])
-    assert len(calls) == 7
-    run_raise(tmp_path / "parts", v=all_states(4).flip(0))
-    run_raise(tmp_path / "parts", seed=2)
-    run_raise(tmp_path / "parts", betas=uniform_betas(11))
-    run_raise(tmp_path / "parts", path=BaseRatePath(RBM, torch.ones(4)))
-    assert len(calls) == 7 + 4 * 6

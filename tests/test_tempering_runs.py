@@ -4,12 +4,12 @@ import json
 import math
 
 import pytest
-import torch
 from enumeration import log_z, random_rbm
 
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import load_result
 from boltzmann_companion.studies import open_brackets as brackets
+from boltzmann_companion.studies import tempering_runs
 from boltzmann_companion.studies.open_brackets import bracket_reading, bracket_row, open_brackets
 from boltzmann_companion.studies.tempering_runs import (
     AIS_CHAINS,
@@ -36,21 +36,6 @@ def test_runs_agree_with_enumeration(estimator):
     assert row["coverage"] >= 0.5
     assert row["repeats"] == 8
     assert len({run["log_z"] for run in runs}) == 8
-
-
-@EACH_ESTIMATOR
-def test_finished_runs_are_kept_and_told_apart(estimator, tmp_path, monkeypatch):
-    first = timed_run(estimator, PATH, 2_000, 1, tmp_path)
-    again = timed_run(estimator, PATH, 2_000, 1)
-    assert again["log_z"] == first["log_z"]
-    assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._ladder", None)
-    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._ais", None)
-    assert timed_run(estimator, PATH, 2_000, 1, tmp_path) == first
-    other = BaseRatePath(RBM, torch.ones(6))
-    for arguments in ((PATH, 2_000, 2), (PATH, 3_000, 1), (other, 2_000, 1)):
-        with pytest.raises(TypeError):  # it is not there, and nothing can compute it
-            timed_run(estimator, *arguments, tmp_path)
 
 
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
@@ -87,8 +72,8 @@ def test_an_error_that_is_not_known_is_kept(tmp_path):
 def test_ais_spends_what_it_may(monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "boltzmann_companion.studies.tempering_runs.ais",
-        lambda path, betas, chains, *_: taken.append((len(betas) - 1) * chains) or 1 / 0,
+        "boltzmann_companion.studies.budgeted_estimators.ais",
+        lambda path, betas, chains, *_, **options: taken.append((len(betas) - 1) * chains) or 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
         timed_run("AIS", PATH, 3_000, 1)
@@ -118,12 +103,13 @@ def test_one_run_is_no_series():
 def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypatch):
     order, values = [], {("ladder", 0): 1.0, ("ladder", 1): 3.0, ("AIS", 0): 5.0, ("AIS", 1): 2.0}
 
-    def run(name, path, steps, seed, folder):
+    def run(name, steps, seed):
         order.append((name, steps, seed))
         log_z = 2.5 if steps == 4_000 else values[name, seed]
-        return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": [], "seconds": steps / 1_000}
+        return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": []}
 
-    monkeypatch.setattr("boltzmann_companion.studies.tempering_runs.timed_run", run)
+    monkeypatch.setattr(tempering_runs, "_ladder", lambda _, *given: run("ladder", *given[:2]))
+    monkeypatch.setattr(tempering_runs, "_ais", lambda *given: run("AIS", *given[:2]))
     taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
 
     known = errors_in_turns(PATH, 2_000, 2, 0, truth=2.0, longer=(3.0, 4_000))
@@ -137,7 +123,6 @@ def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypat
     assert order == [*taken_in_turns, ("AIS", 4_000, 0), ("AIS", 4_000, 1)]
     assert own["ladder"]["rmse"] == pytest.approx(math.sqrt(2))  # from their mean, of two runs
     assert (own["AIS"]["rmse"], own["AIS"]["chain_steps"]) == (0.5, 4_000)
-    assert own["AIS"]["seconds"] == 4.0
 
 
 # ---- brackets

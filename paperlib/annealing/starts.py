@@ -79,7 +79,33 @@ def base_rate_path(
 
 @singledispatch
 def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath | PottsPath:
-    """A path to a model from independent units with these biases, those of `model.annealed`; None: the uniform start."""
+    """A path to a model from independent units; a new kind of model registers its own.
+
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        The target.
+    bias : Tensor, optional
+        Biases of the start for the visible units of `model.annealed`, in one row, as `start_bias` finds them. None: the uniform start.
+
+    Returns
+    -------
+    BaseRatePath or PottsPath
+        A `DBMPath` for a DBM, a `DBNPath` for a DBN.
+
+    Raises
+    ------
+    InputError
+        If no path is known for a model of this kind, or the biases do not fit.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import DBM
+    >>> sizes = [(4, 3), (3, 2), 4, 3, 2]
+    >>> type(path_to(DBM(*(torch.zeros(size) for size in sizes)), None)).__name__
+    'DBMPath'
+    """
     raise InputError(f"model: expected one that can be annealed, got {type(model).__name__}")
 
 
@@ -112,9 +138,33 @@ def start_bias(
     weights: Tensor | None = None,
     pseudo_off: float = 0.05,
 ) -> Tensor:
-    """Biases of the units of `model.annealed` that have their base rates on images [N, D], for `path_to`.
+    """Biases with which the visible units of `model.annealed` have their base rates on images, for `path_to`.
 
-    `weights` [N] are those of the images, and count for pixels only. Rates are smoothed as by `base_rate_bias`.
+    Parameters
+    ----------
+    model : RBM, PottsRBM, DBM or DBN
+        Determines what the units are: of a DBM, the pixels and h2; of a DBN, h^{L-1}.
+    images : Tensor, shape [N, D]
+        Binary images.
+    generator : torch.Generator
+        For the choice of images and for draws of hidden units; not used for an RBM.
+    weights : Tensor, shape [N], optional
+        Weights of the images, which count for pixels only.
+    pseudo_off : float
+        As for `paperlib.datasets.base_rate_bias`.
+
+    Returns
+    -------
+    Tensor, shape [n]
+        float64.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
+    >>> torch.sigmoid(start_bias(rbm, torch.tensor([[1, 1, 0], [1, 0, 0]]), torch.Generator()))
+    tensor([0.9545, 0.5000, 0.0455], dtype=torch.float64)
     """
     return base_rate_bias(images, pseudo_off=pseudo_off, weights=weights)
 

@@ -10,30 +10,20 @@ from __future__ import annotations
 
 import math
 import os
+from concurrent.futures import Executor
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.shards import (
-    OnStep,
-    ShardedRun,
-    Walk,
-    computed_once,
-    device_of,
-    identity_of,
-)
+from paperlib.estimators.shards import Walk, device_of, identity_of, shard
+from paperlib.keep import OnStep, Work, kept
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import log_mean_exp, resolve_generator, softplus
 from paperlib.validation import ArrayLike, as_binary, require_count
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 def csl_log_prob(
@@ -112,7 +102,7 @@ def csl_in_shards(
     seed: int,
     folder: str | os.PathLike[str],
     progress: bool | None = None,
-    client: Client | None = None,
+    executor: Executor | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
     """CSL as in `paperlib.estimators.csl_log_prob`, in shards of 100 chains (GPU: 5,000) kept in a folder.
@@ -125,7 +115,7 @@ def csl_in_shards(
         Binary test vectors of any type.
     num_chains : int
         Gibbs chains; a number that does not fill its last shard is raised to the one that does.
-    num_steps, seed, folder, progress, client, device
+    num_steps, seed, folder, progress, executor, device
         As in `csl_log_prob` and `ais_in_shards`.
 
     Returns
@@ -147,9 +137,7 @@ def csl_in_shards(
     torch.Size([2])
     """
     run = csl_run(rbm, v, num_chains, num_steps, seed, device)
-    shards = computed_once(run, Path(folder), progress, client)
-    # All shards have as many states.
-    return log_mean_exp(torch.stack([shard["log_prob"] for shard in shards], 1)).to(rbm.device)
+    return kept(run, folder, progress, executor)
 
 
 def csl_run(
@@ -159,30 +147,35 @@ def csl_run(
     num_steps: int,
     seed: int,
     device: torch.device | str | None = None,
-) -> ShardedRun:
+) -> Work[Tensor]:
     """The shards of `csl_in_shards` with these arguments."""
     vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)
     num_chains = require_count("num_chains", num_chains)
     num_steps = require_count("num_steps", num_steps)
+    device = device_of(rbm.device, device)
+    size = chains_per_shard(device)
     # Gibbs chains have no schedule.
-    walk = rbm, torch.empty(0, dtype=torch.float64), device_of(rbm.device, device)
-    size = chains_per_shard(walk[2])
-    identity = f"{identity_of('csl', walk)} {num_steps} {seed} {tensors_checksum([vectors])}"
-    return ShardedRun(
-        f"CSL, {num_chains} chains",
-        walk,
-        [f"{identity} {n}" for n in range(-(-num_chains // size))],
-        lambda number: partial(_gibbs, vectors, num_steps),
-        lambda number: size,
-        num_steps,
+    walk = rbm, torch.empty(0, dtype=torch.float64)
+    identity = (
+        f"{identity_of('csl', *walk, device)} {num_steps} {seed} {tensors_checksum([vectors])}"
     )
+    task, steps = partial(_gibbs, vectors, size, num_steps), size * num_steps
+
+    def join(shards: list[dict[str, Tensor]]) -> Tensor:
+        # All shards have as many states.
+        return log_mean_exp(torch.stack([shard["log_prob"] for shard in shards], 1)).to(rbm.device)
+
+    shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
+    return Work(f"CSL, {num_chains} chains", walk, shards, join, device)
 
 
 def _gibbs(
-    vectors: Tensor, num_steps: int, walk: Walk, generator: torch.Generator, on_step: OnStep
+    vectors: Tensor,
+    num_chains: int,
+    num_steps: int,
+    walk: Walk,
+    generator: torch.Generator,
+    on_step: OnStep,
 ) -> dict[str, Tensor]:
-    rbm, _, device = walk
-    chains = chains_per_shard(device)
-    log_prob = csl_log_prob(rbm, vectors, chains, num_steps, generator, progress=False)
-    on_step(chains * num_steps)
-    return {"log_prob": log_prob}
+    rbm, _ = walk
+    return {"log_prob": csl_log_prob(rbm, vectors, num_chains, num_steps, generator, False)}

@@ -117,11 +117,12 @@ class AnnealingRun:
     >>> from paperlib.evaluation import evaluate
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> found = evaluate(rbm, torch.eye(3), steps=32, exact=False, progress=False)
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> found = evaluate(rbm, torch.eye(3), generator=generator, steps=32, exact=False)
     >>> [run.num_steps for run in found.runs]
     [2, 8, 32]
-    >>> print(f"{found.runs[-1].bracket.upper:.4f}")
-    -2.0794
+    >>> -2.2 < found.runs[-1].bracket.upper < -2.0  # -ln 8
+    True
     """
 
     num_steps: int

@@ -6,37 +6,26 @@ the number of samples, the seed and the version of the draws, and its file is na
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from paperlib import storage
-from paperlib.estimators.blocks import step_bar
-from paperlib.estimators.shard_log import note
-from paperlib.estimators.shards import Shard, finished_shard, read_shard, write_shard
+from paperlib.estimators.shards import Walk, shard
+from paperlib.keep import OnStep, Work
 from paperlib.kernels import DRAWS
 from paperlib.models import DBM, DBN
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import seeded_generator
-from paperlib.threads import one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 # A minute or so for layers of a thousand units.
 _IMAGES_PER_SHARD = 1_000
 
 
-def log_unnormalized_in_shards(
-    model: DBM | DBN,
-    v: ArrayLike,
-    num_samples: int,
-    seed: int,
-    folder: str | os.PathLike[str],
-    progress: bool | None = None,
-) -> Tensor:
-    """`model.log_unnormalized`, kept in shards of a thousand vectors.
+def log_unnormalized_run(
+    model: DBM | DBN, v: ArrayLike, num_samples: int, seed: int
+) -> Work[Tensor]:
+    """`model.log_unnormalized` in shards of a thousand vectors; `paperlib.keep.kept` returns float64 [N], in nats.
 
     Parameters
     ----------
@@ -48,58 +37,43 @@ def log_unnormalized_in_shards(
         Draws for each vector.
     seed : int
         Determines the draws, together with the vectors and the model.
-    folder : path
-        Where shards are kept; created if it does not exist.
-    progress : bool, optional
-        Show a progress bar; by default where standard error is a terminal and it takes more than two seconds.
-
-    Returns
-    -------
-    Tensor, shape [N]
-        float64, in nats.
 
     Raises
     ------
     InputError
-        As for `model.log_unnormalized`, or if a stored shard is damaged.
+        As for `model.log_unnormalized`.
 
     Examples
     --------
     >>> import tempfile
+    >>> from paperlib.keep import kept
     >>> from paperlib.models import RBM
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
-    >>> dbn = DBN([rbm, rbm])
+    >>> run = log_unnormalized_run(DBN([rbm, rbm]), [[0, 1]], 10, 1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     first = log_unnormalized_in_shards(dbn, [[0, 1]], 10, 1, folder)
-    ...     again = log_unnormalized_in_shards(dbn, [[0, 1]], 10, 1, folder)
+    ...     first, again = kept(run, folder), kept(run, folder)
     >>> bool(first == again)
     True
     """
     num_samples = require_count("num_samples", num_samples)
     blocks = as_binary("v", v, model.num_visible).to(torch.uint8).split(_IMAGES_PER_SHARD)
-    with one_thread(), step_bar(sum(map(len, blocks)), "ln p*(v)", progress) as bar:
-        parts = []
-        for block in blocks:
-            parts.append(_kept(model, block, num_samples, seed, Path(folder)))
-            bar.update(len(block))
-    return torch.cat(parts)
+    of_model = f"log_unnormalized {type(model).__name__} {model.checksum()}"
+    shards = [
+        shard(
+            f"{of_model} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}",
+            partial(_log_unnormalized, block.clone(), num_samples),
+            len(block),
+        )
+        for block in blocks
+    ]
+
+    def join(found: list[dict[str, Tensor]]) -> Tensor:
+        return torch.cat([each["log_unnormalized"] for each in found])
+
+    return Work("ln p*(v)", (model, torch.empty(0)), shards, join, model.device)
 
 
-def _kept(model: DBM | DBN, block: Tensor, num_samples: int, seed: int, folder: Path) -> Tensor:
-    identity = f"{model.checksum()} {tensors_checksum([block])} {num_samples} {seed} {DRAWS}"
-    name = storage.sha256(f"log_unnormalized {type(model).__name__} {identity}".encode())
-    file = folder / f"{name}.safetensors"
-    found = file.is_file()
-    shard = read_shard(file) if found else _computed(model, block, num_samples, name)
-    if not found:
-        write_shard(file, shard)
-    note(name, found, shard.made_by)
-    return shard.tensors["log_unnormalized"]
-
-
-def _computed(model: DBM | DBN, block: Tensor, num_samples: int, name: str) -> Shard:
-    started = time.perf_counter()
-    # As in `paperlib.estimators.shards`: a seed that no other shard has.
-    generator = seeded_generator(int(name[:15], 16), model.device)
-    values = model.log_unnormalized(block, num_samples, generator)
-    return finished_shard({"log_unnormalized": values}, model.device, started)
+def _log_unnormalized(
+    block: Tensor, num_samples: int, walk: Walk, generator: torch.Generator, on_step: OnStep
+) -> dict[str, Tensor]:
+    return {"log_unnormalized": walk[0].log_unnormalized(block, num_samples, generator)}

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from boltzmann_companion import DEVICE
-from boltzmann_companion.log_probability_store import log_unnormalized_in_shards
+from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.recipes import Model, load_model
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
@@ -27,13 +27,14 @@ from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
     ais,
-    ais_in_shards,
-    raise_in_shards,
     raise_log_prob,
 )
-from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
+from paperlib.estimators.shards import ais_run, raise_run
+from paperlib.keep import Work, kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,7 @@ class Profile:
         """
         if self.name == "digits":
             return ais(path, betas, num_chains, seeded_generator(seed, path.device), progress)
-        run = self.run(partial(ais_run, path, betas, num_chains, seed))
-        return ais_in_shards(path, betas, num_chains, seed, progress=progress, **self._where(run))
+        return self._kept(partial(ais_run, path, betas, num_chains, seed), progress)
 
     def raise_log_prob(
         self,
@@ -103,18 +103,15 @@ class Profile:
         if self.name == "digits":
             generator = seeded_generator(seed, path.device)
             return raise_log_prob(path, v, betas, num_chains, generator, progress)
-        run = self.run(partial(raise_run, path, v, betas, num_chains, seed))
-        return raise_in_shards(
-            path, v, betas, num_chains, seed, progress=progress, **self._where(run)
-        )
+        return self._kept(partial(raise_run, path, v, betas, num_chains, seed), progress)
 
     def log_unnormalized(self, model: DBM | DBN, v: Tensor, num_samples: int, seed: int) -> Tensor:
         """ln p*(v) of a deep model, float64 [N]; at the papers' size kept in the same way."""
         if self.name == "digits":
             return model.log_unnormalized(v, num_samples, seeded_generator(seed, model.device))
-        return log_unnormalized_in_shards(model, v, num_samples, seed, self.folder)
+        return self._kept(lambda device: log_unnormalized_run(model, v, num_samples, seed))
 
-    def run(self, on: Callable[[str], ShardedRun]) -> ShardedRun:
+    def run(self, on: Callable[[str], Work[Result]]) -> Work[Result]:
         """Given the shards on a device: those on `device`, or on another one if all of those are stored.
 
         The longest runs take minutes on a GPU and days on a processor, and are computed wherever a machine is at hand.
@@ -122,13 +119,8 @@ class Profile:
         runs = [on(device) for device in dict.fromkeys((self.device, "cpu", "cuda"))]
         return next((run for run in runs if run.stored(self.folder)), runs[0])
 
-    def _where(self, run: ShardedRun) -> dict[str, Any]:
-        """Where a run's shards are kept, and where they are computed."""
-        return {
-            "folder": self.folder,
-            "client": cluster.from_environment(),
-            "device": run.walk[2],
-        }
+    def _kept(self, on: Callable[[str], Work[Result]], progress: bool | None = None) -> Result:
+        return kept(self.run(on), self.folder, progress, cluster.from_environment())
 
 
 PROFILES = {

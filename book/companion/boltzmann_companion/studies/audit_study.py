@@ -12,22 +12,22 @@ much more than the truth, and a claim that is too high is *consistent*. This com
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from tqdm import tqdm
 
 from boltzmann_companion.columns import Column
-from boltzmann_companion.studies.study import CASES, study_images
+from boltzmann_companion.studies.study import CASES, Case, study_images
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.evaluation import Evaluation, evaluate
 from paperlib.evaluation.audit import CONSISTENT, audit_evaluation
+from paperlib.keep import Part, Work, kept
 from paperlib.models import RBM, planted
 from paperlib.models.planted import Planted, read_planted
 from paperlib.numerics import seeded_generator
@@ -83,9 +83,7 @@ def audited_models() -> list[AuditedModel]:
     >>> len(audited_models()) > 50
     True
     """
-    found = [
-        AuditedModel(case.name, case.data, _of_study(number)) for number, case in enumerate(CASES)
-    ]
+    found = [AuditedModel(case.name, case.data, partial(_of_study, case)) for case in CASES]
     found += [
         AuditedModel("25 blocks", "block-diagonal", lambda: _drawn(_blocks())),
         AuditedModel(
@@ -106,25 +104,19 @@ def audited_models() -> list[AuditedModel]:
     ]
     folder = storage.companion_folder() / "data" / "planted"
     found += [
-        AuditedModel(path.stem, "data/planted", _of_file(path))
+        AuditedModel(path.stem, "data/planted", partial(_of_file, path))
         for path in sorted(folder.glob("*.npz"))
     ]
     return found
 
 
-def _of_study(number: int) -> Callable[[], tuple[RBM, float, Tensor | None, Tensor]]:
-    def make() -> tuple[RBM, float, Tensor | None, Tensor]:
-        return *CASES[number].make(), *study_images(CASES[number].data)
-
-    return make
+def _of_study(case: Case) -> tuple[RBM, float, Tensor | None, Tensor]:
+    return *case.make(), *study_images(case.data)
 
 
-def _of_file(path: Path) -> Callable[[], tuple[RBM, float, Tensor | None, Tensor]]:
-    def make() -> tuple[RBM, float, Tensor | None, Tensor]:
-        rbm, log_z, draws, _ = read_planted(path)
-        return rbm, log_z, draws[_NUM_DRAWS:], draws[:_NUM_DRAWS]
-
-    return make
+def _of_file(path: Path) -> tuple[RBM, float, Tensor | None, Tensor]:
+    rbm, log_z, draws, _ = read_planted(path)
+    return rbm, log_z, draws[_NUM_DRAWS:], draws[:_NUM_DRAWS]
 
 
 def _blocks() -> Planted:
@@ -179,27 +171,20 @@ def audit_study(
     require_count("largest_steps", largest_steps, 32)
     require_count("ladder_steps", ladder_steps, 5_000)
     chosen = audited_models() if models is None else models
-    rows = []
-    hide = None if progress is None else not progress
-    for model in tqdm(chosen, "audits", unit="model", disable=hide):
+    parts = []
+    for model in chosen:
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
-        stored = None if folder is None else folder / f"{name}-{largest_steps}-{ladder_steps}.json"
-        if stored is not None and stored.is_file():
-            row = json.loads(stored.read_text())
-        else:
-            row = _row(model, largest_steps, ladder_steps)
-            if stored is not None:
-                with storage.atomic_path(stored) as temporary:
-                    temporary.write_text(json.dumps(row))
-        rows.append(row)
-    return rows
+        parts.append(Part(f"{name}-{largest_steps}-{ladder_steps}.json", partial(_row, model)))
+    effort = largest_steps, ladder_steps
+    rows = kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
+    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-def _row(model: AuditedModel, largest_steps: int, ladder_steps: int) -> dict[str, Any]:
+def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, Any]:
     rbm, log_z, train, test = model.make()
     if not math.isfinite(log_z):
         raise InputError(f"models: expected a finite ln Z of {model.name}, got {log_z}")
-    found = _evaluated(rbm, train, test, largest_steps, ladder_steps)
+    found = _evaluated(rbm, train, test, *effort)
     audits = {
         claim: audit_evaluation(rbm, test, found, log_z + off) for claim, off in OFFSETS.items()
     }

@@ -7,7 +7,7 @@ A stored shard is found only by exactly the same numbers, so they are stated onc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -18,8 +18,10 @@ from torch import Tensor
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
-from paperlib.estimators.csl import csl_in_shards, csl_run
-from paperlib.estimators.shards import ShardedRun, ais_run, raise_run
+from paperlib.estimators import PartitionEstimate, ReverseEstimate
+from paperlib.estimators.csl import csl_run
+from paperlib.estimators.shards import ais_run, raise_run
+from paperlib.keep import Work, kept
 from paperlib.models import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
@@ -109,7 +111,7 @@ def start_path(model: Model, train: Tensor, start: str, number: int, seed: int) 
 
 def bracket_runs(
     size: Profile, table: BracketTable, path: BaseRatePath, v: Tensor, steps: int, seed: int
-) -> tuple[ShardedRun, ShardedRun]:
+) -> tuple[Work[ReverseEstimate], Work[PartitionEstimate]]:
     """The shards of RAISE and of AIS for a bracket, as `size` runs them at the papers' size.
 
     Parameters
@@ -170,7 +172,7 @@ def steps_for(
     return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
 
 
-def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> ShardedRun:
+def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[Tensor]:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
     first = seed + CSL_STREAM + number
     return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
@@ -184,10 +186,9 @@ def stored_csl(
     stored = [*takewhile(Path.is_file, run.files(size.folder))] if size.name == "paper" else []
     if not stored:
         return None, 0
-    chains = sum(map(run.chains, range(len(stored))))
-    first = seed + CSL_STREAM + number
-    found = csl_in_shards(rbm, v, chains, _CSL_STEPS, first, size.folder, device=run.walk[2])
-    return found, chains * _CSL_STEPS
+    begun = replace(run, parts=run.parts[: len(stored)])
+    # A step of a chain is a hidden state.
+    return kept(begun, size.folder), sum(part.steps for part in begun.parts)
 
 
 #: For each profile, the tables by the names of their records.

@@ -25,13 +25,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib.annealing import BaseRatePath, MixturePath, mean_field_bias, mean_field_mixture
-from paperlib.annealing.rbm_paths import RBMInterpolation
+from paperlib.annealing import (
+    AnnealingPath,
+    BaseRatePath,
+    MixturePath,
+    mean_field_bias,
+    mean_field_mixture,
+)
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
@@ -53,8 +58,9 @@ SMALLEST_BUDGET = 2_000
 BOUND = "certified bound"
 # The estimator with which times are compared.
 YARDSTICK = "AIS"
+#: Chains of an AIS run; its budget divided by these is the number of its steps, K.
+AIS_CHAINS = 100
 
-_CHAINS = 100
 _POPULATIONS, _FEWEST_CHAINS = 10, 20
 _BLOCKS = 10
 
@@ -97,21 +103,21 @@ def _importance_sampling(model: KnownModel, budget: int, generator: torch.Genera
 
 
 def _ais(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    return _of_weights(*_anneal(_base_rates(model), budget, generator))
+    return _of_weights(*anneal(_base_rates(model), budget, generator))
 
 
 def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     path = BaseRatePath(model.rbm, mean_field_bias(model.rbm))
-    return _of_weights(*_anneal(path, budget, generator))
+    return _of_weights(*anneal(path, budget, generator))
 
 
 def _ais_mixture(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     path = MixturePath(model.rbm, mean_field_mixture(model.rbm))
-    return _of_weights(*_anneal(path, budget, generator))
+    return _of_weights(*anneal(path, budget, generator))
 
 
 def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    estimate, spent = _anneal(_base_rates(model), budget, generator)
+    estimate, spent = anneal(_base_rates(model), budget, generator)
     bounds = [estimate.certified_bound(level).value for level in LEVELS]
     intervals = tuple((bound, math.inf) for bound in bounds)
     return Answer(bounds[LEVELS.index(0.95)], math.inf, intervals, (), spent)
@@ -154,11 +160,13 @@ def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> An
     return Answer(estimate.log_z, estimate.std_error, intervals, warnings, spent)
 
 
-def _anneal(
-    path: RBMInterpolation, budget: int, generator: torch.Generator
+def anneal(
+    path: AnnealingPath[Any], budget: int, generator: torch.Generator
 ) -> tuple[PartitionEstimate, int]:
-    steps = budget // _CHAINS
-    return ais(path, uniform_betas(steps), _CHAINS, generator, progress=False), steps * _CHAINS
+    """AIS with evenly spaced betas, and the transitions that it made."""
+    steps = budget // AIS_CHAINS
+    estimate = ais(path, uniform_betas(steps), AIS_CHAINS, generator, progress=False)
+    return estimate, steps * AIS_CHAINS
 
 
 def _of_estimate(estimate: SMCEstimate | TemperingEstimate) -> Answer:

@@ -38,7 +38,7 @@ from paperlib import storage
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.estimators.shard_log import note
+from paperlib.keep import note
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
@@ -156,8 +156,7 @@ def _repeat(
             own[name], computed = run_once(name, model, budget, seed), True
             found["made_by"] = made_by()
             if path is not None:
-                with storage.atomic_path(path) as temporary:
-                    temporary.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
+                storage.write_json(path, found)
         bar.update()
     if path is not None:
         seconds = sum(each["seconds"] for each in own.values())

@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -23,7 +24,7 @@ from boltzmann_companion.studies.bracket_tables import (
 )
 from paperlib import storage
 from paperlib.datasets import binary_images
-from paperlib.estimators.shards import ShardedRun, shard_seconds
+from paperlib.keep import Work, part_seconds
 from paperlib.models import RBM
 
 _RBMS = (
@@ -47,14 +48,14 @@ class LongRun:
     ----------
     name : str
         The table's row, the start, and the estimator.
-    run : ShardedRun
+    run : Work
         Its shards.
     weights : int
         Number of the model's weights, to which the time of a step is nearly proportional.
     """
 
     name: str
-    run: ShardedRun
+    run: Work[Any]
     weights: int
 
     def progress(self, folder: Path) -> tuple[int, int, float]:
@@ -62,15 +63,14 @@ class LongRun:
         steps = {"done": 0, "timed": 0, "left": 0}
         seconds = 0.0
         files = self.run.files(folder)
-        for number, file in enumerate(files):
-            size = self.run.chains(number) * self.run.steps
+        for part, file in zip(self.run.parts, files, strict=True):
             if not file.is_file():
-                steps["left"] += size
+                steps["left"] += part.steps
                 continue
             steps["done"] += 1
-            took = shard_seconds(file)
+            took = part_seconds(file)
             if took is not None:
-                steps["timed"] += size
+                steps["timed"] += part.steps
                 seconds += took
         each = seconds / steps["timed"] if seconds else _SECONDS * self.weights
         return steps["done"], len(files), each * steps["left"] / 3_600

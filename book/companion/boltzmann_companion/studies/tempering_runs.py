@@ -10,26 +10,22 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal
 from paperlib import storage
-from paperlib.annealing import AnnealingPath, uniform_betas
+from paperlib.annealing import AnnealingPath
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
-from paperlib.estimators import ais, parallel_tempering
-from paperlib.estimators.shard_log import note
+from paperlib.estimators import PartitionEstimate, TemperingEstimate, parallel_tempering
+from paperlib.keep import Part, Work, kept
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
-from paperlib.provenance import made_by
 from paperlib.validation import require_count
 
-#: Chains of an AIS run; its chain-steps divided by these are the number of its steps, K.
-AIS_CHAINS = 100
 #: The estimators that can be repeated.
 ESTIMATORS = ("ladder", "AIS")
 
@@ -87,99 +83,8 @@ def timed_run(
     >>> low < run["log_z"] < high
     True
     """
-    if estimator not in ESTIMATORS:
-        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
-    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
-    require_count("seed", seed, minimum=0)
-    if folder is None:
-        return _timed(lambda: _run(estimator, path, steps, seed, None))
-    file = folder / _file_name(estimator, path, steps, seed)
-    return kept(file, path.device.type, lambda: _run(estimator, path, steps, seed, file))
-
-
-def kept(file: Path, device: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The contents of a file, or else a result that is computed and kept there, with what computed it and the seconds that it took.
-
-    Parameters
-    ----------
-    file : Path
-        With the suffix `.json`. A checkpoint beside it, with the suffix `.safetensors`, is removed when all is done.
-    device : str
-        The device on which it is computed, for the record's account of its shards.
-    compute : callable
-        Returns a dictionary that JSON can hold.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "one.json"
-    ...     first = kept(file, "cpu", lambda: {"log_z": 1.5})
-    ...     again = kept(file, "cpu", lambda: {"log_z": 2.5})
-    >>> again == first, first["log_z"]
-    (True, 1.5)
-    """
-    found = file.is_file()
-    if found:
-        result = json.loads(file.read_text())
-    else:
-        result = _timed(compute)
-        with storage.atomic_path(file) as temporary:
-            temporary.write_text(json.dumps(result, indent=1) + "\n")
-        file.with_suffix(".safetensors").unlink(missing_ok=True)
-    note(file.stem, found, result["made_by"] | {"device": device, "seconds": result["seconds"]})
-    return result
-
-
-def _timed(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    started = time.perf_counter()
-    result = compute()
-    return result | {"seconds": time.perf_counter() - started, "made_by": made_by()}
-
-
-def _run(
-    estimator: str, path: AnnealingPath[Any], steps: int, seed: int, file: Path | None
-) -> dict[str, Any]:
-    return _ladder(path, steps, seed, file) if estimator == "ladder" else _ais(path, steps, seed)
-
-
-def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
-    identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
-    if estimator == "AIS":
-        identity.append(AIS_CHAINS)
-    key = storage.sha256(json.dumps(identity).encode())[:24]
-    return f"{estimator.lower()}-{key}.json"
-
-
-def _ladder(path: AnnealingPath[Any], steps: int, seed: int, file: Path | None) -> dict[str, Any]:
-    checkpoint = None
-    if file is not None and steps >= _LONG_RUN:
-        checkpoint = file.with_suffix(".safetensors")
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    generator = seeded_generator(seed, path.device)
-    estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
-    return {
-        "log_z": estimate.log_z,
-        "std_error": estimate.std_error,
-        "interval": list(estimate.interval(0.95)),
-        "warnings": list(estimate.warnings),
-        "chain_steps": estimate.chain_steps,
-        "round_trips": estimate.round_trips,
-        "rungs": len(estimate.betas),
-        "barrier": estimate.barrier,
-    }
-
-
-def _ais(path: AnnealingPath[Any], steps: int, seed: int) -> dict[str, Any]:
-    betas = uniform_betas(steps // AIS_CHAINS)
-    generator = seeded_generator(seed, path.device)
-    estimate = ais(path, betas, AIS_CHAINS, generator, False)
-    return {
-        "log_z": estimate.log_z,
-        "std_error": estimate.std_error,
-        "interval": list(estimate.interval(_NORMAL)),
-        "warnings": list(estimate.warnings),
-    }
+    [run] = _runs([(estimator, seed)], path, chain_steps, folder, False)
+    return run
 
 
 def repeated_runs(
@@ -191,7 +96,7 @@ def repeated_runs(
     folder: Path | None = None,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs with the seeds `seed`, `seed` + 1, ..., each made by `timed_run`.
+    """Runs with the seeds `seed`, `seed` + 1, ..., each as by `timed_run`.
 
     Parameters
     ----------
@@ -209,15 +114,76 @@ def repeated_runs(
     InputError
         As for `timed_run`.
     """
-    count = require_count("repeats", repeats)
-    seeds = _seeds(f"{estimator}, {chain_steps:,} chain-steps", seed, count, progress)
-    return [timed_run(estimator, path, chain_steps, own, folder) for own in seeds]
+    seeds = range(seed, seed + require_count("repeats", repeats))
+    return _runs([(estimator, own) for own in seeds], path, chain_steps, folder, progress)
 
 
-def _seeds(text: str, seed: int, count: int, progress: bool | None) -> Iterable[int]:
-    """The seeds of so many runs, with a progress bar."""
-    hide = None if progress is None else not progress
-    return tqdm(range(seed, seed + count), text, unit="run", disable=hide)
+def _runs(
+    asked: Sequence[tuple[str, int]],
+    path: AnnealingPath[Any],
+    chain_steps: int,
+    folder: Path | None,
+    progress: bool | None,
+) -> list[dict[str, Any]]:
+    """A run for each estimator and seed that is asked for, in this order."""
+    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
+    parts, checkpoints = [], []
+    for estimator, seed in asked:
+        if estimator not in ESTIMATORS:
+            raise InputError(
+                f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
+            )
+        require_count("seed", seed, minimum=0)
+        file = "run.json" if folder is None else _file_name(estimator, path, steps, seed)
+        checkpoint = None
+        if folder is not None and estimator == "ladder" and steps >= _LONG_RUN:
+            folder.mkdir(parents=True, exist_ok=True)
+            checkpoint = (folder / file).with_suffix(".safetensors")
+            checkpoints.append(checkpoint)
+        compute = partial(_ladder, checkpoint) if estimator == "ladder" else _ais
+        parts.append(Part(file, partial(compute, steps, seed)))
+    description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
+    runs = kept(Work(description, path, parts, list, path.device, "run"), folder, progress)
+    for checkpoint in checkpoints:
+        checkpoint.unlink(missing_ok=True)
+    return runs
+
+
+def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
+    identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
+    if estimator == "AIS":
+        identity.append(AIS_CHAINS)
+    key = storage.sha256(json.dumps(identity).encode())[:24]
+    return f"{estimator.lower()}-{key}.json"
+
+
+def _ladder(
+    checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any], *_: object
+) -> dict[str, Any]:
+    generator = seeded_generator(seed, path.device)
+    estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
+    return {
+        **_answer(estimate, 0.95),
+        "chain_steps": estimate.chain_steps,
+        "round_trips": estimate.round_trips,
+        "rungs": len(estimate.betas),
+        "barrier": estimate.barrier,
+    }
+
+
+def _ais(steps: int, seed: int, path: AnnealingPath[Any], *_: object) -> dict[str, Any]:
+    estimate = anneal(path, steps, seeded_generator(seed, path.device))[0]
+    return _answer(estimate, _NORMAL)
+
+
+def _answer(estimate: TemperingEstimate | PartitionEstimate, width: float) -> dict[str, Any]:
+    """What both say; `width` is the level of the ladder's interval, or half the width of AIS's in standard errors."""
+    return {
+        "log_z": estimate.log_z,
+        "std_error": estimate.std_error,
+        "interval": list(estimate.interval(width)),
+        "warnings": list(estimate.warnings),
+    }
 
 
 def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
@@ -310,11 +276,13 @@ def errors_in_turns(
     >>> found["AIS"]["repeats"], found["ladder"]["chain_steps"]
     (2, 2000)
     """
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
-    count = require_count("repeats", repeats, minimum=2)
-    for of_pair in _seeds(f"Both, {chain_steps:,} chain-steps", seed, count, progress):
-        for name, own in runs.items():
-            own.append(timed_run(name, path, chain_steps, of_pair, folder))
+    seeds = range(seed, seed + require_count("repeats", repeats, minimum=2))
+    in_turns = [(name, own) for own in seeds for name in ESTIMATORS]
+    done = _runs(in_turns, path, chain_steps, folder, progress)
+    runs = {
+        name: [run for (own, _), run in zip(in_turns, done, strict=True) if own == name]
+        for name in ESTIMATORS
+    }
     values = [run["log_z"] for run in runs["ladder"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {

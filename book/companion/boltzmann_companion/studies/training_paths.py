@@ -24,7 +24,7 @@ from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
 from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais, exact_log_z
-from paperlib.estimators.shard_log import note
+from paperlib.keep import note
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import likeliest_hidden_state, search_points
@@ -130,8 +130,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
             point |= {"epoch": epoch, "seconds": time.perf_counter() - started}
             result["points"].append(point)
             seen.add(epoch)
-            with storage.atomic_path(path) as temporary:
-                temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+            storage.write_json(path, result)
 
     checkpoint = path.with_suffix(".safetensors")
     if checkpoint.is_file():

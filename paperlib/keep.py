@@ -1,0 +1,361 @@
+"""Long computations in parts: each part is computed once, kept in a file, and found there again.
+
+A file is named after everything that its part depends on. An interrupted computation therefore goes on where it stopped, a larger one
+starts from the parts of a smaller one, and other work has other files.
+
+Missing parts are computed here one after the other, or by the workers of an executor, and stored here as they arrive. It may be a
+`ProcessPoolExecutor`, or that of a Dask cluster (`paperlib.cluster`). A part is a pure function of what is sent with it, so the result does
+not depend on the number of workers or the order of arrival. If a worker or this process dies, only the parts in progress are lost.
+
+A file also says what computed its part (`paperlib.provenance.made_by`), when, and in how many seconds; older files may not. This module
+remembers it for all parts that this process used, and a record of results includes a summary, so that parts found on disk do not pass for
+the run's own work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from sys import intern
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+from tqdm import tqdm
+
+from paperlib import __version__, storage
+from paperlib.errors import InputError
+from paperlib.kernels import DRAWS
+from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
+from paperlib.provenance import device_name, made_by
+from paperlib.validation import require_device
+
+Result = TypeVar("Result")
+# Called with a number of steps that have been made.
+OnStep = Callable[[int], object]
+
+# Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a scheduler.
+_PARTS_AHEAD = 10_000
+_CPU = torch.device("cpu")
+# The key in a file for what computed it.
+_MADE_BY = "made_by"
+
+
+class Part(NamedTuple):
+    """A part of a long computation.
+
+    Attributes
+    ----------
+    file : str
+        Name of its file. With the suffix `.safetensors` it holds tensors, with `.json` what JSON can hold.
+    compute : callable
+        Given what all parts share, the device, and a function to call after each step, returns a dictionary.
+    steps : int
+        Steps that it takes, for the progress bar.
+    """
+
+    file: str
+    compute: Callable[[Any, torch.device, OnStep], Mapping[str, Any]]
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class Work(Generic[Result]):
+    """A long computation in parts; `kept` does it.
+
+    Attributes
+    ----------
+    description : str
+        For the progress bar.
+    shared : object
+        What every part is computed from.
+    parts : sequence of Part
+        In order.
+    join : callable
+        Makes the result from what the parts hold, in order.
+    device : torch.device
+        Where parts are computed.
+    unit : str
+        What the progress bar counts.
+    """
+
+    description: str
+    shared: Any
+    parts: Sequence[Part]
+    join: Callable[[list[dict[str, Any]]], Result]
+    device: torch.device = _CPU
+    unit: str = "step"
+
+    def files(self, folder: Path) -> list[Path]:
+        """Where the parts are kept, in order, whether they have been computed or not."""
+        return [folder / part.file for part in self.parts]
+
+    def stored(self, folder: Path) -> bool:
+        """Whether all of its parts are in the folder."""
+        return all(file.is_file() for file in self.files(folder))
+
+
+def kept(
+    work: Work[Result],
+    folder: str | os.PathLike[str] | None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+) -> Result:
+    """The result of a long computation; parts that are not found in the folder are computed and kept there.
+
+    Parameters
+    ----------
+    work : Work
+        The computation.
+    folder : path or None
+        Where parts are kept; created if it does not exist. None: nowhere, which suits short computations.
+    progress : bool, optional
+        Show a progress bar; by default if standard error is a terminal and it takes more than two seconds.
+    executor : concurrent.futures.Executor, optional
+        Send missing parts to its workers. None: compute them here.
+
+    Raises
+    ------
+    InputError
+        If a stored part is damaged, or parts are to be computed here and this machine lacks their device.
+    RuntimeError
+        If a worker has another version of this package or of its draws.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> def square(number, device, on_step):
+    ...     return {"value": number**2}
+    >>> work = Work("squares", 3, [Part("three.json", square)], lambda parts: parts[0]["value"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     value = kept(work, folder)
+    ...     value, [file.name for file in work.files(Path(folder)) if file.is_file()]
+    (9, ['three.json'])
+    """
+    if executor is None and (folder is None or not work.stored(Path(folder))):
+        require_device("device", work.device)
+    files = None if folder is None else work.files(Path(folder))
+    contents: dict[int, dict[str, Any]] = {}
+    hide = None if progress is None else not progress
+    total = sum(part.steps for part in work.parts)
+    with tqdm(
+        total=total, desc=work.description, unit=work.unit, unit_scale=True, delay=2, disable=hide
+    ) as bar:
+        reached = 0
+
+        def take(number: int, kept: _Kept, found: bool = False) -> None:
+            nonlocal reached
+            contents[number] = kept.contents
+            if files is not None:
+                if not found:
+                    _write(files[number], kept)
+                note(files[number].stem, found, kept.made_by)
+            reached += work.parts[number].steps
+            # A part need not have counted its steps.
+            bar.update(reached - bar.n)
+
+        missing = []
+        for number, part in enumerate(work.parts):
+            if files is not None and files[number].is_file():
+                take(number, _read(files[number], work.device), found=True)
+            elif executor is None:
+                take(number, _computed(work.shared, part, work.device, bar.update))
+            else:
+                missing.append(number)
+        if executor is not None:
+            for number, computed in _arriving(executor, work, missing):
+                take(number, computed)
+    return work.join([contents[number] for number in range(len(work.parts))])
+
+
+class _Kept(NamedTuple):
+    """What a file holds, and what computed it; None in older files."""
+
+    contents: dict[str, Any]
+    made_by: Mapping[str, Any] | None
+
+
+def _computed(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Kept:
+    started = time.perf_counter()
+    contents = dict(part.compute(shared, device, on_step))
+    made = {
+        **made_by(),
+        "draws": DRAWS,
+        "device": device_name(device),
+        "seconds": round(time.perf_counter() - started, 6),
+        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if part.file.endswith(".json"):
+        return _Kept({**contents, "seconds": made["seconds"], _MADE_BY: made}, made)
+    return _Kept({name: tensor.cpu() for name, tensor in contents.items()}, made)
+
+
+def _write(file: Path, kept: _Kept) -> None:
+    if file.suffix == ".json":
+        storage.write_json(file, kept.contents, allow_nan=True)
+    else:
+        write_safetensors(file, kept.contents, {_MADE_BY: json.dumps(kept.made_by)})
+
+
+def _read(file: Path, device: torch.device) -> _Kept:
+    try:
+        if file.suffix == ".json":
+            contents = json.loads(file.read_text())
+            made = contents.get(_MADE_BY)
+            # Files of version 0.2 and 0.3 do not name the device.
+            return _Kept(
+                contents, made and {"device": device.type, "seconds": contents["seconds"], **made}
+            )
+        return _Kept(read_safetensors(file), _made_by(file))
+    except ValueError as error:
+        raise InputError(f"folder: expected whole shards; remove {file} and run again") from error
+
+
+def _made_by(file: Path) -> dict[str, Any] | None:
+    return json.loads(read_metadata(file).get(_MADE_BY) or "null")
+
+
+def part_seconds(file: Path) -> float | None:
+    """How long a stored part took, without reading its tensors; None in older files."""
+    return (_made_by(file) or {}).get("seconds")
+
+
+def _versions() -> str:
+    return f"paperlib {__version__} with draws {DRAWS}"
+
+
+def _computed_by_worker(shared: Any, part: Part, device: torch.device, versions: str) -> _Kept:
+    if versions != _versions():
+        raise RuntimeError(f"cluster: expected workers with {versions}, got one with {_versions()}")
+    torch.set_num_threads(1)
+    return _computed(shared, part, device, lambda steps: None)
+
+
+def _arriving(
+    executor: Executor, work: Work[Any], missing: Sequence[int]
+) -> Iterator[tuple[int, _Kept]]:
+    """Numbers and contents of the missing parts, as they arrive."""
+    for first in range(0, len(missing), _PARTS_AHEAD):
+        sent = {
+            executor.submit(
+                _computed_by_worker, work.shared, work.parts[number], work.device, _versions()
+            ): number
+            for number in missing[first : first + _PARTS_AHEAD]
+        }
+        try:
+            for future in as_completed(sent):
+                # Forgotten here, so that a cluster need not remember it either.
+                yield sent.pop(future), future.result()
+        finally:
+            for future in sent:
+                future.cancel()
+
+
+# ---- what computed the parts that this process used
+
+
+class ShardUse(NamedTuple):
+    """A shard that this process used. None: its file does not say.
+
+    Attributes
+    ----------
+    name : str
+        Name of its file, without the suffix.
+    found : bool
+        Whether it was found; otherwise it was computed for this process.
+    commit : str or None
+        Commit of the code that computed it.
+    dirty : bool or None
+        Whether that code differed from the commit.
+    processor : str or None
+        The processor that computed it, with its vector instructions; or the name of a GPU.
+    seconds : float or None
+        How long the computation took.
+    """
+
+    name: str
+    found: bool
+    commit: str | None
+    dirty: bool | None
+    processor: str | None
+    seconds: float | None
+
+
+_used: list[ShardUse] = []
+
+
+def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
+    """Remember that this process used a shard.
+
+    Parameters
+    ----------
+    name : str
+        Name of its file, without the suffix.
+    found : bool
+        Whether it was found.
+    made_by : mapping, optional
+        What its file says about how it was computed. None: nothing.
+    """
+    made = made_by or {}
+    processor = made.get("device")
+    if processor == "cpu":
+        processor = f"{made['processor']}, {made['instructions']}"
+    # Each string is kept only once, however many parts there are.
+    commit, processor = (text and intern(text) for text in (made.get("commit"), processor))
+    _used.append(ShardUse(name, found, commit, made.get("dirty"), processor, made.get("seconds")))
+
+
+def shards_used() -> list[ShardUse]:
+    """Every part of a long computation that this process used so far, in order.
+
+    Examples
+    --------
+    >>> isinstance(shards_used(), list)
+    True
+    """
+    return list(_used)
+
+
+def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
+    """A short summary of what computed these shards.
+
+    Parameters
+    ----------
+    uses : iterable of ShardUse
+        A shard that was used more than once counts once, as at its first use.
+
+    Returns
+    -------
+    dict
+        `count`: number of shards. `found`: how many of them were found. `unknown`: how many come
+        from unknown code, because their files do not say or there was no git. `uncommitted`: how
+        many come from code that differed from its commit. `seconds`: total time of the shards that
+        state it; None if none does. `commits` and `processors`: those of the shards that state them.
+
+    Examples
+    --------
+    >>> old = ShardUse("a", True, None, None, None, None)
+    >>> new = ShardUse("b", False, "1f0c", False, "EPYC, AVX2", 3.0)
+    >>> summary = summarize_shards([old, new, new])
+    >>> summary["count"], summary["found"], summary["unknown"], summary["seconds"]
+    (2, 1, 1, 3.0)
+    """
+    first: dict[str, ShardUse] = {}
+    for use in uses:
+        first.setdefault(use.name, use)
+    shards = first.values()
+    seconds = [use.seconds for use in shards if use.seconds is not None]
+    return {
+        "count": len(shards),
+        "found": sum(use.found for use in shards),
+        "unknown": sum(use.commit is None for use in shards),
+        "uncommitted": sum(bool(use.dirty) for use in shards),
+        "seconds": round(sum(seconds), 1) if seconds else None,
+        "commits": sorted({use.commit for use in shards if use.commit is not None}),
+        "processors": sorted({use.processor for use in shards if use.processor is not None}),
+    }

@@ -1,0 +1,559 @@
+"""What holds for everything that is kept: computed once, whatever interrupts it, never mistaken for other work, and found by its old name."""
+
+import json
+import pickle
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from enumeration import all_states, log_z, random_rbm
+from interruptions import interrupt_call
+
+from boltzmann_companion import log_probability_store
+from boltzmann_companion.log_probability_store import log_unnormalized_run
+from boltzmann_companion.studies import (
+    audit_study,
+    estimator_study,
+    known_models,
+    tempering_runs,
+    training_paths,
+)
+from boltzmann_companion.studies.audit_study import AuditedModel
+from boltzmann_companion.studies.known_models import KnownModel
+from paperlib import keep, storage
+from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
+from paperlib.errors import InputError
+from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards, tempering_in_shards
+from paperlib.keep import Part, Work, kept, shards_used
+from paperlib.kernels import DRAWS
+from paperlib.learning import ContrastiveDivergence
+from paperlib.models import DBM, DBN
+from paperlib.models.planted import read_planted
+from paperlib.numerics import seeded_generator
+
+ARCHIVES = Path(__file__).parents[1] / "data" / "shards"
+LOWER, UPPER, OTHER = random_rbm(4, 3, 0), random_rbm(3, 2, 1), random_rbm(4, 3, 1)
+PATH = BaseRatePath(LOWER)
+MOVED = BaseRatePath(LOWER, torch.ones(4))
+V = all_states(4)
+DEEP = DBM(LOWER.weights, UPPER.weights, LOWER.visible_bias, LOWER.hidden_bias, UPPER.hidden_bias)
+WIDE = random_rbm(6, 4, 0, scale=0.5)
+KNOWN = KnownModel("small", "planted", WIDE, log_z(WIDE), torch.zeros(6))
+AUDITED = [
+    AuditedModel(
+        name, "random", lambda: (WIDE, log_z(WIDE), None, all_states(6)[::3].to(torch.uint8))
+    )
+    for name in ("one", "two")
+]
+
+
+def images(count):
+    generator = seeded_generator(count)
+    return (torch.rand(count, 12, generator=generator, dtype=torch.float32) < 0.3).to(torch.uint8)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A computation that is kept: `run` of a folder and `given`, which calls `inner` for each of its `parts`."""
+
+    run: Callable[..., Any]
+    given: Mapping[str, Any]
+    inner: str
+    parts: int
+    # each makes other work of it
+    changes: Sequence[Mapping[str, Any]]
+    # a larger computation that begins with the same parts, and how many it adds
+    larger: Mapping[str, Any] = field(default_factory=dict)
+    added: int = 0
+
+    def __call__(self, folder, **changes):
+        return self.run(folder=folder, **self.given | changes)
+
+
+def anneal(**given):
+    found = ais_in_shards(progress=False, **given)
+    return found.log_weights, found.final_states
+
+
+def raise_log_weights(**given):
+    return (raise_in_shards(progress=False, **given).log_weights,)
+
+
+def ladders(**given):
+    found = tempering_in_shards(progress=False, **given)
+    return found.betas, found.rejection_rates, found.log_z_at_betas, found.samples, found.blocks.T
+
+
+def log_unnormalized(folder, executor=None, **given):
+    return (kept(log_unnormalized_run(**given), folder, False, executor),)
+
+
+def without_clocks(rows):
+    return [{k: v for k, v in row.items() if k not in ("seconds", "made_by")} for row in rows]
+
+
+def tempering(**given):
+    return without_clocks(tempering_runs.repeated_runs(progress=False, **given))
+
+
+def study(folder, **given):
+    return without_clocks(estimator_study.run_study(folder=folder, progress=False, **given))
+
+
+def audits(**given):
+    return audit_study.audit_study(progress=False, **given)
+
+
+def path_of_training(folder, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_paths, "path_file", lambda row, seed: folder / f"{row}-{seed}.json")
+        return without_clocks(training_paths.training_path("tiny", seed, False)["points"])
+
+
+SHARDS = {
+    "AIS": Kind(
+        anneal,
+        {"path": PATH, "betas": uniform_betas(10), "num_chains": 250, "seed": 1},
+        "paperlib.estimators.shards.run_chains",
+        3,
+        [
+            {"path": MOVED},
+            {"path": BaseRatePath(OTHER)},
+            *({"path": RBMPairPath(OTHER, LOWER, burn_in=steps)} for steps in (3, 4)),
+            {"path": RBMPairPath(LOWER, OTHER, burn_in=3)},
+            {"betas": uniform_betas(11)},
+            {"seed": 2},
+        ],
+        {"num_chains": 301},
+        1,
+    ),
+    # 16 vectors in shards of three
+    "RAISE": Kind(
+        raise_log_weights,
+        {"path": PATH, "v": V, "betas": uniform_betas(10), "num_chains": 30, "seed": 1},
+        "paperlib.estimators.shards.run_reverse_chains",
+        6,
+        [
+            {"path": MOVED},
+            {"v": V.flip(0)},
+            {"betas": uniform_betas(11)},
+            {"num_chains": 31},
+            {"seed": 2},
+        ],
+    ),
+    "CSL": Kind(
+        lambda **given: (csl_in_shards(progress=False, **given),),
+        {"rbm": LOWER, "v": V, "num_chains": 250, "num_steps": 5, "seed": 1},
+        "paperlib.estimators.csl.csl_log_prob",
+        3,
+        [{"rbm": OTHER}, {"v": V.flip(0)}, {"num_steps": 6}, {"seed": 2}],
+        {"num_chains": 301},
+        1,
+    ),
+    "ladders": Kind(
+        ladders,
+        {"path": PATH, "chain_steps": 2_000, "num_ladders": 3, "seed": 1},
+        "paperlib.estimators.shards.climb",
+        3,
+        [{"path": MOVED}, {"chain_steps": 2_500}, {"seed": 2}],
+        {"num_ladders": 4},
+        1,
+    ),
+    # five vectors in a shard
+    "ln p*(v)": Kind(
+        log_unnormalized,
+        {"model": DEEP, "v": V[:15], "num_samples": 30, "seed": 1},
+        "boltzmann_companion.log_probability_store._log_unnormalized",
+        3,
+        [
+            {"model": DBN([LOWER, UPPER])},
+            {"v": V[:15].flip(0)},
+            {"num_samples": 31},
+            {"seed": 2},
+        ],
+        {"v": V},
+        1,
+    ),
+}
+RUNS = {
+    f"tempering runs, {name}": Kind(
+        tempering,
+        {"estimator": name, "path": PATH, "chain_steps": 2_000, "repeats": 2, "seed": 1},
+        f"boltzmann_companion.studies.tempering_runs.{inner}",
+        2,
+        [{"path": MOVED}, {"chain_steps": 3_000}, {"seed": 3}],
+        {"repeats": 3},
+        1,
+    )
+    for name, inner in (("ladder", "_ladder"), ("AIS", "_ais"))
+}
+STUDIES = {
+    "estimator study": Kind(
+        study,
+        {"models": [KNOWN], "budgets": {2_000: 2}, "estimators": ("AIS", "importance sampling")},
+        "boltzmann_companion.studies.estimator_study.run_once",
+        4,
+        [
+            {"models": [replace(KNOWN, name="other")]},
+            {"models": [replace(KNOWN, rbm=random_rbm(6, 4, 1))]},
+            {"budgets": {3_000: 2}},
+            {"seed": 2},
+        ],
+        {"budgets": {2_000: 3}},
+        2,
+    ),
+    "audits": Kind(
+        audits,
+        {"models": AUDITED, "largest_steps": 32, "ladder_steps": 5_000},
+        "boltzmann_companion.studies.audit_study._row",
+        2,
+        [
+            {"models": [replace(each, family="other") for each in AUDITED]},
+            {"largest_steps": 33},
+            {"ladder_steps": 5_001},
+        ],
+        {"models": [*AUDITED, replace(AUDITED[0], name="three")]},
+        1,
+    ),
+    "training path": Kind(
+        path_of_training,
+        {"seed": 3},
+        "boltzmann_companion.studies.training_paths.look_at",
+        3,
+        [{"seed": 4}],
+    ),
+}
+KINDS = SHARDS | RUNS | STUDIES
+EACH_KIND = pytest.mark.parametrize("name", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
+    # a training of eight epochs on tiny images, looked at after 2, 5 and 8
+    tiny = BinaryImages(images(200), images(50), load_digits())
+    monkeypatch.setattr(training_paths, "load_mnist_2008", lambda: tiny)
+    monkeypatch.setattr(training_paths, "LENGTHS", (2, 5, 8, 11))
+    recipe = ContrastiveDivergence(4, epochs=8, batch_size=20, shuffle=False)
+    row = replace(training_paths.ROWS["cd1-20"], recipe=recipe)
+    monkeypatch.setitem(training_paths.ROWS, "tiny", row)
+
+
+def names(folder):
+    """Of all files below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def same(one, other):
+    if isinstance(one, list):
+        return one == other
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def count_calls(monkeypatch, kind, interrupted=0):
+    """The calls of what computes a part; the one of this number ends as by Ctrl-C."""
+    module, _, function = kind.inner.rpartition(".")
+    return interrupt_call(monkeypatch, __import__(module, fromlist=["_"]), function, interrupted)
+
+
+@EACH_KIND
+def test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice(
+    tmp_path, monkeypatch, name
+):
+    kind = KINDS[name]
+    whole = kind(tmp_path / "whole")
+    calls = count_calls(monkeypatch, kind, interrupted=2)
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        kind(tmp_path / "parts")
+    assert torch.get_num_threads() == threads
+    begun = {file: (tmp_path / "parts" / file).read_bytes() for file in names(tmp_path / "parts")}
+    assert begun
+    assert same(kind(tmp_path / "parts"), whole)
+    assert len(calls) == kind.parts + 1
+    assert names(tmp_path / "parts") == names(tmp_path / "whole")
+    assert same(kind(tmp_path / "parts"), whole)
+    assert len(calls) == kind.parts + 1
+    if kind.larger:
+        kind(tmp_path / "parts", **kind.larger)
+        assert len(calls) == kind.parts + 1 + kind.added
+    if name not in STUDIES:
+        [(first, content)] = begun.items()
+        assert (tmp_path / "parts" / first).read_bytes() == content
+
+
+@EACH_KIND
+def test_other_work_has_other_files(tmp_path, name):
+    kind = KINDS[name]
+    kind(tmp_path)
+    own = len(names(tmp_path))
+    seen = {file: (tmp_path / file).read_bytes() for file in names(tmp_path)}
+    for number, change in enumerate(kind.changes):
+        kind(tmp_path, **change)
+        assert len(names(tmp_path)) == own * (2 + number), change
+    assert all((tmp_path / file).read_bytes() == content for file, content in seen.items())
+
+
+@EACH_KIND
+def test_a_file_that_was_not_finished_is_not_taken(tmp_path, monkeypatch, name):
+    """Writing stops at any moment: nothing but a whole file has the name of one."""
+    kind = KINDS[name]
+
+    def stop(handle):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", stop)
+        with pytest.raises(KeyboardInterrupt):
+            kind(tmp_path / "parts")
+    assert names(tmp_path / "parts") == []
+    # as after kill -9: what was begun stays behind under a name of its own
+    whole = kind(tmp_path / "whole")
+    for file in names(tmp_path / "whole"):
+        begun = tmp_path / "parts" / file
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        begun.with_name(f".{begun.stem}-x7{begun.suffix}").write_bytes(b"half")
+    assert same(kind(tmp_path / "parts"), whole)
+
+
+@pytest.mark.parametrize("name", SHARDS | RUNS)
+def test_a_damaged_file_is_said(tmp_path, name):
+    kind = KINDS[name]
+    kind(tmp_path)
+    file = tmp_path / names(tmp_path)[0]
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(
+        InputError, match=f"folder: expected whole shards; remove .*{file.name} and"
+    ):
+        kind(tmp_path)
+
+
+# As version 0.3 named them. A name that moves throws hours of computing away.
+NAMES = {
+    "AIS": "97afdd5bfe71286f",
+    "RAISE": "11a8f53f7f7d6e37",
+    "CSL": "b4d5a5d086ab3a91",
+    "ladders": "69dbf4d505a7393e",
+    "ln p*(v)": "134abc766a0944cd",
+    "tempering runs, ladder": "360001dcec0f52db",
+    "tempering runs, AIS": "3b70e0e5325434a3",
+    "estimator study": "608149340c35940e",
+    "audits": "e78e12bb1343acef",
+    "training path": "956a3dbd83133944",
+}
+
+
+@EACH_KIND
+def test_names_stay(tmp_path, name):
+    kind = KINDS[name]
+    kind(tmp_path)
+    found = names(tmp_path)
+    assert storage.sha256(" ".join(found).encode())[:16] == NAMES[name], found
+
+
+# ---- what is stored in data/shards; `test_long_runs` has the shards of chapters 8 and 10
+
+
+def archived(*names):
+    """The files in these archives, as they lie in the cache."""
+    found = set()
+    for name in names:
+        with tarfile.open(ARCHIVES / f"{name}.tar.xz") as packed:
+            found |= {member.name for member in packed if member.isfile()}
+    return found
+
+
+def test_training_paths_of_chapter_15_have_their_names(monkeypatch, tmp_path):
+    monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
+    asked = {
+        str(training_paths.path_file(row, seed).relative_to(tmp_path))
+        for row in training_paths.ROWS.keys() - {"tiny"}
+        for seed in range(2 if row == "cd25-500" else 10)
+    }
+    assert asked == archived("training-paths")
+
+
+def test_runs_of_chapter_16_have_their_names():
+    try:
+        path = BaseRatePath(load_authors_rbm(), load_mnist_2008().base_rate_bias())
+    except InputError as error:
+        pytest.skip(str(error))
+    asked = {
+        f"tempering-runs/{tempering_runs._file_name(estimator, path, steps, seed)}"
+        for estimator in tempering_runs.ESTIMATORS
+        for steps, repeats in ((10_000, 50), (100_000, 100), (1_000_000, 20))
+        for seed in range(2_108, 2_108 + repeats)
+    }
+    assert asked <= archived("chapter-16")
+
+
+def test_outcomes_of_chapter_17_have_their_names():
+    """Those of planted models, which need no data."""
+    folder = ARCHIVES.parent / "planted"
+    stored = archived("chapter-17")
+    for file in known_models._PLANTED:
+        rbm, log_z, _, _ = read_planted(folder / f"{file}.npz")
+        model = KnownModel(file, "planted", rbm, log_z, torch.zeros(rbm.num_visible))
+        asked = {
+            str(estimator_study.outcome_file(Path("estimator-study") / DRAWS, model, budget, seed))
+            for budget in (10_000, 100_000)
+            for seed in range(2_008, 2_108)
+        }
+        assert asked <= stored
+
+
+# ---- executors
+
+
+class Backwards(Executor):
+    """Pickles what it is given, as other processes would get it; when so many tasks wait, it computes them, the last one first."""
+
+    def __init__(self, count):
+        self.count, self.waiting, self.sent = count, [], 0
+
+    def submit(self, function, /, *arguments):
+        self.sent += 1
+        self.waiting.append((Future(), pickle.dumps((function, arguments))))
+        future, _ = self.waiting[-1]
+        if len(self.waiting) == self.count:
+            self.compute()
+        return future
+
+    def compute(self):
+        while self.waiting:
+            future, task = self.waiting.pop()
+            function, arguments = pickle.loads(task)
+            try:
+                future.set_result(function(*arguments))
+            except Exception as error:
+                future.set_exception(error)
+
+
+@pytest.mark.parametrize("name", [name for name in SHARDS if name != "ladders"])
+def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
+    tmp_path, monkeypatch, name
+):
+    kind, executor = SHARDS[name], Backwards(3)
+    monkeypatch.setattr(keep, "_PARTS_AHEAD", 3)
+    assert same(kind(tmp_path / "there", executor=executor), kind(tmp_path / "here"))
+    assert executor.sent == kind.parts
+    # every part is found: nothing more is sent
+    assert same(kind(tmp_path / "there", executor=executor), kind(tmp_path / "here"))
+    assert executor.sent == kind.parts
+    assert names(tmp_path / "there") == names(tmp_path / "here")
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+        yield executor
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_many_processes_give_the_same(tmp_path, processes, name):
+    kind = SHARDS[name]
+    assert same(kind(tmp_path / "there", executor=processes), kind(tmp_path / "here"))
+    assert names(tmp_path / "there") == names(tmp_path / "here")
+
+
+@pytest.mark.parametrize("changed", ["__version__", "DRAWS"])
+def test_workers_of_another_version_are_refused(tmp_path, changed):
+    ours = keep._versions()
+
+    class Elsewhere(Backwards):
+        def compute(self):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(keep, changed, "99")
+                self.theirs = keep._versions()
+                super().compute()
+
+    executor = Elsewhere(3)
+    with pytest.raises(RuntimeError) as refused:
+        SHARDS["AIS"](tmp_path, executor=executor)
+    assert str(refused.value) == (
+        f"cluster: expected workers with {ours}, got one with {executor.theirs}"
+    )
+    assert not names(tmp_path)
+
+
+def test_a_part_that_fails_takes_back_what_was_sent(tmp_path):
+    sent = []
+
+    class Failing(Executor):
+        def submit(self, function, /, *arguments):
+            sent.append(Future())
+            if len(sent) == 3:
+                sent[0].set_exception(ZeroDivisionError())
+            return sent[-1]
+
+    with pytest.raises(ZeroDivisionError):
+        SHARDS["AIS"](tmp_path, executor=Failing())
+    assert [future.cancelled() for future in sent] == [False, True, True]
+
+
+# ---- what is said of it
+
+
+def test_what_was_found_and_what_was_computed_is_noted(tmp_path):
+    def note(number, device, on_step):
+        return {"values": torch.tensor([number])}
+
+    def values(parts):
+        return [part["values"].item() for part in parts]
+
+    parts = [Part(f"{n}.safetensors", note) for n in range(3)]
+    assert kept(Work("one", 7, parts[:1], values), tmp_path, False) == [7]
+    before = len(shards_used())
+    assert kept(Work("all", 7, parts, values), tmp_path, False) == [7, 7, 7]
+    assert [(use.name, use.found) for use in shards_used()[before:]] == [
+        ("0", True),
+        ("1", False),
+        ("2", False),
+    ]
+    # nothing is kept without a folder, and so nothing is said of it
+    assert kept(Work("all", 8, parts, values), None, False) == [8, 8, 8]
+    assert len(shards_used()) == before + 3
+    assert names(tmp_path) == ["0.safetensors", "1.safetensors", "2.safetensors"]
+
+
+def test_a_file_of_json_holds_what_computed_it(tmp_path):
+    part = Part("one.json", lambda shared, device, on_step: {"log_z": -torch.inf, "pair": (1, 2)})
+    [found] = kept(Work("one", None, [part], list), tmp_path, False)
+    assert set(found) == {"log_z", "pair", "seconds", "made_by"}
+    assert found["made_by"]["draws"] == keep.DRAWS
+    stored = json.loads((tmp_path / "one.json").read_text())
+    assert stored == found | {"pair": [1, 2]}
+    # those of earlier versions name no device, or hold nothing but the result
+    for older in ({"seconds": 2.5, "made_by": {**found["made_by"], "seconds": 3.0}}, {}):
+        older.get("made_by", {}).pop("seconds", None)
+        older.get("made_by", {}).pop("device", None)
+        storage.write_json(tmp_path / "one.json", {"log_z": 1.5} | older)
+        [found] = kept(Work("one", None, [part], list), tmp_path, False)
+        assert found == {"log_z": 1.5} | older
+        assert shards_used()[-1].seconds == older.get("seconds")
+
+
+def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch):
+    def walk(shared, device, on_step):
+        on_step(2)
+        return {"x": 1}
+
+    shown = []
+
+    class Bar(keep.tqdm):
+        def update(self, n=1):
+            super().update(n)
+            shown.append(self.n)
+
+    monkeypatch.setattr(keep, "tqdm", Bar)
+    parts = [Part("a.json", walk, 2), Part("b.json", lambda *_: {"x": 1}, 5)]
+    kept(Work("bar", None, parts[:1], list), tmp_path, True)
+    kept(Work("bar", None, parts, list), tmp_path, True)
+    assert shown == [2, 2, 2, 7]
