@@ -394,7 +394,7 @@ class Session:
             self.unmade[f"{type(error).__name__}: {error}"[:200]] += 1
             return None
 
-    def call(self, name, function, *arguments, **options):
+    def call(self, name, function, /, *arguments, **options):
         """The result, or None if it raised what it may raise."""
         what = f"{name}({', '.join(map(describe, arguments))}, {describe(options)})"
         os.lseek(self.log, 0, os.SEEK_SET)

@@ -26,6 +26,7 @@ from paperlib.validation import (
     ArrayLike,
     as_binary,
     as_categories,
+    as_float_tensor,
     as_states,
     as_tensor,
     parameter,
@@ -164,6 +165,7 @@ class PottsRBM(UnnormalizedModel):
 
     def draw_visible(self, rates: Tensor, generator: torch.Generator) -> Tensor:
         """One state for each site, as bits, with these rates of the bits, [..., L q]."""
+        rates = as_float_tensor("rates", rates)
         logits = rates.clamp(min=_SMALLEST).log()
         return draw_categories(logits, self.num_states, generator).to(rates.dtype)
 

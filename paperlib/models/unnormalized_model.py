@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paperlib.kernels import bernoulli
 from paperlib.models.tensor_model import TensorModel
-from paperlib.validation import ArrayLike, as_binary, blocks
+from paperlib.validation import ArrayLike, as_binary, as_float_tensor, blocks
 
 if TYPE_CHECKING:
     from paperlib.models.potts_rbm import PottsRBM
@@ -113,7 +113,7 @@ class UnnormalizedModel(TensorModel, ABC):
 
     def draw_visible(self, rates: Tensor, generator: torch.Generator) -> Tensor:
         """Independent visible units with these rates, [..., D]."""
-        return bernoulli(rates, generator)
+        return bernoulli(as_float_tensor("rates", rates), generator)
 
     def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
         """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""
