@@ -329,7 +329,7 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
 def test_the_advice_says_how_much_more_time(doubts, minutes, said):
     judgement = Judgement("open", tuple(doubts))
     found = Evaluation(
-        8, 5, 10, None, (), judgement.findings, "", False, judgement=judgement, effort=Effort(100, 1_000, minutes)
+        8, 5, 10, None, (), "", False, judgement=judgement, effort=Effort(100, 1_000, minutes)
     )  # fmt: skip
     assert said in found.advice
     assert bool(found.advice) == bool(said)

@@ -181,7 +181,7 @@ def test_quote_of_an_exact_value():
 
 
 def test_nothing_to_quote_where_the_number_is_not_trusted(found):
-    doubted = replace(found, findings=("No.",), judgement=replace(found.judgement, word="open"))
+    doubted = replace(found, judgement=Judgement("open", (Doubt("open", "No."),)))
     assert quote(doubted) == "To quote: no number yet, since the verdict is 'open'."
 
 
@@ -229,7 +229,7 @@ def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
     assert len(describe(found).splitlines()) <= 15
     doubts = tuple(f"Doubt {number}." for number in range(9))
     judgement = Judgement("open", tuple(Doubt("open", text, factor=3) for text in doubts))
-    doubted = replace(found, findings=doubts, judgement=judgement)
+    doubted = replace(found, judgement=judgement)
     assert "About 3 times as much time should settle this" in describe(doubted)
     said = describe(doubted)
     assert len(said.splitlines()) <= 20

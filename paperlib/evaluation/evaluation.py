@@ -252,7 +252,6 @@ class Preparation:
         return replace(
             self._unfinished(self._start_in_words(), average),
             runs=finished.runs,
-            findings=judgement.findings,
             interrupted=finished.interrupted,
             ladder=finished.ladder,
             judgement=judgement,
@@ -280,13 +279,12 @@ class Preparation:
         baselines = baselines_of(self._model, self._test, self._train, self._weights)
         behind = remarks_on(average, baselines)
         return Evaluation(
-            self._model.num_visible,
-            sum(self._model.hidden_layers),
-            len(self._test),
-            None,
-            (),
-            (),
-            start,
+            num_visible=self._model.num_visible,
+            num_hidden=sum(self._model.hidden_layers),
+            num_images=len(self._test),
+            exact=None,
+            runs=(),
+            start=start,
             interrupted=False,
             average=average,
             model=self._model.description,

@@ -225,8 +225,6 @@ class Evaluation:
         The exact result, where a layer is small enough to be enumerated.
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
-    findings : tuple of str
-        What is wrong; empty if nothing was found.
     start : str
         Where annealing and the ladder start.
     interrupted : bool
@@ -281,7 +279,6 @@ class Evaluation:
     num_images: int
     exact: ExactResult | None
     runs: tuple[AnnealingRun, ...]
-    findings: tuple[str, ...]
     start: str
     interrupted: bool
     ladder: TemperingEstimate | None = None
@@ -302,11 +299,14 @@ class Evaluation:
     log_unnormalized: Tensor | None = field(default=None, repr=False, compare=False)
 
     @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong; empty if nothing was found."""
+        return () if self.judgement is None else self.judgement.findings
+
+    @property
     def word(self) -> str:
         """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
         word = TRUSTED if self.judgement is None else self.judgement.word
-        if self.judgement is None and self.findings:
-            word = NOT_TRUSTED
         return OPEN if word == TRUSTED and self.worse_than_baseline else word
 
     @property
