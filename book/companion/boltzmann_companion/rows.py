@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor
 
     from boltzmann_companion.claims.checks import Rows
+    from paperlib.datasets import BinaryImages
     from paperlib.estimators import PartitionEstimate
 
 
@@ -43,6 +48,25 @@ def words(warnings: tuple[str, ...]) -> str:
     'none'
     """
     return " ".join(warnings) or "none"
+
+
+def average(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> float:
+    """Mean over images [N, D], block by block: 60,000 images fill too much memory as floats."""
+    blocks = [log_values(block.to(dtype)).double() for block in data.split(5_000)]
+    return torch.cat(blocks).mean().item()
+
+
+def averages(
+    log_values: Callable[[Tensor], Tensor],
+    images: BinaryImages,
+    dtype: torch.dtype,
+    log_z: float = 0.0,
+) -> dict[str, float]:
+    """Average log-probabilities of the test and of the training images, given ln p* and ln Z."""
+    return {
+        "test": average(log_values, images.test, dtype) - log_z,
+        "train": average(log_values, images.train, dtype) - log_z,
+    }
 
 
 def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
