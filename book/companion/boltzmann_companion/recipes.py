@@ -326,6 +326,15 @@ def snapshot_path(model_id: str, epoch: int) -> Path:
     return cache_folder() / "snapshots" / model_id / f"epoch-{epoch:04}.safetensors"
 
 
+def snapshots(model_id: str, every: int) -> dict[int, Path]:
+    """Those snapshots of a model that are kept, one of every so many epochs of its recipe, by epoch."""
+    training = recipe(model_id).training
+    if isinstance(training, MixtureEM):
+        return {}
+    paths = {n: snapshot_path(model_id, n) for n in range(every, training.epochs + 1, every)}
+    return {epoch: path for epoch, path in paths.items() if path.is_file()}
+
+
 def train_recipe(
     model_id: str,
     *,

@@ -1,0 +1,130 @@
+"""What chapter 05 claims of its tables: AIS beside the exact ln Z, ratios, and the exact likelihood along training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from boltzmann_companion.claims.checks import Check, Rows, of_stored
+from boltzmann_companion.published import find, load_published
+from boltzmann_companion.rows import by_model
+
+
+def intervals_and_bounds(table: Rows) -> Iterator[Check]:
+    """Of this run's Table 1: the exact ln Z beside AIS's intervals and the proven bounds."""
+    for row in table:
+        low, high = row["interval_3_sigma"]
+        inside = low <= row["exact_log_z"] <= high
+        bounded = row["lower_bound"] <= row["exact_log_z"] + 1e-9
+        claim = f"{row['model']}: true ln Z inside the 3-sigma interval"
+        yield Check(claim, inside, required=row["warnings"] == "none")
+        yield Check(f"{row['model']}: true ln Z above the proven bound", bounded)
+
+
+def more_runs(points: Rows) -> Iterator[Check]:
+    """Of this run's Figure 3: what more runs do to the intervals."""
+    for model, own in by_model(points).items():
+        width = [point["interval_3_sigma"][1] - point["log_z"] for point in own]
+        covered = all(
+            point["interval_3_sigma"][0] <= point["exact_log_z"] <= point["interval_3_sigma"][1]
+            or point["warned"] == "yes"
+            for point in own
+        )
+        yield Check(f"{model}: more runs, shorter upper error bar", width[-1] < width[0])
+        claim = f"{model}: every interval holds the truth or warns"
+        yield Check(claim, covered, required=False)
+
+
+@of_stored("sm2008-table-1")
+def intervals_on_mnist(table: Rows) -> Iterator[Check]:
+    """The exact ln Z of the MNIST models beside AIS's intervals."""
+    for row in table:
+        low, high = row["interval_3_sigma"]
+        claim = f"{row['model']} on MNIST: true ln Z {row['exact_log_z']:.2f}"
+        claim += "; inside AIS's 3-sigma interval"
+        inside = low <= row["exact_log_z"] <= high
+        yield Check(claim, inside, required=row["warnings"] == "none")
+
+
+@of_stored("sm2008-figure-3")
+def ten_thousand_runs(points: Rows) -> Iterator[Check]:
+    """The largest numbers of runs on MNIST."""
+    many = [row for row in points if row["runs"] == 10_000]
+    closer = bool(many) and all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
+    yield Check("with 10,000 runs every estimate is within 0.1 nats of the truth", closer)
+
+
+def both_directions(ratios: Rows, on_digits: bool) -> Iterator[Check]:
+    """Of this run's ratios, one from a long chain and two from exact draws: the last two beside the true ratio."""
+    exact_starts = ratios[1:]
+    intervals = [row["interval_3_sigma"] for row in exact_starts]
+    truth = exact_starts[0]["exact"]
+    bracketed = min(low for low, _ in intervals) <= truth <= max(high for _, high in intervals)
+    yield Check("the intervals of the two directions bracket the true log-ratio", bracketed)
+    honest = all(
+        low <= truth <= high or row["warnings"] != "none"
+        for row, (low, high) in zip(exact_starts, intervals, strict=True)
+    )
+    # at the paper's size the path is too long for 100 runs, as the chapter says
+    claim = "from exact draws, each interval holds the truth or the library warns"
+    yield Check(claim, honest, required=on_digits)
+    if on_digits:
+        missed = all(
+            abs(row["without_correction"] - truth) > high - low
+            for row, (low, high) in zip(exact_starts, intervals, strict=True)
+        )
+        claim = "without the correction the truth is missed by more than the whole interval"
+        yield Check(claim, missed)
+
+
+def held_or_warned(ratios: Rows) -> Iterator[str]:
+    """A line for each estimate of the ratio: whether its interval holds the truth, and whether the library warns."""
+    for row in ratios:
+        low, high = row["interval_3_sigma"]
+        answers = (low <= row["exact"] <= high, row["warnings"] != "none")
+        inside, warned = ("yes" if found else "no" for found in answers)
+        yield f"{row['start']}: truth inside: {inside}; warned: {warned}"
+
+
+@of_stored("sm2008-ratios")
+def ratio_on_mnist(ratios: Rows) -> Iterator[Check]:
+    """One direction is wrong, and the other says so."""
+    _, forward, backward = ratios
+    too_low = forward["log_ratio"] - forward["exact"] < -3
+    yield Check("from exact draws of CD1(25), more than 3 nats too low", too_low)
+    # of its weights, as no other warning would give the error away
+    warned = backward["warnings"] != "none" and backward["effective_sample_size"] < 9
+    yield Check("the other way round, the library warns", warned)
+
+
+def falls(looks: Rows) -> Iterator[Check]:
+    """Of this run's training: the exact likelihood does not only rise."""
+    for model, own in by_model(looks).items():
+        late = [row["test"] for row in own if row["epoch"] >= 100]
+        fell = min(after - before for before, after in pairwise(late)) < 0
+        claim = f"{model}: after epoch 100 the test log-probability also falls between two looks"
+        yield Check(claim, fell)
+
+
+def visited(looks: Rows) -> Iterator[str]:
+    """A line for each model on MNIST: the values of its looks from epoch 100 on, beside the published one."""
+    published = load_published()
+    for model, late in _late(looks).items():
+        value = find(published, row=model, column="Avg. Test log-prob. / true")[0].value
+        place = "within" if min(late) <= value <= max(late) else "outside"
+        yield f"{model}, epochs 100 to 300: {min(late):.1f} to {max(late):.1f} nats; published {value}: {place}"
+
+
+@of_stored("sm2008-training-path")
+def late_looks(looks: Rows) -> Iterator[Check]:
+    """The exact likelihood of the MNIST models goes on to move."""
+    moves = all(max(late) - min(late) > 5 for late in _late(looks).values())
+    yield Check("for every model these looks are more than 5 nats apart", moves)
+
+
+def _late(looks: Rows) -> dict[str, list[float]]:
+    """The test log-probabilities of each model from epoch 100 on."""
+    return {
+        model: [row["test"] for row in own if row["epoch"] >= 100]
+        for model, own in by_model(looks).items()
+    }

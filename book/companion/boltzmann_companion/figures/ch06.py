@@ -1,0 +1,142 @@
+"""Figures of chapter 06: samples, estimates against runs, mixtures beside RBMs, training, and how often intervals hold the truth."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+from boltzmann_companion.figures import ch05
+from boltzmann_companion.players.frames import FramePlayer, frame_player
+from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.published import find, load_published
+from boltzmann_companion.rows import by_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+
+_MARKERS = "os^"
+
+
+def packed(images: Tensor) -> str:
+    """Binary images [N, D] as bits, in hexadecimal, for a record.
+
+    Examples
+    --------
+    >>> packed(torch.tensor([[1, 0, 0, 0], [1, 1, 1, 1]]))
+    '8f'
+    """
+    return np.packbits(images.to(torch.uint8).numpy()).tobytes().hex()
+
+
+def course_player(course: Rows, image_shape: tuple[int, int]) -> FramePlayer:
+    """The player for a record of AIS runs, whose images are `packed`."""
+    bits = [np.unpackbits(np.frombuffer(bytes.fromhex(row["images"]), np.uint8)) for row in course]
+    return frame_player(
+        [torch.from_numpy(row_bits).view(-1, math.prod(image_shape)) for row_bits in bits],
+        [f"β = {row['beta']:.2f}" for row in course],
+        f"Sixteen runs of annealed importance sampling for {course[0]['model']}, from "
+        "noise to digits",
+        image_shape,
+    )
+
+
+def samples(
+    panels: Iterable[tuple[str, Tensor, int | None]], image_shape: tuple[int, int]
+) -> Figure:
+    """Twelve panels, each with a name, sixteen images [16, D], and the Gibbs steps behind them, which are not shown."""
+    figure, grid = plt.subplots(3, 4, figsize=(7.0, 5.8))
+    for axes, (name, images, _) in zip(grid.flat, panels, strict=False):
+        draw_images(axes, images, image_shape, columns=4)
+        axes.set_title(name, fontsize=9)
+    return figure
+
+
+def more_runs(points: Rows) -> Figure:
+    """A panel for each model: ln Z less that of its last row, the one with the most runs."""
+    most = {model: own[-1]["log_z"] for model, own in by_model(points).items()}
+    return ch05.more_runs(points, most, "$\\ln \\hat Z$ less that of most runs, nats")
+
+
+def mixtures(rows: Rows) -> Figure:
+    """The average test and training log-probability of each model, the first one at the top."""
+    figure, axes = plt.subplots(figsize=(7.0, 2.8))
+    for height, row in enumerate(reversed(rows)):
+        ends = [row["test"], row["train"]]
+        axes.plot(ends, [height] * 2, color="0.6", linestyle="-", zorder=1)
+        for end, label, marker, color in zip(
+            ends, ("test", "training"), "os", PALETTE, strict=False
+        ):
+            axes.plot(
+                end,
+                height,
+                marker=marker,
+                color=color,
+                linestyle="none",
+                label=label if height == 0 else None,
+            )
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=[row["model"] for row in reversed(rows)],
+        xlabel="average log-probability in nats",
+    )
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def training(looks: Rows, models: Sequence[str]) -> Figure:
+    """Test (solid) and training log-probability (dashed) of these models by epoch; dotted, published test values."""
+    published = load_published()
+    figure, axes = plt.subplots()
+    for model, color, marker in zip(models, PALETTE, _MARKERS, strict=False):
+        own = by_model(looks).get(model)
+        if not own:
+            continue
+        epochs = [row["epoch"] for row in own]
+        style = {"color": color, "marker": marker, "markersize": 4}
+        axes.plot(epochs, [row["test"] for row in own], linestyle="-", label=model, **style)
+        axes.plot(epochs, [row["train"] for row in own], linestyle="--", **style)
+        for entry in find(published, row=model, column="Avg. Test log-prob. / estimate"):
+            axes.axhline(entry.value, color=color, linewidth=0.8, linestyle=":")
+    axes.set(xlabel="epoch", ylabel="average log-probability in nats")
+    if looks:
+        axes.legend(loc="lower right")
+    return figure
+
+
+def coverage(rows: Rows) -> Figure:
+    """The share of experiments whose interval holds the truth, with its own interval, against the runs in each."""
+    figure, axes = plt.subplots(figsize=(7.0, 3.2))
+    axes.axhline(0.9973, color="black", linestyle="-", linewidth=1)
+    for number, (model, own) in enumerate(by_model(rows).items()):
+        # beside each other, not on top
+        places = [row["runs"] * 1.12 ** (number - 1) for row in own]
+        ends = zip(*(row["covered_interval"] for row in own), strict=True)
+        axes.vlines(places, *ends, color=PALETTE[number])
+        axes.plot(
+            places,
+            [row["covered"] for row in own],
+            marker=_MARKERS[number],
+            color=PALETTE[number],
+            linestyle="none",
+            label=model,
+        )
+    axes.set(
+        xscale="log",
+        xticks=[10, 100, 1_000],
+        xticklabels=["10", "100", "1,000"],
+        xlabel="AIS runs in each experiment",
+        ylabel="share that holds the truth",
+    )
+    axes.minorticks_off()
+    # above the axes: the points may lie anywhere in them
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    return figure

@@ -1,0 +1,83 @@
+"""Rows of records that several chapters make, and rows of records by their model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+    from paperlib.datasets import BinaryImages
+    from paperlib.estimators import PartitionEstimate
+
+
+def ais_row(result: PartitionEstimate) -> dict[str, Any]:
+    """What a table says about an estimate of ln Z by AIS."""
+    return {
+        "log_z": result.log_z,
+        "interval_1_sigma": result.interval(1),
+        "interval_3_sigma": result.interval(3),
+        "effective_sample_size": result.effective_sample_size,
+        "lower_bound": result.lower_bound,
+        "warnings": words(result.warnings),
+    }
+
+
+def runs_row(result: PartitionEstimate) -> dict[str, Any]:
+    """What a picture of estimates against the number of AIS runs shows of one of them."""
+    return {
+        "runs": len(result.log_weights),
+        "log_z": result.log_z,
+        "interval_3_sigma": result.interval(3),
+        "effective_sample_size": result.effective_sample_size,
+        "warned": "yes" if result.warnings else "no",
+    }
+
+
+def words(warnings: tuple[str, ...]) -> str:
+    """The warnings of an estimate as one text.
+
+    Examples
+    --------
+    >>> words(())
+    'none'
+    """
+    return " ".join(warnings) or "none"
+
+
+def average(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> float:
+    """Mean over images [N, D], block by block: 60,000 images fill too much memory as floats."""
+    blocks = [log_values(block.to(dtype)).double() for block in data.split(5_000)]
+    return torch.cat(blocks).mean().item()
+
+
+def averages(
+    log_values: Callable[[Tensor], Tensor],
+    images: BinaryImages,
+    dtype: torch.dtype,
+    log_z: float = 0.0,
+) -> dict[str, float]:
+    """Average log-probabilities of the test and of the training images, given ln p* and ln Z."""
+    return {
+        "test": average(log_values, images.test, dtype) - log_z,
+        "train": average(log_values, images.train, dtype) - log_z,
+    }
+
+
+def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows of each model, in the order in which the models come first.
+
+    Examples
+    --------
+    >>> by_model([{"model": "A", "runs": 1}, {"model": "B", "runs": 1}])["B"]
+    [{'model': 'B', 'runs': 1}]
+    """
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["model"], []).append(row)
+    return groups
