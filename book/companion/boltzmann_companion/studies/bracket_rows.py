@@ -1,0 +1,287 @@
+"""The RBMs of chapter 8, and what it says of their brackets: rows, verdicts in words, and the CSL and the milliseconds beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.profiles import Profile
+from boltzmann_companion.recipes import recipe
+from boltzmann_companion.studies.bracket_tables import (
+    CSL_STREAM,
+    STARTS,
+    BracketTable,
+    stored_csl,
+)
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.datasets import BinaryImages, binary_images
+from paperlib.estimators import (
+    Bracket,
+    PartitionEstimate,
+    ais,
+    control_variate_mean,
+    csl_log_prob,
+    exact_log_z,
+    raise_log_prob,
+)
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+# Enumeration of a model with more hidden units takes too long.
+_ENUMERABLE = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An RBM and its images, for some of which RAISE is run.
+
+    Attributes
+    ----------
+    number : int
+        Its place in a table, counted from 0.
+    name : str
+        Its name there.
+    model : RBM
+        The model.
+    images : BinaryImages
+        Training and test images.
+    cases : Tensor, shape [n]
+        Indices of the test images for which RAISE is run.
+    """
+
+    number: int
+    name: str
+    model: RBM
+    images: BinaryImages
+    cases: Tensor
+
+    @property
+    def v(self) -> Tensor:
+        """The test images for which RAISE is run, [n, D]."""
+        return self.images.test[self.cases]
+
+    @cached_property
+    def log_p(self) -> Tensor:
+        """ln p*(v) of all test images, float64 [N], block by block."""
+        blocks = self.images.test.split(5_000)
+        logs = [self.model.log_unnormalized(block.to(self.model.dtype)) for block in blocks]
+        return torch.cat([log.double() for log in logs])
+
+    @cached_property
+    def exact(self) -> float | None:
+        """Exact average test log-probability; None if the model is too large to be enumerated."""
+        if self.model.num_hidden > _ENUMERABLE:
+            return None
+        return self.log_p.mean().item() - exact_log_z(self.model)
+
+    def path(self, start: str) -> BaseRatePath:
+        """The path to the model from one of `STARTS`."""
+        bias = None if start == "uniform" else self.images.base_rate_bias()
+        return BaseRatePath(self.model, bias)
+
+
+def entries_of(size: Profile, table: BracketTable, seed: int) -> dict[str, Entry]:
+    """The RBMs of a table by the ids of their models, with the images that it chooses for the chapter's seed."""
+    entries = {}
+    for number, (name, model_id) in enumerate(table.models.items()):
+        model, images = size.model(model_id), binary_images(recipe(model_id).dataset)
+        assert isinstance(model, RBM)
+        cases = table.chosen(number, len(images.test), seed)
+        entries[model_id] = Entry(number, name, model, images, cases)
+    return entries
+
+
+def pixels_on(images: Tensor) -> float:
+    """How many pixels of an image are on, on average over images [N, D]."""
+    return images.sum(1).double().mean().item()
+
+
+def sample_rows(pictures: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    """Rows of `raise-figure-6`, for images [N, D] of each kind."""
+    return [
+        {"model": kind, "images": len(images), "pixels_on": pixels_on(images)}
+        for kind, images in pictures.items()
+    ]
+
+
+def course_rows(
+    courses: Mapping[str, Sequence[Tensor]], betas: Sequence[float], looks: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Rows of `raise-course`, for chains [steps][chains, D] of each kind at some of the steps."""
+    return [
+        {"model": kind, "beta": betas[look], "pixels_on": pixels_on(states[look])}
+        for kind, states in courses.items()
+        for look in looks
+    ]
+
+
+def bracket_row(
+    entry: Entry,
+    start: str,
+    steps: int,
+    above: PartitionEstimate,
+    found: Bracket,
+    tolerance: float,
+) -> dict[str, Any]:
+    """A bracket as a row of `raise-figure-3` and of its parts; AIS and RAISE agree if they are within `tolerance` nats."""
+    return {
+        "model": entry.name,
+        "start": start,
+        "steps": steps,
+        "raise": found.lower.mean,
+        "raise_error": found.lower.test_set_std_error,
+        "ais": found.upper,
+        "ais_interval": found.upper_interval,
+        "gap": found.gap,
+        "gap_error": found.gap_std_error,
+        "effective_sample_size": above.effective_sample_size,
+        "exact": entry.exact,
+        "verdict": found.verdict(tolerance),
+    }
+
+
+def table_row(
+    entry: Entry,
+    brackets: Mapping[str, Bracket],
+    reached: Mapping[str, tuple[list[int], str]],
+    above: PartitionEstimate,
+    tolerance: float,
+) -> dict[str, Any]:
+    """A row of `raise-table-1` without CSL.
+
+    It takes the brackets from the two `STARTS`, what `steps_for` says of each, and AIS from the base rates.
+    """
+    steps = {start: counts[-1] for start, (counts, _) in reached.items()}
+    row: dict[str, Any] = {"model": entry.name, "steps": steps["base rates"]}
+    row |= {"exact": entry.exact, "images": entry.images.grey.name}
+    if steps["uniform"] != steps["base rates"]:
+        row["uniform_steps"] = steps["uniform"]
+    short = [text for _, text in reached.values() if text]
+    if short:
+        row["short"] = "; ".join(short)
+    for start, found in brackets.items():
+        key = start.replace(" ", "_").removesuffix("s")
+        row |= {
+            f"{key}_raise": found.lower.mean,
+            f"{key}_raise_error": found.lower.test_set_std_error,
+            f"{key}_ais": found.upper,
+            f"{key}_ais_error": found.upper_std_error,
+            f"{key}_gap": found.gap,
+            f"{key}_gap_error": found.gap_std_error,
+        }
+    fewest_pixels = entry.images.train.sum(1).min()
+    blank = above.final_states.sum(1) < fewest_pixels
+    row["blank_share"] = above.log_weights.softmax(0)[blank].sum().item()
+    return row | {"verdict": in_words(brackets, tolerance)}
+
+
+def gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
+    """A row of `raise-gaps`: whether the gap of a bracket is that of all images or of a few."""
+    gaps = found.vector_gaps.sort(descending=True).values
+    return {
+        "model": entry.name,
+        "steps": steps,
+        "gap": found.gap,
+        "median": found.median_gap,
+        "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
+    }
+
+
+def gap_rows(
+    entries: Mapping[str, Entry],
+    brackets: Mapping[str, Mapping[str, Bracket]],
+    reached: Mapping[str, Mapping[str, tuple[list[int], str]]],
+) -> list[dict[str, Any]]:
+    """All rows of `raise-gaps`, from the brackets of the largest K by model and start."""
+    return [
+        {"start": start} | gap_row(entry, reached[model_id][start][0][-1], found)
+        for model_id, entry in entries.items()
+        for start, found in brackets[model_id].items()
+    ]
+
+
+def longer_row(
+    entry: Entry, steps: int, above: PartitionEstimate, found: Bracket
+) -> dict[str, Any]:
+    """A row of `raise-longer`."""
+    return gap_row(entry, steps, found) | {
+        "images": len(entry.cases),
+        "ais_chains": len(above.log_weights),
+        "effective_sample_size": above.effective_sample_size,
+        "gap_error": found.gap_std_error,
+    }
+
+
+def in_words(brackets: Mapping[str, Bracket], tolerance: float) -> str:
+    """What the brackets from the two `STARTS` say, and which start or whether K is to blame."""
+    of = {start: brackets[start].verdict(tolerance) for start in STARTS}
+    if "crossed" in of.values():
+        crossed = " and ".join(start for start in STARTS if of[start] == "crossed")
+        others = [f"{of[start]} from {start}" for start in STARTS if of[start] != "crossed"]
+        blamed = "the annealing model fits better than the RBM, until K is larger"
+        return "; ".join([f"crossed from {crossed}: {blamed}", *others])
+    if of == {"uniform": "closed", "base rates": "closed"}:
+        return "closed from both starts"
+    if "too noisy to tell" in of.values():
+        return "; ".join(f"{of[start]} from {start}" for start in STARTS)
+    for closed, other in (("base rates", "uniform"), ("uniform", "base rates")):
+        if of[closed] == "closed":
+            return f"closed from {closed}; open from {other}: that start is too far off for this K"
+    if abs(brackets["base rates"].median_gap) <= tolerance:
+        return "open from both starts: closed for half of the images, wide open for a few"
+    return "open from both starts: K is too small"
+
+
+def csl_average(
+    size: Profile, entry: Entry, given: Sequence[int], own_steps: int | None, seed: int
+) -> dict[str, Any]:
+    """CSL of an entry's images with the control variate of RAISE, and how many hidden states it took: chains times steps.
+
+    Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has stored of the paper's 500 million
+    states is taken instead. `seed` is the chapter's.
+    """
+    chains, steps = given[0], own_steps or given[1]
+    states, log_prob = chains * steps, None
+    if steps == given[1]:
+        log_prob, stored = stored_csl(size, entry.model, entry.v, entry.number, seed)
+        states = stored or states
+    if log_prob is None:
+        generator = seeded_generator(seed + CSL_STREAM + entry.number)
+        log_prob = csl_log_prob(entry.model, entry.v, chains, steps, generator, progress=False)
+    average = control_variate_mean(log_prob, entry.log_p[entry.cases], entry.log_p)
+    return {"csl": average.mean, "csl_states": states}
+
+
+def cost_rows(entries: Iterable[Entry], seed: int) -> list[dict[str, Any]]:
+    """Rows of `raise-cost`: what one step of a hundred chains costs AIS, and RAISE for a hundred images, measured now."""
+    return [
+        {"model": entry.name}
+        | _milliseconds_of_a_step(entry, seeded_generator(seed + 300 + entry.number))
+        for entry in entries
+    ]
+
+
+def _milliseconds_of_a_step(entry: Entry, generator: torch.Generator) -> dict[str, float]:
+    """The two from the base rates, for one model."""
+    path, v = entry.path("base rates"), entry.images.test[:100]
+
+    def measured(walk: Callable[[Tensor], object], steps: int) -> float:
+        started = time.perf_counter()
+        walk(uniform_betas(steps))
+        return 1_000 * (time.perf_counter() - started) / steps
+
+    def by_ais(betas: Tensor) -> object:
+        return ais(path, betas, 100, generator, check=False, progress=False)
+
+    def by_raise(betas: Tensor) -> object:
+        return raise_log_prob(path, v, betas, 1, generator, progress=False)
+
+    for walk in (by_ais, by_raise):  # once before the clock runs
+        measured(walk, 2)
+    return {"ais": measured(by_ais, 200), "raise": measured(by_raise, 200)}
