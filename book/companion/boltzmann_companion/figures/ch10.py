@@ -1,0 +1,270 @@
+"""The pictures of chapter 10: deep Boltzmann machines, what mean field loses, RAISE's two walks, and Figure 7 of the RAISE paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise, product
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Rectangle
+from torch import Tensor
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_layer, join
+
+# Lines end at the units of `layers`, which stand close together.
+_TIGHT = {"shrinkA": 6, "shrinkB": 6}
+
+
+def layers() -> Figure:
+    """A DBN, a DBM, and the DBM as an RBM."""
+    figure, panels = plt.subplots(1, 3, figsize=(7.4, 3.0), width_ratios=[1, 1, 1.7])
+    for axes, title, style in ((panels[0], "DBN", "-|>"), (panels[1], "DBM", "-")):
+        v, h1, h2 = (
+            draw_layer(axes, count, (0, y), name, -2.1, spacing=0.75)
+            for count, y, name in (
+                (4, 0, r"$\mathbf{v}$"),
+                (3, 1.6, r"$\mathbf{h}^1$"),
+                (4, 3.2, r"$\mathbf{h}^2$"),
+            )
+        )
+        join(axes, product(h1, v), color=PALETTE[1], arrowstyle=style, **_TIGHT)
+        join(axes, product(h2, h1), color=PALETTE[0], **_TIGHT)
+        axes.set(title=title, xlim=(-2.5, 1.6), ylim=(-0.4, 3.6), aspect="equal")
+    axes = panels[2]
+    v = draw_layer(axes, 4, (-1.7, 0.8), r"$\mathbf{v}$", -1.7, spacing=0.75)
+    h2 = draw_layer(axes, 4, (1.7, 0.8), r"$\mathbf{h}^2$", 1.7, spacing=0.75)
+    for text, place in zip(axes.texts, (-1.7, 1.7), strict=True):
+        text.set_position((place, 0.15))
+    h1 = draw_layer(axes, 3, (0, 2.4), r"$\mathbf{h}^1$", -1.5, spacing=0.75)
+    join(axes, product(h1, v), color=PALETTE[1], **_TIGHT)
+    join(axes, product(h1, h2), color=PALETTE[0], **_TIGHT)
+    axes.set(title="DBM as an RBM", xlim=(-3.3, 3.3), ylim=(-0.4, 3.6), aspect="equal")
+    for axes in panels:
+        axes.set_axis_off()
+    return figure
+
+
+def mean_field(gaps: Tensor, errors: Mapping[int, Tensor]) -> Figure:
+    """The errors of the bound after each update [updates, N], and of importance sampling for each number of draws [N]."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2), sharey=True)
+    shown = gaps[:30]
+    updates = range(1, len(shown) + 1)
+    left.plot(updates, shown.mean(1), color=PALETTE[0], label="average")
+    left.fill_between(
+        updates, shown.quantile(0.05, 1), shown.quantile(0.95, 1), color=PALETTE[0], alpha=0.2
+    )
+    left.axhline(0, color="black", linestyle="-", linewidth=1)
+    ticks = [1, 3, 10, 30]
+    left.set(xlabel="mean-field updates", ylabel="error in nats", title="bound")
+    left.set(xscale="log", xticks=ticks, xticklabels=ticks, ylim=(-1.6, 0.9))
+    left.minorticks_off()
+    for count, error in errors.items():
+        low, high = (error.quantile(q).item() for q in (0.05, 0.95))
+        right.plot([count] * 2, [low, high], color=PALETTE[1], linestyle="-")
+        right.plot(count, error.mean(), color=PALETTE[1], marker="o")
+    right.axhline(0, color="black", linestyle="-", linewidth=1)
+    right.axhline(gaps[-1].mean().item(), color=PALETTE[0], linestyle=":", label="bound")
+    right.set(xlabel="draws for each image", title="importance sampling")
+    right.set(xscale="log", xticks=list(errors), xticklabels=list(errors))
+    right.minorticks_off()
+    return figure
+
+
+def learning(rows: Rows, rbm_test: float) -> Figure:
+    """The test average of DBMs along their joint training, beside that of an RBM in nats."""
+    figure, axes = plt.subplots(figsize=(7.0, 3.2))
+    trained = dict.fromkeys(row["model"] for row in rows if row["epoch"] > 0)
+    for name in trained:
+        own = [row for row in rows if row["model"] == name]
+        epochs, tests = [row["epoch"] for row in own], [row["test"] for row in own]
+        axes.plot(epochs, tests, marker="o", markersize=3, label=f"pre-training: {name}")
+    axes.axhline(rbm_test, color="black", linestyle=":", label="RBM")
+    axes.set_xscale("symlog", linthresh=1)
+    ticks = [0, 1, 3, 10, 30]
+    axes.set(xlabel="epochs of joint training", ylabel="nats", xlim=(-0.15, 35))
+    axes.set(xticks=ticks, xticklabels=ticks)
+    axes.minorticks_off()
+    axes.legend()
+    return figure
+
+
+def heating() -> Figure:
+    """RAISE for a DBM: the annealing process, its image, the heating of h2, and the proposal that walks back."""
+    figure, axes = plt.subplots(figsize=(9.0, 3.4))
+    columns = [
+        (0, "$\\mathbf{x}_0$", "$p_0$"),
+        (1.5, "$\\mathbf{x}_1$", "$p_1$"),
+        (3.4, "$\\mathbf{x}_{K-1}$", "$p_{K-1}$"),
+        (5.1, "$\\mathbf{x}_K$", "$p_K$"),
+        (6.9, "$\\mathbf{h}'_{K-1}$", "$p_{K-1}(\\cdot|\\mathbf{v})$"),
+        (8.8, "$\\mathbf{h}'_1$", "$p_1(\\cdot|\\mathbf{v})$"),
+        (10.4, "$\\mathbf{h}'_0$", "$p_0(\\cdot|\\mathbf{v})$"),
+    ]
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+    for number, (x, name, target) in enumerate(columns):
+        v_color = "0.75" if number >= 3 else "white"
+        for y, color in ((1.2, "white"), (0, v_color)):
+            axes.add_patch(Circle((x, y), 0.26, facecolor=color, edgecolor="black", zorder=3))
+        axes.text(x, 1.2, "$\\mathbf{h}^2$", zorder=4, **middle)
+        axes.text(x, 0, "$\\mathbf{v}$", zorder=4, **middle)
+        axes.text(x, -0.65, name, fontsize=11, **middle)
+        axes.text(x, 2.45, target, fontsize=11, **middle)
+    for number, index in enumerate(["1", None, "K", "K-1", None, "0"]):
+        (start, *_), (end, *_) = columns[number : number + 2]
+        x = (start + end) / 2
+        if index is None:
+            axes.text(x, 1.2, "…", fontsize=14, **middle)
+            axes.text(x, 0, "…", fontsize=14, **middle)
+            continue
+        heated = number >= 3
+        y, reach = (1.2, 0.0) if heated else (0.6, 0.14)
+        _bent_arrow(axes, (start + reach, y), (end - reach, y), PALETTE[0], "-")
+        _bent_arrow(axes, (end - reach, y), (start + reach, y), PALETTE[1], "--")
+        power = "^{(\\mathbf{v})}" if heated else ""
+        forward, back = f"$T_{{{index}}}{power}$", f"$\\tilde{{T}}_{{{index}}}{power}$"
+        text: dict[str, Any] = {"ha": "center", "fontsize": 10}
+        axes.text(x, y + 0.52, forward, va="bottom", color=PALETTE[0], **text)
+        axes.text(x, y - 0.54, back, va="top", color=PALETTE[1], **text)
+    axes.axvspan(4.55, 5.65, color="0.5", alpha=0.12, linewidth=0)
+    axes.text(5.1, 3.0, "the image", ha="center", fontsize=10)
+    axes.text(2.2, 3.0, "annealing", ha="center", fontsize=10)
+    axes.text(8.7, 3.0, "heating, $\\mathbf{v}$ held fixed", ha="center", fontsize=10)
+    axes.set(xlim=(-0.6, 11.1), ylim=(-0.95, 3.3), aspect="equal")
+    axes.set_axis_off()
+    return figure
+
+
+def _bent_arrow(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], color: str, style: str
+) -> None:
+    """An arrow that bends to its left, between two columns of `heating`."""
+    look = {"arrowstyle": "-|>", "color": color, "linestyle": style, "linewidth": 1.4}
+    look |= {"shrinkA": 12, "shrinkB": 12, "connectionstyle": "arc3,rad=-0.45"}
+    axes.annotate("", end, start, arrowprops=look)
+
+
+def unrolled() -> Figure:
+    """A DBN with two hidden layers, and its annealing model as a deep stack."""
+    figure, axes = plt.subplots(figsize=(6.4, 6.2))
+    for y, name in ((0, "$\\mathbf{v}$"), (1.3, "$\\mathbf{h}^1$"), (2.6, "$\\mathbf{h}^2$")):
+        _box(axes, 0, y, name, filled=y == 0)
+    axes.plot([0, 0], [1.58, 2.32], color=PALETTE[0], linestyle="-")
+    axes.text(0.15, 1.95, "$W^2$", va="center", color=PALETTE[0])
+    _step_down(axes, 0, 1.3, 0, ("$W^1$", "$Q$"))
+    first_layer = "$W^1$", "$Q = W^{1\\top}$"
+    last_down, last_up = ("$\\beta_{K} W^2$", "$\\beta_{K} W^{2\\top}$")
+    first_down, first_up = ("$\\beta_{1} W^2$", "$\\beta_{1} W^{2\\top}$")
+    # From the bottom up: the height, the name, and the weights of the step down to the box below.
+    stack = [
+        (0, "$\\mathbf{v}$", None),
+        (1.25, "$\\mathbf{x}_K$", first_layer),
+        (2.5, "$\\mathbf{g}_K$", (last_down, last_up)),
+        (3.75, "$\\mathbf{x}_{K-1}$", (last_up, last_down)),
+        (4.6, None, None),
+        (5.45, "$\\mathbf{x}_1$", None),
+        (6.7, "$\\mathbf{g}_1$", (first_down, first_up)),
+        (7.95, "$\\mathbf{x}_0$", (first_up, first_down)),
+    ]
+    for number, (y, name, _) in enumerate(stack):
+        if name is None:
+            axes.text(4.4, y, "⋮", ha="center", va="center", fontsize=16)
+        else:
+            _box(axes, 4.4, y, name, filled=number == 0)
+    for (below, *_), (y, _, label) in pairwise(stack):
+        if label is not None:
+            _step_down(axes, 4.4, y, below, label)
+    axes.text(5.1, 1.25, "$= \\mathbf{h}^1$", va="center", fontsize=11)
+    axes.text(5.1, 7.95, "from $p_0$", va="center", fontsize=11)
+    axes.text(0, 3.2, "DBN", ha="center", fontsize=11)
+    axes.set(xlim=(-1.2, 6.8), ylim=(-0.45, 8.45), aspect="equal")
+    axes.set_axis_off()
+    return figure
+
+
+def _box(axes: Axes, x: float, y: float, name: str, filled: bool) -> None:
+    """A layer of `unrolled`, grey if it is observed."""
+    color = "0.75" if filled else "white"
+    look: dict[str, Any] = {"facecolor": color, "edgecolor": "black", "zorder": 3}
+    axes.add_patch(Rectangle((x - 0.46, y - 0.28), 0.92, 0.56, **look))
+    axes.text(x, y, name, ha="center", va="center", fontsize=11, zorder=4)
+
+
+def _step_down(axes: Axes, x: float, y: float, below: float, label: tuple[str, str]) -> None:
+    """An arrow down to the box below and a dashed one up, with their weights."""
+    down = {"arrowstyle": "-|>", "color": PALETTE[0], "linewidth": 1.4}
+    up = {"arrowstyle": "-|>", "color": PALETTE[1], "linestyle": "--", "linewidth": 1.4}
+    axes.annotate("", (x - 0.16, below + 0.28), (x - 0.16, y - 0.28), arrowprops=down)
+    axes.annotate("", (x + 0.16, y - 0.28), (x + 0.16, below + 0.28), arrowprops=up)
+    text: dict[str, Any] = {"va": "center", "fontsize": 10}
+    axes.text(x - 0.28, (y + below) / 2, label[0], ha="right", color=PALETTE[0], **text)
+    axes.text(x + 0.28, (y + below) / 2, label[1], ha="left", color=PALETTE[1], **text)
+
+
+def brackets(points: Rows, shown_from: int) -> Figure:
+    """Figure 7, one panel for each model; the vertical range is that of the points from K = `shown_from` on."""
+    ticks = sorted({point["steps"] for point in points})
+    shown_from = min(shown_from, ticks[-1])
+    names = list(dict.fromkeys(point["model"] for point in points))
+    across = min(3, len(names)) if len(names) != 4 else 2
+    down = -(-len(names) // across)
+    figure, panels = plt.subplots(down, across, figsize=(7.4, 3.2 * down), squeeze=False)
+    for panel in panels.flat[len(names) :]:
+        panel.set_axis_off()
+    for panel, name in zip(panels.flat, names, strict=False):
+        own = [point for point in points if point["model"] == name]
+        late = [point for point in own if point["steps"] >= shown_from]
+        shown = [point[key] for point in late for key in ("ais", "raise")]
+        margin = 0.15 * (max(shown) - min(shown)) + 0.05
+        panel.set(title=name, xscale="log", xlabel="$K$", xticks=ticks, xticklabels=ticks)
+        panel.set_ylim(min(shown) - margin, max(shown) + margin)
+        if own[0]["exact"] is not None:
+            panel.axhline(own[0]["exact"], color="black", linestyle="-", linewidth=1)
+        for start in dict.fromkeys(point["start"] for point in own):
+            for key in ("ais", "raise"):
+                _side(panel, [point for point in own if point["start"] == start], key)
+        panel.minorticks_off()
+    for row in panels:
+        row[0].set_ylabel("nats")
+    entries = {
+        label: handle
+        for panel in panels.flat
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    place = "outside lower center"
+    figure.legend(entries.values(), entries.keys(), loc=place, ncols=4, fontsize=8)
+    return figure
+
+
+def _side(panel: Axes, line: Rows, key: str) -> None:
+    """One side of a bracket from one start, with three standard errors; triangles stand for points outside of the panel."""
+    low, high = panel.get_ylim()
+    start = line[0]["start"]
+    base_rates = start == "base rates"
+    color = PALETTE[(0 if key == "ais" else 1) + (0 if base_rates else 2)]
+    style = LINE_STYLES[0 if base_rates else 1]
+    within = [min(max(point[key], low), high) for point in line]
+    steps = [point["steps"] for point in line]
+    panel.plot(steps, within, color=color, linestyle=style, label=f"{key.upper()}, {start}")
+    for point, shown in zip(line, within, strict=True):
+        place, value = point["steps"], point[key]
+        if value != shown:
+            marker = "^" if value > high else "v"
+            panel.plot(place, shown, marker=marker, color=color, clip_on=False)
+            continue
+        error = 3 * point["raise_error"]
+        bottom, top = point["ais_interval"] if key == "ais" else (value - error, value + error)
+        bounded = math.isfinite(top)
+        ends = [max(bottom, low), min(top, high) if bounded else value]
+        panel.plot([place] * 2, ends, color=color, linestyle="-", linewidth=1)
+        if not bounded:
+            # of two lengths, so that neither start's hides the other's
+            end = value + (0.07 if base_rates else 0.12) * (high - low)
+            look = {"arrowstyle": "->", "color": color, "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
+            panel.annotate("", (place, end), (place, value), arrowprops=look, annotation_clip=False)
+        marker = "o" if key == "ais" else "s"
+        panel.plot(place, value, marker=marker, markersize=3.5, color=color)
