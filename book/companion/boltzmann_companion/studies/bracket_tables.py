@@ -18,7 +18,7 @@ from torch import Tensor
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
-from paperlib.estimators import PartitionEstimate, ReverseEstimate
+from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate
 from paperlib.estimators.csl import csl_run
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
@@ -170,6 +170,18 @@ def steps_for(
         return [*own, most], ""
     stored = [file.is_file() for run in runs for file in run.files(size.folder)]
     return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
+
+
+def ends_and_gap(found: Bracket) -> dict[str, float]:
+    """A bracket's two ends and its gap, each with its standard error, as in the tables' rows."""
+    return {
+        "raise": found.lower.mean,
+        "raise_error": found.lower.test_set_std_error,
+        "ais": found.upper,
+        "ais_error": found.upper_std_error,
+        "gap": found.gap,
+        "gap_error": found.gap_std_error,
+    }
 
 
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[Tensor]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from scipy.special import fdtri
 
 from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal
 from paperlib import storage
@@ -227,6 +229,41 @@ def error_row(runs: Sequence[dict[str, Any]], truth: float) -> dict[str, Any]:
         "warned": sum(bool(run["warnings"]) for run in runs),
         "seconds": statistics.median(run["seconds"] for run in runs),
     }
+
+
+def seconds_row(
+    model: str, errors: Mapping[str, Mapping[str, Any]], known: bool = True
+) -> dict[str, Any]:
+    """The time that each estimator needs until its error is a tenth of a nat: a row of `tempering-seconds`.
+
+    The error falls as one over the root of the cost. The interval of the ratio of times is from the F distribution of normal errors' squares.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    errors : mapping of str to mapping
+        For `ladder` and `AIS`, from `errors_in_turns`.
+    known : bool
+        Whether errors are from a known ln Z, and not from the mean of the ladder's runs.
+
+    Examples
+    --------
+    >>> found = {"repeats": 10, "rmse": 0.2, "mean_error": 0.1, "seconds": 3.0, "chain_steps": 2_000, "log_z": 5.0}
+    >>> row = seconds_row("a model", {"ladder": found, "AIS": found | {"rmse": 0.4}})
+    >>> low, high = row["ratio_interval"]
+    >>> [round(float(value), 1) for value in (row["ladder_tenth"], row["ratio"], low, high)]
+    [12.0, 4.0, 1.1, 14.9]
+    """
+    row: dict[str, Any] = {"model": model, "log_z": errors["ladder"]["log_z"]}
+    for name, found in errors.items():
+        key = name.lower()
+        row[f"{key}_steps"], row[f"{key}_error"] = found["chain_steps"], found["rmse"]
+        row[f"{key}_tenth"] = found["seconds"] * (found["rmse"] / 0.1) ** 2
+    row["ratio"] = row["ais_tenth"] / row["ladder_tenth"]
+    free = (errors["AIS"]["repeats"], errors["ladder"]["repeats"] - (not known))
+    ends = [row["ratio"] / fdtri(*free, level) for level in (0.975, 0.025)]
+    return row | {"ratio_interval": ends, "ais_mean": errors["AIS"]["mean_error"]}
 
 
 def errors_in_turns(

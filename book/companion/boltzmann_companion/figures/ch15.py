@@ -1,0 +1,76 @@
+"""Chapter 15: the images, a bracket against K, and training paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, label_logarithmic
+from paperlib.datasets import BinaryImages
+
+
+def grey_and_binary(images: BinaryImages) -> Figure:
+    """The first twelve test images, grey above binarised."""
+    figure, axes = plt.subplots(2, 1, figsize=(7.0, 2.0))
+    for axis, pictures, title in (
+        (axes[0], images.grey.test[:12], "grey"),
+        (axes[1], images.test[:12].double(), "binarised once"),
+    ):
+        draw_images(axis, pictures, images.grey.image_shape, columns=12)
+        axis.set_title(title, fontsize=9)
+    return figure
+
+
+def bracket_by_steps(rows: Rows) -> Figure:
+    """AIS and RAISE against the number of steps, with three standard errors, a panel for each start."""
+    starts = dict.fromkeys(row["start"] for row in rows)
+    figure, panels = plt.subplots(1, len(starts), figsize=(7.0, 3.2), sharey=True)
+    for panel, start in zip(panels, starts, strict=True):
+        own = [row for row in rows if row["start"] == start]
+        for number, (key, name) in enumerate((("ais", "AIS"), ("raise", "RAISE"))):
+            errors = [3 * row[f"{key}_error"] for row in own]
+            panel.errorbar(
+                [row["steps"] for row in own],
+                [row[key] for row in own],
+                # an error that is not known is not drawn
+                errors if all(map(math.isfinite, errors)) else None,
+                color=PALETTE[number],
+                linestyle=LINE_STYLES[number],
+                marker="o",
+                markersize=3,
+                label=name,
+            )
+        panel.set(xscale="log", title=start, xlabel="annealing steps $K$")
+    panels[0].set_ylabel("test average (nats)")
+    panels[-1].legend(loc="lower right")
+    return figure
+
+
+def training_paths(
+    rows: Rows, printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
+) -> Figure:
+    """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
+    labels = list(dict.fromkeys(row["model"] for row in rows))
+    size = (7.0, 0.6 + 1.9 * len(labels))
+    figure, grid = plt.subplots(len(labels), 2, figsize=size, squeeze=False)
+    for axes, label in zip(grid, labels, strict=True):
+        own = [row for row in rows if row["model"] == label]
+        quantities = (("test", "test average"), ("log_z", "$\\ln Z$"))
+        for axis, (key, name) in zip(axes, quantities, strict=True):
+            for seed in dict.fromkeys(row["seed"] for row in own):
+                points = [(row["epoch"], row[key]) for row in own if row["seed"] == seed]
+                look = {"color": PALETTE[0], "linewidth": 0.8, "marker": "."}
+                axis.plot(*zip(*points, strict=True), **look)
+            axis.axhline(printed[label][key], color="black", linestyle="--")
+            axis.axvline(judged_at[label], color="0.6", linestyle=":")
+            axis.set(xscale="log", title=f"{label}, {name}")
+            label_logarithmic(axis.xaxis)
+    for axis in grid[-1]:
+        axis.set_xlabel("epochs")
+    for axis in grid[:, 0]:
+        axis.set_ylabel("nats")
+    return figure

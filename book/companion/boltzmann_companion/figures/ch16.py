@@ -1,0 +1,90 @@
+"""Chapter 16: rejection rates along a ladder, and errors against cost beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
+from boltzmann_companion.published import LATER_PAPERS, find, load_published
+from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
+from boltzmann_companion.tables import Table, format_value
+from paperlib.estimators import TemperingEstimate
+
+
+def rejection_rates(runs: Mapping[str, TemperingEstimate]) -> Figure:
+    """How often each link's exchanges are rejected, one line for each run of a ladder."""
+    figure, axes = plt.subplots(figsize=(7.0, 2.8))
+    for number, (name, found) in enumerate(runs.items()):
+        axes.plot(
+            (found.betas[1:] + found.betas[:-1]) / 2,
+            found.rejection_rates,
+            color=PALETTE[number],
+            linestyle=LINE_STYLES[number],
+            marker="o",
+            label=name,
+        )
+    axes.set(xlabel="$\\beta$ in the middle of a link", ylabel="rejected", ylim=(0, 1))
+    axes.legend()
+    return figure
+
+
+def error_against_cost(rows: Rows, with_published: bool) -> Figure:
+    """Root mean square errors against chain-steps, one line for each model and estimator.
+
+    The published ones belong beside those of CD25(500).
+    """
+    curves = {
+        (model, estimator): [
+            (row["chain_steps"], row["rmse"])
+            for row in rows
+            if (row["model"], row["estimator"]) == (model, estimator)
+        ]
+        for model in dict.fromkeys(row["model"] for row in rows)
+        for estimator in ESTIMATORS
+    }
+    if with_published:
+        for estimator in ("RTS", "AIS"):
+            curves["Carlson et al. 2016", estimator] = published_errors(estimator)
+    figure, axes = plt.subplots(figsize=(7.0, 3.6))
+    for number, ((model, estimator), points) in enumerate(curves.items()):
+        axes.plot(
+            *zip(*points, strict=True),
+            color=PALETTE[number],
+            linestyle=LINE_STYLES[number],
+            marker="o",
+            label=f"{estimator}, {model}",
+        )
+    axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
+    label_logarithmic(axes.xaxis, between=not with_published)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+def published_errors(estimator: str) -> list[tuple[int, float]]:
+    """Chain-steps and errors that Carlson et al. (2016) print for CD25(500), by `RTS` or `AIS`."""
+    return [
+        (int(entry.row.split()[0].replace(",", "")) * AIS_CHAINS, entry.value)
+        for entry in find(load_published(papers=LATER_PAPERS), column=f"{estimator}, RMSE")
+        if entry.value is not None
+    ]
+
+
+def errors_beside_published(rows: Rows) -> Table:
+    """The published errors on CD25(500), and those of `tempering-error` at as many chain-steps."""
+    ours = {(row["estimator"], row["chain_steps"]): format_value(row["rmse"]) for row in rows}
+    by_ais = dict(published_errors("AIS"))
+    lines = [
+        [
+            f"{steps:,}",
+            f"{error:.3f}",
+            f"{by_ais[steps]:.3f}",
+            *(ours.get((name, steps), "–") for name in ESTIMATORS),
+        ]
+        for steps, error in published_errors("RTS")
+    ]
+    heading = ["chain-steps", "RTS, published", "AIS, published", "ladder, ours", "AIS, ours"]
+    return Table(heading, lines)
