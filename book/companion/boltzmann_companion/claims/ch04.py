@@ -13,6 +13,7 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Check, Rows
 from boltzmann_companion.studies.against_truth import separate
 from paperlib.annealing import BaseRatePath
+from paperlib.annealing.rbm_paths import VisibleState
 from paperlib.estimators import PartitionEstimate
 from paperlib.models import RBM
 from paperlib.numerics import all_states, softplus
@@ -67,6 +68,7 @@ def path_of_rbm(
     another = _largest_gap(form, as_printed) > 1
     yield Check("the printed sign, exp(+beta E), gives something else", another)
     path = BaseRatePath(rbm, start_bias)
+    assert path.log_z_start is not None
     library = path.log_ratio(path.state_at(v), 0.0, beta)
     at_start, at_end = log_f(0.0, start_bias), log_f(1.0, start_bias)
     agrees = _largest_gap(library, form - at_start) < 1e-12
@@ -90,8 +92,9 @@ def same_runs(
     yield Check(claim, same)
 
 
-def one_step(path: BaseRatePath, start: Tensor, jump: PartitionEstimate) -> Iterator[Check]:
+def one_step(path: BaseRatePath, start: VisibleState, jump: PartitionEstimate) -> Iterator[Check]:
     """Of importance sampling, and of one step of AIS from the same states."""
+    assert path.log_z_start is not None
     weights = path.log_z_start + path.log_ratio(start, 0.0, 1.0)
     same = _largest_gap(jump.log_weights, weights) < 1e-9
     yield Check("simple importance sampling is AIS with K = 1", same)

@@ -48,12 +48,13 @@ def dimension(rows: Rows, num_samples: int) -> Figure:
 
 
 def two_bumps_player(
-    moves: Sequence[int], betas: Sequence[float], num_particles: int, seed: int
+    moves: Sequence[int], betas: list[float], num_particles: int, seed: int
 ) -> ParticlePlayer:
     """Particles on a line, on their way from one wide bump to two narrow ones, with so many moves at each temperature."""
-    runs = []
+    runs, line = [], TwoBumpPath(1)
     for number in moves:
         line = TwoBumpPath(number)
+        assert line.log_z_start is not None
         particles = anneal(line, betas, num_particles, seed)
         means = particles.log_weights.logsumexp(1) - math.log(num_particles) + line.log_z_start
         counts = 1 / particles.log_weights.softmax(1).square().sum(1)

@@ -12,8 +12,7 @@ import torch
 from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import FramePlayer, frame_player
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.published import find, load_published
-from boltzmann_companion.rows import by_model
+from boltzmann_companion.rows import by_model, published_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -94,7 +93,6 @@ def mixtures(rows: Rows) -> Figure:
 
 def training(looks: Rows, models: Sequence[str]) -> Figure:
     """Test (solid) and training log-probability (dashed) of these models by epoch; dotted, published test values."""
-    published = load_published()
     figure, axes = plt.subplots()
     for model, color, marker in zip(models, PALETTE, _MARKERS, strict=False):
         own = by_model(looks).get(model)
@@ -104,8 +102,8 @@ def training(looks: Rows, models: Sequence[str]) -> Figure:
         style = {"color": color, "marker": marker, "markersize": 4}
         axes.plot(epochs, [row["test"] for row in own], linestyle="-", label=model, **style)
         axes.plot(epochs, [row["train"] for row in own], linestyle="--", **style)
-        for entry in find(published, row=model, column="Avg. Test log-prob. / estimate"):
-            axes.axhline(entry.value, color=color, linewidth=0.8, linestyle=":")
+        for value in published_numbers(model, "Avg. Test log-prob. / estimate"):
+            axes.axhline(value, color=color, linewidth=0.8, linestyle=":")
     axes.set(xlabel="epoch", ylabel="average log-probability in nats")
     if looks:
         axes.legend(loc="lower right")
