@@ -162,12 +162,6 @@ def find(entries: Iterable[Published], **wanted: Any) -> list[Published]:
     return [e for e in entries if all(getattr(e, name) == value for name, value in wanted.items())]
 
 
-def printed_values(row: str, column: str) -> list[float]:
-    """The numbers that the papers print in a row and a column, both by their names."""
-    entries = find(load_published(), row=row, column=column)
-    return [entry.value for entry in entries if entry.value is not None]
-
-
 def _table(path: Path, key: str, entry_of: Callable[[_Row], Any]) -> dict[str, Any]:
     """What `entry_of` makes of every row, under what the row has in the column `key`."""
     try:

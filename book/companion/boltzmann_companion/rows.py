@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from boltzmann_companion.published import find, load_published
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -67,6 +69,12 @@ def averages(
         "test": average(log_values, images.test, dtype) - log_z,
         "train": average(log_values, images.train, dtype) - log_z,
     }
+
+
+def published_numbers(model: str, column: str) -> list[float]:
+    """What the papers print for a model in a column, none if they do not have it."""
+    entries = find(load_published(), row=model, column=column)
+    return [entry.value for entry in entries if entry.value is not None]
 
 
 def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from boltzmann_companion.claims.checks import Check, Rows, of_stored
-from boltzmann_companion.published import printed_values
-from boltzmann_companion.rows import by_model
+from boltzmann_companion.rows import by_model, published_numbers
 
 
 def intervals_and_bounds(table: Rows) -> Iterator[Check]:
@@ -109,7 +108,7 @@ def falls(looks: Rows) -> Iterator[Check]:
 def visited(looks: Rows) -> Iterator[str]:
     """A line for each model on MNIST: the values of its looks from epoch 100 on, beside the published one."""
     for model, late in _late(looks).items():
-        value = printed_values(model, "Avg. Test log-prob. / true")[0]
+        value = published_numbers(model, "Avg. Test log-prob. / true")[0]
         place = "within" if min(late) <= value <= max(late) else "outside"
         yield f"{model}, epochs 100 to 300: {min(late):.1f} to {max(late):.1f} nats; published {value}: {place}"
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from boltzmann_companion.claims.checks import Check, Rows, of_stored
-from boltzmann_companion.published import printed_values
-from boltzmann_companion.rows import by_model
+from boltzmann_companion.rows import by_model, published_numbers
 
 _FITS = "the difference of the separate estimates fits the two directions"
 
@@ -107,7 +106,7 @@ def mixtures_beside_published(mixtures: Rows) -> Iterator[str]:
     test = _tests(mixtures)
     for components in (10, 100, 500):
         name = f"MoB({components})"
-        value = printed_values(name, "average test log-probability")[0]
+        value = published_numbers(name, "average test log-probability")[0]
         from_noise, from_images = test[name] - value, test[f"{name}, started at images"] - value
         yield (
             f"{name}, published {value}: from noise (fitted) {from_noise:+.1f} nats, "
@@ -223,7 +222,7 @@ def _tests(rows: Rows) -> dict[str, float]:
 
 def _published_test(model: str) -> float:
     """The paper's average test log-probability by AIS."""
-    return printed_values(model, "Avg. Test log-prob. / estimate")[0]
+    return published_numbers(model, "Avg. Test log-prob. / estimate")[0]
 
 
 def _fits(forward: Mapping[str, Any], backward: Mapping[str, Any]) -> bool:

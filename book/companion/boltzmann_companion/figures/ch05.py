@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 
 from boltzmann_companion.plots import draw_runs
-from boltzmann_companion.published import printed_values
-from boltzmann_companion.rows import by_model
+from boltzmann_companion.rows import by_model, published_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +33,7 @@ def training(looks: Rows) -> Figure:
     figure, axes = plt.subplots()
     for model, own in by_model(looks).items():
         axes.plot([row["epoch"] for row in own], [row["test"] for row in own], label=model)
-        for value in printed_values(model, "Avg. Test log-prob. / true"):
+        for value in published_numbers(model, "Avg. Test log-prob. / true"):
             axes.axhline(value, color=axes.lines[-1].get_color(), linewidth=0.8, linestyle=":")
     # the first epochs are far below everything else
     settled = [row["test"] for row in looks if row["epoch"] > 10]

@@ -12,8 +12,7 @@ import torch
 from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import FramePlayer, frame_player
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.published import printed_values
-from boltzmann_companion.rows import by_model
+from boltzmann_companion.rows import by_model, published_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,7 +102,7 @@ def training(looks: Rows, models: Sequence[str]) -> Figure:
         style = {"color": color, "marker": marker, "markersize": 4}
         axes.plot(epochs, [row["test"] for row in own], linestyle="-", label=model, **style)
         axes.plot(epochs, [row["train"] for row in own], linestyle="--", **style)
-        for value in printed_values(model, "Avg. Test log-prob. / estimate"):
+        for value in published_numbers(model, "Avg. Test log-prob. / estimate"):
             axes.axhline(value, color=color, linewidth=0.8, linestyle=":")
     axes.set(xlabel="epoch", ylabel="average log-probability in nats")
     if looks:

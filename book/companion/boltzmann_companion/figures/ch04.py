@@ -1,0 +1,238 @@
+"""Figures of chapter 04: importance sampling, the moments of AIS, the course of its runs, and modes that they miss."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import torch
+
+from boltzmann_companion.players.particles import ParticlePlayer, particle_player, particle_run
+from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
+from paperlib.numerics import log_mean_exp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+
+
+def dimension(rows: Rows, num_samples: int) -> Figure:
+    """The relative variance of importance weights, and the effective sample size, against the number of units."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    independent = [row for row in rows if row["model"] == "independent units"]
+    units = [row["units"] for row in independent]
+    left.plot(units, [row["predicted"] for row in independent], label="formula")
+    measured = [row["measured"] for row in independent]
+    left.plot(units, measured, "o", color=PALETTE[1], label="measured")
+    left.set(xlabel="visible units", ylabel="log$_{10}$ relative variance")
+    left.legend()
+    for kind in ("independent units", "RBM, uniform start", "RBM, base-rate start"):
+        own = [row for row in rows if row["model"] == kind]
+        right.plot(
+            [row["units"] for row in own],
+            [row["effective_sample_size"] for row in own],
+            marker="o",
+            markersize=3,
+            label=kind,
+        )
+    right.axhline(num_samples, color="black", linestyle=":", linewidth=1)
+    right.set(xlabel="visible units", ylabel="effective sample size", yscale="log")
+    right.legend(fontsize=8)
+    return figure
+
+
+def two_bumps_player(
+    moves: Sequence[int], betas: list[float], num_particles: int, seed: int
+) -> ParticlePlayer:
+    """Particles on a line, on their way from one wide bump to two narrow ones, with so many moves at each temperature."""
+    runs, line = [], TwoBumpPath(1)
+    for number in moves:
+        line = TwoBumpPath(number)
+        assert line.log_z_start is not None
+        particles = anneal(line, betas, num_particles, seed)
+        means = particles.log_weights.logsumexp(1) - math.log(num_particles) + line.log_z_start
+        counts = 1 / particles.log_weights.softmax(1).square().sum(1)
+        said = [
+            f"beta = {beta:.2f}: ln Z estimated {mean:.2f}, exactly "
+            f"{line.log_z_at(beta):.2f}; as good as {count:.1f} of {num_particles} particles"
+            for beta, mean, count in zip(betas, means.tolist(), counts.tolist(), strict=True)
+        ]
+        label = f"{number} move{'s' if number > 1 else ''} at each temperature"
+        runs.append(particle_run(label, betas, particles.places, particles.log_weights, said))
+    return particle_player(
+        runs,
+        line.log_density(0.0),
+        line.log_density(1.0),
+        "Twelve particles on their way from one wide bump to two narrow ones",
+    )
+
+
+def moments(relative_variance: Mapping[int, float], skewness: Mapping[int, float]) -> Figure:
+    """The relative variance and the skewness of AIS weights against the number of steps."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9))
+    steps = list(relative_variance)
+    left.loglog(steps, list(relative_variance.values()), marker="o", label="exact")
+    last = relative_variance[steps[-1]] * steps[-1]
+    left.loglog(steps, [last / K for K in steps], label="$\\propto 1/K$")
+    left.set(xlabel="steps $K$", ylabel="Var$(w) / Z^2$")
+    left.legend()
+    right.loglog(steps, list(skewness.values()), marker="o")
+    right.set(xlabel="steps $K$", ylabel="skewness of $w$")
+    return figure
+
+
+def bias(errors: Mapping[int, Tensor]) -> Figure:
+    """Errors [N] of ln Z by the number of runs, and how often they exceed b, beside Markov's bound."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    thresholds = torch.linspace(0.02, 3, 60)
+    for color, (runs, error) in zip(PALETTE, errors.items(), strict=False):
+        left.hist(
+            error.numpy(),
+            bins=50,
+            range=(-9, 4),
+            histtype="step",
+            color=color,
+            linewidth=1.5,
+            label=f"$M = {runs}$",
+        )
+        left.axvline(error.mean(), color=color, linestyle="--", linewidth=1)
+        share = (error[:, None] > thresholds).double().mean(0)
+        share[share == 0] = math.nan
+        right.semilogy(thresholds, share, label=f"$M = {runs}$")
+    left.axvline(0, color="black", linestyle="-", linewidth=1)
+    left.set(xlabel="$\\ln \\hat Z - \\ln Z$ in nats", ylabel="estimates")
+    left.legend(loc="upper left")
+    markov = torch.exp(-thresholds)
+    right.semilogy(thresholds, markov, color="black", linestyle=":", label="$e^{-b}$")
+    right.set(xlabel="$b$ in nats", ylabel="share with $\\ln \\hat Z > \\ln Z + b$")
+    right.legend()
+    return figure
+
+
+def coverage(rows: Rows) -> Figure:
+    """How many of 100 intervals hold the truth, against the number of steps."""
+    figure, axes = plt.subplots(figsize=(7.0, 3.0))
+    for num_runs in dict.fromkeys(row["runs"] for row in rows):
+        own = [row for row in rows if row["runs"] == num_runs]
+        axes.plot(
+            [row["steps"] for row in own],
+            [row["covered"] for row in own],
+            marker="o",
+            label=f"$M = {num_runs}$ runs",
+        )
+    axes.axhline(99.7, color="black", linestyle=":", linewidth=1)
+    steps = list(dict.fromkeys(row["steps"] for row in rows))
+    axes.set(
+        xscale="log", xlabel="steps $K$", ylabel="coverage in %", xticks=steps, xticklabels=steps
+    )
+    axes.minorticks_off()
+    axes.legend(loc="lower right")
+    return figure
+
+
+def course(pictures: Sequence[Mapping[float, Tensor]], image_shape: tuple[int, int]) -> Figure:
+    """A row for each start, with the images [M, D] of its first 16 runs at each beta."""
+    figure, grid = plt.subplots(2, len(pictures[0]), figsize=(7.0, 3.3))
+    for number, (row, own) in enumerate(zip(grid, pictures, strict=True)):
+        for axes, (beta, images) in zip(row, own.items(), strict=True):
+            draw_images(axes, images[:16], image_shape, 4)
+            axes.set_title(f"$\\beta = {beta:g}$" if number == 0 else "", fontsize=9)
+    return figure
+
+
+def trajectories(
+    betas: Tensor, relative: Mapping[str, Tensor], all_betas: Tensor, speed: Mapping[str, Tensor]
+) -> Figure:
+    """Log-weights [len(betas), M] of each start, relative to the truth, and the cost of every step."""
+    figure, panels = plt.subplots(1, 3, figsize=(7.0, 3.0))
+    span = max(own.abs().max().item() for own in relative.values())
+    for panel, color, (start, own) in zip(panels, PALETTE, relative.items(), strict=False):
+        panel.plot(betas, own[:, :16], color=color, linestyle="-", linewidth=0.6)
+        panel.plot(betas, log_mean_exp(own), color="black", linestyle="-", linewidth=2)
+        panel.set(title=f"{start} start", xlabel="$\\beta$", ylim=(-1.05 * span, 1.05 * span))
+        neighbours = (all_betas[1:].view(-1, 20).mean(1), speed[start].view(-1, 20).mean(1))
+        panels[2].plot(*neighbours, label=start)
+    panels[0].set_ylabel("$\\ln w - \\ln Z_\\beta$ in nats")
+    panels[2].set(title="cost of a step", xlabel="$\\beta$", ylim=(0, None))
+    panels[2].legend()
+    return figure
+
+
+def schedules(rows: Rows) -> Figure:
+    """The error and the reported one against the number of steps, a panel for each start."""
+    figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2), sharey=True)
+    for panel, start in zip(panels, ("uniform", "base-rate"), strict=True):
+        for color, schedule in zip(PALETTE, ("equal steps", "2008"), strict=False):
+            own = [row for row in rows if (row["start"], row["schedule"]) == (start, schedule)]
+            steps = [row["steps"] for row in own]
+            panel.loglog(
+                steps,
+                [row["error"] for row in own],
+                color=color,
+                linestyle="-",
+                marker="o",
+                label=f"{schedule}: error",
+            )
+            panel.loglog(
+                steps,
+                [row["sigma"] for row in own],
+                color=color,
+                linestyle="--",
+                marker="o",
+                markerfacecolor="white",
+                label=f"{schedule}: reported $\\hat\\sigma$",
+            )
+        panel.set(title=f"{start} start", xlabel="steps $K$ (at fixed $MK$)")
+    panels[0].set_ylabel("nats")
+    panels[1].legend(fontsize=8)
+    return figure
+
+
+def transition(betas: Sequence[float], advantages: Mapping[str, Sequence[float]]) -> Figure:
+    """How much more the deep mode holds than the rest, from each start, against beta."""
+    figure, axes = plt.subplots(figsize=(7.0, 3.0))
+    for label, advantage in advantages.items():
+        axes.plot(betas, advantage, label=label)
+    axes.axhline(0, color="black", linestyle="-", linewidth=1)
+    axes.set(xlabel="$\\beta$", ylabel="deep mode over the rest, in nats")
+    axes.legend()
+    return figure
+
+
+def phases(states: Mapping[str, Mapping[str, Tensor]], image_shape: tuple[int, int]) -> Figure:
+    """Sixteen states [M, D] of each kind, a row for each model."""
+    figure, grid = plt.subplots(2, 3, figsize=(7.0, 4.8))
+    for row, (name, kinds) in zip(grid, states.items(), strict=True):
+        for axes, (title, own) in zip(row, kinds.items(), strict=True):
+            draw_images(axes, own[:16], image_shape, 4)
+            axes.set_title(f"{name}: {title}", fontsize=8)
+    return figure
+
+
+def missed(rows: Rows) -> Figure:
+    """Estimates relative to the exact ln Z, their intervals and the proven lower bounds, the first row at the top."""
+    figure, axes = plt.subplots(figsize=(7.0, 3.4))
+    axes.axvline(0, color="black", linestyle="-", linewidth=1)
+    for height, row in enumerate(reversed(rows)):
+        truth = row["exact_log_z"]
+        low, high = (end - truth for end in row["interval_3_sigma"])
+        centre = row["log_z"] - truth
+        ends = [max(low, centre - 3), high]
+        axes.plot(ends, [height] * 2, color=PALETTE[0], linestyle="-", linewidth=2)
+        if low == -math.inf:
+            axes.plot(centre - 3, height, marker="<", color=PALETTE[0])
+        axes.plot(centre, height, marker="o", color=PALETTE[1])
+        axes.plot(row["lower_bound"] - truth, height + 0.2, marker="v", color=PALETTE[2])
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=[f"{row['model']}, {row['start']}" for row in reversed(rows)],
+        xlabel="$\\ln \\hat Z - \\ln Z$ in nats",
+        ylim=(-0.6, len(rows) - 0.3),
+    )
+    return figure
