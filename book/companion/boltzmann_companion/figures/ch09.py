@@ -1,0 +1,142 @@
+"""The pictures of chapter 9: averages over batches of images, with a control variate and without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import LINE_STYLES, PALETTE
+
+
+def averages(
+    means: Mapping[str, Tensor], y: Tensor, x: Tensor, exact: float, num_images: int
+) -> Figure:
+    """Averages over batches [B], plain and with the control variate; beside them their error against the number of images.
+
+    y and x [N] are RAISE's values and ln p*(v) of all images.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3), width_ratios=[3, 2])
+    for (name, values), color in zip(means.items(), (PALETTE[1], PALETTE[0]), strict=True):
+        height, edges = torch.histogram(values, bins=40)
+        left.stairs(height / height.max(), edges, fill=True, alpha=0.7, color=color, label=name)
+    for value, color, style, name in (
+        (y.mean().item(), "black", "-", "RAISE, all images"),
+        (exact, PALETTE[2], "--", "exact"),
+    ):
+        left.plot([value] * 2, [1.04, 1.3], color=color, linestyle=style, label=name)
+    left.set(xlabel="average log-probability, nats", yticks=[], ylim=(0, 2))
+    left.legend(loc="upper center", fontsize=8, ncols=2)
+    total = len(y)
+    spaced = torch.logspace(math.log10(2), math.log10(total - 1), 60)
+    counts = torch.unique(spaced.long()).double()
+    for values, color, style, name in (
+        (y, PALETTE[1], "-", "plain"),
+        (y - x, PALETTE[0], "--", "control variate"),
+    ):
+        errors = values.std() * (1 / counts - 1 / total).sqrt()
+        right.plot(counts, errors, color=color, linestyle=style, label=name)
+    right.axvline(num_images, color="0.5", linestyle=":")
+    labels = {"xlabel": "images $n$", "ylabel": "standard error, nats"}
+    right.set(xscale="log", yscale="log", **labels)
+    right.legend(fontsize=8)
+    return figure
+
+
+def variance(
+    rows: Rows,
+    formulas: Mapping[str, Callable[[float], float]],
+    biases: Mapping[str, tuple[float, Rows]],
+) -> Figure:
+    """The variance against alpha, simulated and by two formulas of alpha; beside it the bias of an estimated alpha."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
+    grid = torch.linspace(0, 1.5, 61).tolist()
+    left.axhline(0, color="black", linestyle="-", linewidth=0.8)
+    for (name, formula), color, style in zip(formulas.items(), PALETTE, LINE_STYLES, strict=False):
+        left.plot(grid, [formula(a) for a in grid], color=color, linestyle=style, label=name)
+    left.plot(
+        [row["alpha"] for row in rows],
+        [row["simulated"] for row in rows],
+        color="black",
+        marker="o",
+        linestyle="",
+        label="simulated",
+    )
+    left.set(xlabel="$\\alpha$", ylabel="variance, nats²")
+    left.legend(fontsize=8)
+    for (name, (kappa, own)), color, marker in zip(biases.items(), PALETTE[:2], "os", strict=True):
+        counts = [row["images"] for row in own]
+        right.plot(counts, [row["spread"] for row in own], color=color, linestyle="-")
+        right.plot(counts, [abs(kappa) / count for count in counts], color=color, linestyle="--")
+        right.errorbar(
+            counts,
+            [abs(row["bias"]) for row in own],
+            [3 * row["error"] for row in own],
+            color=color,
+            marker=marker,
+            markersize=4,
+            linestyle="",
+            label=f"{name} $\\ln p^*$",
+        )
+    right.set(xscale="log", yscale="log", xlabel="images $n$", ylabel="nats")
+    right.legend(fontsize=8, loc="lower left")
+    return figure
+
+
+def reductions(rows: Rows, panels: Mapping[str, Collection[str]]) -> Figure:
+    """By how much the control variate reduces the variance against K, for the models of each panel."""
+    figure, grid = plt.subplots(1, len(panels), figsize=(7.0, 4.0), sharey=True)
+    for axes, (title, names) in zip(grid, panels.items(), strict=True):
+        for number, name in enumerate(names):
+            own = [row for row in rows if row["model"] == name]
+            axes.plot(
+                [row["steps"] for row in own],
+                [row["reduction"] for row in own],
+                marker="o",
+                markersize=3,
+                color=PALETTE[number],
+                linestyle=LINE_STYLES[number],
+                label=name,
+            )
+        axes.axhline(1, color="0.4", linestyle="-", linewidth=0.8)
+        label = "intermediate distributions $K$"
+        axes.set(xscale="log", yscale="log", xlabel=label, title=title)
+        # below the axes: no corner of them is free of curves in both profiles
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    grid[0].set_ylabel("Var $Y$ / Var $(Y - X)$")
+    return figure
+
+
+def classes(rows: Rows, x: Tensor, y: Tensor, digit: Tensor, name: str) -> Figure:
+    """RAISE's values y against ln p*(v) and the digits of a batch, all [n], for one model; beside it every other model by digit."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.6))
+    constant = (y - x).mean().item()
+    ends = torch.stack([x.min(), x.max()])
+    left.plot(ends, ends + constant, color="0.5", linestyle="-", linewidth=1, zorder=1)
+    for keep, color, marker, label in (
+        ((digit != 1) & (digit != 8), "0.7", ".", "other digits"),
+        (digit == 1, PALETTE[0], "o", "1"),
+        (digit == 8, PALETTE[1], "^", "8"),
+    ):
+        left.plot(x[keep], y[keep], marker=marker, linestyle="", color=color, label=label)
+    left.set(xlabel="$\\ln p^*(\\mathbf{v})$, nats", ylabel="RAISE, nats", title=name)
+    left.legend(fontsize=8)
+    for number, row in enumerate(rows[::2]):
+        right.plot(
+            [d + 0.12 * (2 * number - 3) / 2 for d in range(10)],
+            [row[f"digit_{d}"] for d in range(10)],
+            marker="o^sDvP"[number],
+            markersize=4,
+            linestyle="",
+            color=PALETTE[number],
+            label=row["model"],
+        )
+    right.axhline(0, color="black", linestyle="-", linewidth=0.8)
+    right.set(xlabel="digit", ylabel="average less that of all, nats", xticks=range(10))
+    right.legend(fontsize=7)
+    return figure

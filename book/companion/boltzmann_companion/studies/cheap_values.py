@@ -1,0 +1,123 @@
+"""Control variates of chapter 9: the cheap values ln p*(v), what they are worth, and the rows of its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.recipes import Model, model_path, recipe
+from paperlib.estimators import control_variate_mean
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+#: Estimates and their standard errors, from batches of y and x [..., n], all x [N] and alpha; None: the batch's own.
+Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
+
+
+def is_trained(model_id: str) -> bool:
+    """Whether a model can be had: those on digits are trained when they are asked for."""
+    return recipe(model_id).dataset == "digits" or model_path(model_id).is_file()
+
+
+def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Generator) -> Tensor:
+    """ln p*(v) of all images v [N, D], float64 [N]: exact for an RBM, by importance sampling for a deep model."""
+    if isinstance(model, RBM):
+        blocks = (model.log_unnormalized(block.to(model.dtype)) for block in v.split(2_000))
+        return torch.cat([block.double() for block in blocks])
+    assert isinstance(model, DBM | DBN)
+    return model.log_unnormalized(v, draws, generator)
+
+
+def mean_field_bound(model: DBM, v: Tensor) -> Tensor:
+    """The lower bound on ln p*(v) of all images v [N, D] that needs no draws, [N]."""
+    return torch.cat([model.log_unnormalized_bound(block) for block in v.split(2_000)])
+
+
+def bias_of_estimated_alpha(
+    controlled: Controlled,
+    y: Tensor,
+    x: Tensor,
+    seed: int,
+    counts: Iterable[int] = (5, 10, 20, 50, 100),
+) -> tuple[float, list[dict[str, Any]]]:
+    """kappa, and rows for several n, for costly values y and cheap ones x [N]; the population's mean of x stands for that of all N."""
+    both = torch.cov(torch.stack([y, x]), correction=0)
+    best = (both[0, 1] / both[1, 1]).item()
+    residual = y - y.mean() - best * (x - x.mean())
+    kappa = ((residual * (x - x.mean()) ** 2).mean() / both[1, 1]).item()
+    rows = []
+    for place, count in enumerate(counts):
+        generator = seeded_generator(seed + place)
+        batch = torch.randint(len(y), (50_000, count), generator=generator)
+        by_batch, _ = controlled(y[batch], x[batch], x, None)
+        # the best fixed alpha on the same batches is unbiased: their difference has the same mean and much less noise
+        by_best, _ = controlled(y[batch], x[batch], x, best)
+        gap = by_batch - by_best
+        rows.append(
+            {
+                "images": count,
+                "bias": gap.mean().item(),
+                "error": gap.std().item() / math.sqrt(len(gap)),
+                "spread": by_batch.std().item(),
+            }
+        )
+    return kappa, rows
+
+
+def coverage_row(means: Tensor, errors: Tensor, everything: Tensor, exact: float) -> dict[str, Any]:
+    """Estimates and standard errors of many batches, both [B], beside RAISE's average over all images [] and the exact value."""
+
+    def held(value: Tensor | float) -> float:
+        return ((means - value).abs() < 1.96 * errors).double().mean().item()
+
+    return {
+        "shift": (means.mean() - everything).item(),
+        "spread": means.std().item(),
+        "std_error": errors.square().mean().sqrt().item(),
+        "coverage_raise": held(everything),
+        "coverage_truth": held(exact),
+        "raise_error": (everything - exact).item(),
+    }
+
+
+def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
+    """What the control variate is worth for RAISE's values y [n], with cheap values x of the same images and of all, [N]."""
+    plain = control_variate_mean(y, x, x_all, alpha=0.0)
+    fixed = control_variate_mean(y, x, x_all)
+    fitted = control_variate_mean(y, x, x_all, alpha=None)
+    left = (fixed.test_set_std_error / plain.test_set_std_error) ** 2
+    count, all_count = len(y), len(x_all)
+    return {
+        "spread": y.std().item(),
+        "spread_rest": (y - x).std().item(),
+        "reduction": 1 / left,
+        "alpha": fitted.alpha,
+        "reduction_alpha": (plain.test_set_std_error / fitted.test_set_std_error) ** 2,
+        "plain": plain.mean,
+        "plain_error": plain.test_set_std_error,
+        "average": fixed.mean,
+        "average_error": fixed.test_set_std_error,
+        "images": count,
+        "all_images": all_count,
+        "equivalent": round(1 / (1 / all_count + left * (1 / count - 1 / all_count))),
+    }
+
+
+def class_row(x: Tensor, digit: Tensor, count: int) -> dict[str, Any]:
+    """How ln p*(v) of all images, x [N], differs between the digits [N], and from its average over the first `count` images."""
+    by_digit = [x[digit == d] for d in range(10)]
+    relative = [(values.mean() - x.mean()).item() for values in by_digit]
+    scatter = [values.square().sum() - len(values) * values.mean() ** 2 for values in by_digit]
+    within = sum(part.item() for part in scatter) / len(x)
+    return {
+        "one_minus_eight": relative[1] - relative[8],
+        "spread": x.std(correction=0).item(),
+        "spread_within": math.sqrt(within),
+        "explained": 1 - within / x.var(correction=0).item(),
+        "first_images": (x[:count].mean() - x.mean()).item(),
+        **{f"digit_{d}": value for d, value in enumerate(relative)},
+    }
