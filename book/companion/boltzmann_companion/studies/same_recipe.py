@@ -87,7 +87,7 @@ def verdict_rows(
         row = {"model": label, "seeds": len({entry["seed"] for entry in own})}
         row["judged_at"] = judged_at[label]
         for key in QUANTITIES:
-            low_high = intervals and intervals[key]
+            low_high = None if intervals is None else intervals[key]
             row[f"{key}_printed"] = values[key]
             row[f"{key}_interval"] = low_high and list(low_high)
             row[f"{key}_typical"] = low_high and _yes_or_no(_holds(low_high, values[key]))
