@@ -1,0 +1,319 @@
+"""Chapter 11: graphs, bounds, modes, fixed points and densities of its small models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.players.traces import TracePlayer, trace_player
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
+from boltzmann_companion.studies.small_inference import (
+    gaussian_truth,
+    log_normal,
+    mean_and_variance,
+    two_modes,
+)
+from paperlib.variational.sparse_coding import BinarySparseCoding
+
+Places = list[tuple[float, float]]
+
+
+def three_graphs() -> Figure:
+    """A semi-restricted, a deep and a directed model; colour marks what couples the hidden units."""
+    figure, panels = plt.subplots(1, 3, figsize=(7.4, 2.9))
+    for axes in panels:
+        axes.set(xlim=(-2.4, 1.6), ylim=(-0.5, 3.9), aspect="equal")
+        axes.set_axis_off()
+    semi, deep, directed = panels
+    v_layer, h_layer = _two_layers(semi, "$\\mathbf{h}$")
+    _connect(semi, product(h_layer, v_layer))
+    _lateral(semi, h_layer)
+    semi.set_title("semi-restricted")
+    v_layer, h_layer = _two_layers(deep, "$\\mathbf{h}^1$")
+    upper = _layer(deep, 3.2, "$\\mathbf{h}^2$", count=2)
+    _connect(deep, product(h_layer, v_layer))
+    _connect(deep, product(upper, h_layer), PALETTE[1])
+    deep.set_title("deep")
+    v_layer, h_layer = _two_layers(directed, "$\\mathbf{h}$")
+    _connect(directed, product(h_layer, v_layer), arrowstyle="-|>")
+    _lateral(directed, h_layer, linestyle=":")
+    directed.set_title("directed")
+    return figure
+
+
+def _layer(axes: Axes, y: float, name: str, count: int = 3, **look: Any) -> Places:
+    """A layer of these small graphs; where its units are."""
+    return draw_layer(axes, count, (0, y), name, -2.0, spacing=1.1, radius=0.22, **look)
+
+
+def _two_layers(axes: Axes, name: str) -> tuple[Places, Places]:
+    """Grey visible units and a layer above them."""
+    return _layer(axes, 0, "$\\mathbf{v}$", facecolor="0.8"), _layer(axes, 1.6, name)
+
+
+def _connect(
+    axes: Axes,
+    pairs: Iterable[tuple[tuple[float, float], tuple[float, float]]],
+    color: str = "0.4",
+    bend: float = 0.0,
+    **look: Any,
+) -> None:
+    bent = f"arc3,rad={bend}"
+    join(axes, pairs, color=color, linewidth=1.1, connectionstyle=bent, **look)
+
+
+def _lateral(axes: Axes, layer: Places, **look: Any) -> None:
+    """Neighbours by straight lines, the two ends by an arc above them."""
+    _connect(axes, pairwise(layer), PALETTE[1], **look)
+    _connect(axes, [(layer[0], layer[-1])], PALETTE[1], bend=-0.45, **look)
+
+
+def half_steps_of_em(rows: Rows) -> Figure:
+    """Bound and log-likelihood after every half-step, and the gap after each M-step."""
+    bounds, likelihoods = ([row[key] for row in rows] for key in ("bound", "likelihood"))
+    index = range(len(rows))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
+    left.plot(index, likelihoods, color=PALETTE[1], linestyle="--", label="log-likelihood")
+    left.plot(index, bounds, color=PALETTE[0], marker="o", markersize=4, label="bound")
+    left.fill_between(index, bounds, likelihoods, color=PALETTE[4], alpha=0.3, label="gap")
+    left.set(xlabel="half-step (even: E, odd: M)", ylabel="nats per image")
+    left.legend(loc="lower right")
+    gaps = [likelihoods[i] - bounds[i] for i in index[1::2]]
+    right.plot(index[1::2], gaps, color=PALETTE[2], marker="s", linestyle="-.")
+    right.set(xlabel="half-step", ylabel="gap after the M-step in nats", yscale="log")
+    return figure
+
+
+def gaussian_around_a_point(
+    rows: Rows, grid: Tensor, posterior: Tensor, map_point: float
+) -> Figure:
+    """A posterior density [G] on a grid with the best Gaussian around its MAP point, and the bound against that Gaussian's width."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0))
+    shown = (grid > -1.5) & (grid < 2.5)
+    left.plot(grid[shown], posterior[shown], label="posterior")
+    best_width = max(rows, key=lambda row: row["bound"])["width"]
+    normal = torch.distributions.Normal(torch.tensor(map_point), torch.tensor(best_width))
+    left.plot(grid[shown], normal.log_prob(grid[shown]).exp(), label="best width")
+    left.axvline(map_point, color=PALETTE[2], linestyle=":", label="MAP")
+    left.set(xlabel="$h$", ylabel="density", xlim=(-2.4, 2.6))
+    left.legend(loc="upper left")
+    look = {"color": "black", "linestyle": "--", "linewidth": 1}
+    right.axhline(rows[0]["evidence"], label="$\\ln p(v)$", **look)
+    widths, bounds = ([row[key] for row in rows] for key in ("width", "bound"))
+    right.plot(widths, bounds, label="bound")
+    right.set(xscale="log", xlabel="width $s$ of $q$", ylabel="nats")
+    right.legend(loc="lower left")
+    return figure
+
+
+def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> Figure:
+    """Columns [25, M] of a dictionary of 5 x 5 patches, the energies on the way, and the codes [N, M] of 40 patches."""
+    use = codes.abs().sum(0).argsort(descending=True)
+    atoms = weights.T[use]
+    ratios = [1.1, 1, 1.1]
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(7.4, 2.9), width_ratios=ratios)
+    draw_images(left, 0.5 + 0.5 * atoms / atoms.abs().amax(1, keepdim=True), (5, 5), 6)
+    middle.plot(range(1, len(energies) + 1), energies)
+    middle.set(xlabel="half-round", ylabel="energy in nats per patch")
+    shown = torch.where(codes == 0, math.nan, codes)[:40, use]
+    right.imshow(shown, cmap="PuOr", vmin=-1.5, vmax=1.5, aspect="auto")
+    right.set(xlabel="unit", ylabel="patch")
+    right.grid(False)
+    return figure
+
+
+def two_directions(rows: Rows, line: Tensor) -> Figure:
+    """Two modes on a line, one panel for each separation, and the Gaussians fitted to them."""
+    separations = dict.fromkeys(row["separation"] for row in rows)
+    names = list(dict.fromkeys(row["divergence"] for row in rows))
+    figure, panels = plt.subplots(1, len(separations), figsize=(7.0, 3.0), sharey=True)
+    for panel, separation in zip(panels, separations, strict=True):
+        panel.fill_between(line, two_modes(line, separation).exp(), color="0.8", label="$p$")
+        for row in rows:
+            if row["separation"] == separation:
+                number = names.index(row["divergence"])
+                mean, width = (torch.tensor(row[key]).double() for key in ("mean", "width"))
+                panel.plot(
+                    line,
+                    log_normal(line, mean, width.log()).exp(),
+                    color=PALETTE[number],
+                    linestyle=LINE_STYLES[number + 1],
+                    label=row["divergence"] if row["start"] < 0 else None,
+                )
+        panel.set(xlim=(-6, 6), xlabel="$h$", title=f"modes {separation:g} apart")
+    panels[0].set_ylabel("density")
+    panels[-1].legend(loc="upper right")
+    return figure
+
+
+def coordinate_ascent(gaps: Tensor, gap: Tensor, best_gap: Tensor) -> Figure:
+    """Gaps after each sweep [T, N] of ten vectors, and the last gaps [N] against those of the best start."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    for n in range(10):
+        look = {"color": PALETTE[n % 6], "linestyle": LINE_STYLES[n // 6]}
+        left.plot(range(16), gaps[:16, n], **look)
+    left.set(xlabel="sweep", ylabel="gap in nats", yscale="log")
+    diagonal = [0, gap.max()]
+    right.plot(diagonal, diagonal, color="black", linewidth=0.8, linestyle="--")
+    right.plot(gap, best_gap, "o", markersize=3, color=PALETTE[0])
+    right.set(xlabel="gap from the prior's means", ylabel="gap, best of 21 starts")
+    return figure
+
+
+def twins(rows: Rows) -> Figure:
+    """Both means that mean field finds, the gap, and the exact correlation, against the coupling J."""
+    couplings = torch.tensor([row["coupling"] for row in rows], dtype=torch.float64)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    for unit, style in ((1, "-"), (2, "--")):
+        look = {"color": PALETTE[unit - 1], "linestyle": style, "label": f"$\\hat h_{unit}$"}
+        left.plot(couplings, [row[f"field_{unit}"] for row in rows], **look)
+    dotted = {"color": "black", "linestyle": ":", "linewidth": 1}
+    left.axhline(0.5, label="exact", **dotted)
+    left.set(xlabel="coupling $J$", ylabel="posterior mean")
+    left.legend(loc="center right", bbox_to_anchor=(1, 0.7))
+    right.plot(couplings, [row["gap"] for row in rows], label="gap in nats")
+    right.axhline(math.log(2), label="$\\ln 2$", **dotted)
+    right.plot(couplings, -torch.tanh(couplings / 4), label="exact correlation")
+    right.set(xlabel="coupling $J$")
+    right.legend(loc="center right")
+    return figure
+
+
+def stable_steps(steps: Mapping[str, Tensor], distances: Mapping[float, Tensor]) -> Figure:
+    """The largest stable steps [N] of a model and of a crowd, and distances from the crowd's fixed points [N, T] below and above them."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    bins = torch.linspace(0.5, 2, 31).tolist()
+    looks = (
+        {"color": PALETTE[4]},
+        {"color": PALETTE[1], "histtype": "step", "linewidth": 1.5},
+    )
+    for (name, values), look in zip(steps.items(), looks, strict=True):
+        left.hist(values, bins=bins, density=True, label=name, **look)
+    left.axvline(1, color="black", linestyle="--", linewidth=1)
+    left.set(xlabel="largest stable step $\\eta^*$", ylabel="density")
+    left.legend()
+    names = ("5 % below", "5 % above")
+    for side, (name, courses) in enumerate(zip(names, distances.values(), strict=True)):
+        for number, course in enumerate(courses):
+            right.plot(
+                course,
+                color=PALETTE[side],
+                linestyle=LINE_STYLES[side],
+                linewidth=0.9,
+                label=None if number else name,
+            )
+    right.set(
+        yscale="log",
+        xlabel="block update",
+        ylabel="distance to the fixed point",
+        ylim=(1e-9, 5),
+    )
+    right.legend()
+    return figure
+
+
+def damping_player(
+    runs: dict[str, tuple[Tensor, Tensor]], exact_means: Tensor, goal: float
+) -> TracePlayer:
+    """A player of damped updates: their means [T, M] and bounds [T], beside the exact means [M] and a bound to reach."""
+    lowest = min(bound[1:].min().item() for _, bound in runs.values())
+    limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
+    title = "Damped block updates of mean field on one visible vector"
+    return trace_player(runs, exact_means, goal, limits, title)
+
+
+def largest_entropy(axis: Tensor, course: Sequence[Tensor], rows: Rows) -> Figure:
+    """Newton's iterates [X] on an axis, and the entropy of two peaks against their width."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
+    left.plot(axis, course[0], color="0.7", linewidth=0.8, linestyle="-", label="start")
+    for number, update in enumerate((9, 10)):
+        look = {"color": PALETTE[4 - number], "linestyle": LINE_STYLES[number + 1]}
+        left.plot(axis, course[update], label=f"update {update}", **look)
+    left.plot(axis, course[-1], color=PALETTE[0], linestyle="-", label="end")
+    left.set(xlabel="$x$", ylabel="density", xlim=(-4, 4), ylim=(0, 0.7))
+    left.legend(loc="upper center", ncols=2)
+    peaks, entropies = ([row[key] for row in rows] for key in ("peak", "entropy"))
+    right.plot(peaks, entropies, color=PALETTE[0], label="two peaks")
+    with_variance_one = {
+        "Gaussian": 0.5 * math.log(2 * math.pi * math.e),
+        "Laplace": 1 + math.log(math.sqrt(2)),
+        "uniform": math.log(math.sqrt(12)),
+    }
+    for number, (name, value) in enumerate(with_variance_one.items(), 1):
+        right.axhline(value, color=PALETTE[number], linestyle=LINE_STYLES[number], label=name)
+    right.set(
+        xscale="log",
+        xlabel="width of the peaks",
+        ylabel="entropy in nats",
+        xlim=(1e-3, 1),
+        ylim=(-5, 2),
+    )
+    right.legend(loc="lower right")
+    return figure
+
+
+def gaussian_posterior(
+    points: Tensor,
+    log_table: Tensor,
+    history: Sequence[tuple[Tensor, Tensor]],
+    w: Tensor,
+    seen: float,
+) -> Figure:
+    """Contours of a posterior [X, X] and of its factorial q, the path of the means, and q(h_1) [X] at the start, after 1 and 40 updates."""
+    corners = []
+    for (_, old_2), (new_1, new_2) in pairwise(history):
+        x, *turn = (mean_and_variance(points, q)[0] for q in (new_1, old_2, new_2))
+        corners += [(x, y) for y in turn]
+    exact_mean, covariance = gaussian_truth(w, seen)
+    marginal = torch.distributions.Normal(exact_mean[0], covariance[0, 0].sqrt())
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
+    levels = [math.exp(-2), math.exp(-0.5)]
+    q1, q2 = history[-1]
+    factorial = torch.outer(q1 / q1.max(), q2 / q2.max())
+    tables = ((log_table - log_table.max()).exp(), factorial)
+    for number, table in enumerate(tables):
+        look = {"colors": PALETTE[number], "linestyles": LINE_STYLES[number]}
+        left.contour(points, points, table.T, levels, **look)
+    look = {"color": "black", "linewidth": 0.8, "marker": ".", "markersize": 3, "linestyle": "-"}
+    left.plot(*zip(*corners, strict=True), **look)
+    left.set(xlim=(-1.2, 2.8), ylim=(-2.4, 2.6), xlabel="$h_1$", ylabel="$h_2$")
+    for number, (update, label) in enumerate(((0, "start"), (1, "1 update"), (40, "40 updates"))):
+        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
+        right.plot(points, history[update][0], label=label, **look)
+    density = marginal.log_prob(points).exp()
+    right.plot(points, density, color="black", linestyle=":", label="exact marginal")
+    right.set(xlim=(-4, 4), ylim=(-0.05, 1.3), xlabel="$h_1$", ylabel="density")
+    right.legend(loc="upper center", ncols=2)
+    return figure
+
+
+def learned_densities(
+    data: Mapping[float, Tensor],
+    models: Mapping[float, Mapping[str, BinarySparseCoding]],
+    course: Rows,
+) -> Figure:
+    """For each noise the data [N, 1] and the densities of learned models, and rounds of mean-field EM from the truth."""
+    figure, (*densities, right) = plt.subplots(1, 1 + len(data), figsize=(8.4, 3.1))
+    x_axis = torch.linspace(-1.2, 4.2, 400, dtype=torch.float64)
+    for panel, noise in zip(densities, data, strict=True):
+        panel.hist(data[noise][:, 0], bins=50, density=True, color="0.8", label="data")
+        for label in ("EM, exact posterior", "EM, mean field"):
+            panel.plot(x_axis, models[noise][label].log_prob(x_axis[:, None]).exp(), label=label)
+        panel.set(xlabel="$v$", ylim=(0, 1.1), title=f"noise {noise:g}")
+    densities[0].set_ylabel("density")
+    densities[0].legend(loc="upper right", fontsize=8)
+    likelihoods, bounds = ([row[key] for row in course] for key in ("likelihood", "bound"))
+    right.plot(likelihoods, color=PALETTE[1], linestyle="--", label="log-likelihood")
+    right.plot(bounds, color=PALETTE[0], linestyle="-", label="bound")
+    right.set(xlabel="round of mean-field EM", ylabel="nats")
+    right.legend(loc="center right")
+    return figure

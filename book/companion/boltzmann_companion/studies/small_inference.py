@@ -1,0 +1,316 @@
+"""Parts of chapter 11's small experiments that are not the point of the page: bounds in closed form, fits by quadrature, groups of units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from scipy.special import erf
+from torch import Tensor
+
+from boltzmann_companion.tables import significant
+from paperlib.datasets import load_digits
+from paperlib.models import BernoulliMixture
+from paperlib.numerics import all_states, seeded_generator
+from paperlib.variational import (
+    block_mean_field,
+    evidence_lower_bound,
+    kl_divergence,
+    mean_field,
+)
+from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
+
+
+def three_forms(log_joint: Tensor, log_prior: Tensor, log_q: Tensor) -> dict[str, Tensor]:
+    """The evidence lower bound in three forms, and its gap; the mean over visible vectors, from ln p(v, h), ln p(h) and ln q(h), all [N, S]."""
+    gap = kl_divergence(log_q, log_joint.log_softmax(-1))
+    explained = (log_q.exp() * (log_joint - log_prior)).sum(-1)
+    return {
+        "from_gap": (log_joint.logsumexp(-1) - gap).mean(),
+        "from_joint": evidence_lower_bound(log_joint, log_q).mean(),
+        "from_prior": (explained - kl_divergence(log_q, log_prior)).mean(),
+        "gap": gap.mean(),
+    }
+
+
+def bound_and_likelihood(
+    mixture: BernoulliMixture, images: Tensor, q: Tensor, smoothing: float
+) -> dict[str, float]:
+    """Bound and log-likelihood per image [N, D] with responsibilities `q` [N, C], each with ln p(theta), up to a constant.
+
+    The prior is half an imagined pixel on and half off, and one image per component.
+    """
+    log_sigmoid = torch.nn.functional.logsigmoid
+    pixels = log_sigmoid(mixture.logits) + log_sigmoid(-mixture.logits)
+    prior = smoothing * (pixels.sum() / 2 + mixture.log_mixing_weights.sum()).item() / len(images)
+    bound = evidence_lower_bound(mixture.log_joint(images), q.log()).mean().item()
+    return {"bound": bound + prior, "likelihood": mixture.log_prob(images).mean().item() + prior}
+
+
+def laplace_bound(model: LaplaceSparseCoding, v: float, mean: float, width: float) -> float:
+    """The bound of q = N(mean, width^2) for one Laplace-distributed unit; E|h| is that of a folded Gaussian."""
+    near = width * math.sqrt(2 / math.pi) * math.exp(-(mean**2) / (2 * width**2))
+    absolute = near + mean * erf(mean / (width * math.sqrt(2)))
+    square = (v - mean) ** 2 + width**2
+    rate, precision = model.rate, model.precision
+    log_prior = math.log(rate / 2) - rate * absolute
+    log_likelihood = 0.5 * math.log(precision / (2 * math.pi)) - precision / 2 * square
+    return log_prior + log_likelihood + 0.5 * math.log(2 * math.pi * math.e * width**2)
+
+
+def log_normal(line: Tensor, mean: Tensor | float, log_width: Tensor) -> Tensor:
+    """The logarithm of a Gaussian's density at each point of a line."""
+    standard = (line - mean) / log_width.exp()
+    return -0.5 * standard**2 - log_width - 0.5 * math.log(2 * math.pi)
+
+
+def two_modes(line: Tensor, separation: float) -> Tensor:
+    """ln of 0.6 N(-separation / 2, 0.7^2) + 0.4 N(separation / 2, 0.7^2) at each point of a line."""
+    width = torch.tensor(0.7).double().log()
+    low, high = (
+        log_normal(line, side * separation / 2, width) + math.log(weight)
+        for side, weight in ((-1, 0.6), (1, 0.4))
+    )
+    return torch.logaddexp(low, high)
+
+
+def _closest_gaussian(
+    line: Tensor, cost: Callable[[Tensor], Tensor], start: float
+) -> dict[str, float]:
+    """The Gaussian whose log-density on the line has the least cost, by a quasi-Newton method from a mean and the width 1."""
+    parameters = torch.tensor([start, 0.0], dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS(
+        [parameters], max_iter=200, tolerance_grad=1e-10, line_search_fn="strong_wolfe"
+    )
+
+    def objective() -> Tensor:
+        search.zero_grad()
+        value = cost(log_normal(line, *parameters))
+        value.backward()
+        return value
+
+    search.step(objective)
+    mean, log_width = parameters.tolist()
+    return {"mean": mean, "width": math.exp(log_width), "value": objective().item()}
+
+
+def fitted_gaussians(
+    line: Tensor, separation: float, starts: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Rows of `inference-kl-direction`: the Gaussians closest to two modes on a line, in both directions and from all starts."""
+    log_p, spacing = two_modes(line, separation), (line[1] - line[0]).item()
+
+    def divergence(log_a: Tensor, log_b: Tensor) -> Tensor:
+        return spacing * (log_a.exp() * (log_a - log_b)).sum()
+
+    costs: dict[str, Callable[[Tensor], Tensor]] = {
+        "$D_{\\mathrm{KL}}(q \\Vert p)$": lambda log_q: divergence(log_q, log_p),
+        "$D_{\\mathrm{KL}}(p \\Vert q)$": lambda log_q: divergence(log_p, log_q),
+    }
+    for name, cost in costs.items():
+        for start in starts:
+            row = {"separation": separation, "divergence": name, "start": start}
+            yield row | _closest_gaussian(line, cost, start)
+
+
+def recurrent_network(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
+    """What mean field sends to each unit: W' beta v + c for visible vectors [N, D], [N, M], and C without its diagonal, [M, M]."""
+    overlap = model.couplings
+    message = (v * model.precision) @ model.weights
+    offset = model.hidden_bias - overlap.diagonal() / 2
+    return message + offset, overlap - overlap.diagonal().diag()
+
+
+def greedy_pairs(overlap: Tensor) -> list[list[int]]:
+    """Disjoint pairs of units, the largest overlap first; an odd unit stays alone."""
+    left, pairs = set(range(len(overlap))), []
+    order = overlap.abs().triu(1).flatten().argsort(descending=True).tolist()
+    for i, j in (divmod(place, len(overlap)) for place in order):
+        if i < j and i in left and j in left:
+            pairs.append([i, j])
+            left -= {i, j}
+    return pairs + [[i] for i in left]
+
+
+def mean_field_of_groups(
+    model: BinarySparseCoding,
+    v: Tensor,
+    groups: Sequence[list[int]],
+    means: Tensor,
+    sweeps: int = 300,
+) -> Tensor:
+    """Coordinate ascent over a joint table of each group, from means [N, M]; ln q(h) of all states, [N, 2^M]."""
+    own, inhibition = recurrent_network(model, v)
+    means, tables = means.clone(), {}
+    for _ in range(sweeps):
+        for group in groups:
+            others = means.clone()
+            others[:, group] = 0
+            logits = (own - others @ inhibition)[:, group]
+            table = all_states(len(group))
+            within = inhibition[group][:, group].triu(1)
+            log_q = logits @ table.T - torch.einsum("si,ij,sj->s", table, within, table)
+            tables[tuple(group)] = log_q.log_softmax(-1)
+            means[:, group] = log_q.softmax(-1) @ table
+    states = all_states(model.num_hidden)
+    total = torch.zeros(len(v), len(states), dtype=torch.float64)
+    for group, log_q in tables.items():
+        place = 2.0 ** torch.arange(len(group) - 1, -1, -1).double()
+        total += log_q[:, (states[:, list(group)] @ place).long()]
+    return total
+
+
+def best_of_starts(
+    model: BinarySparseCoding, v: Tensor, starts: int, generator: torch.Generator
+) -> Tensor:
+    """The best bound [N] that mean field finds from random means."""
+    bounds = []
+    for _ in range(starts):
+        means = torch.rand(len(v), model.num_hidden, dtype=torch.float64, generator=generator)
+        bounds.append(mean_field(model, v, means, tolerance=1e-6).lower_bound)
+    return torch.stack(bounds).amax(0)
+
+
+def twin_row(coupling: float, pair: BinarySparseCoding, v: Tensor) -> dict[str, float]:
+    """Exact posterior and mean field of two twins for a visible vector [1, 1]; mean field starts where one is ahead."""
+    none, second, first, both = pair.log_joint_table(v)[0].softmax(0).tolist()
+    field = mean_field(pair, v, torch.tensor([[0.6, 0.4]]).double(), max_sweeps=2_000)
+    return {
+        "coupling": coupling,
+        "marginal": first + both,
+        "given_on": both / (first + both),
+        "given_off": second / (none + second),
+        "field_1": field.means[0, 0].item(),
+        "field_2": field.means[0, 1].item(),
+        "gap": (pair.log_prob(v) - field.lower_bound).item(),
+    }
+
+
+def damping_row(
+    model: BinarySparseCoding, v: Tensor, step: float, log_evidence: Tensor
+) -> dict[str, Any]:
+    """How block updates with a step end on visible vectors [N, D] whose ln p(v) [N] is known."""
+    damped = block_mean_field(model, v, step, max_updates=300, tolerance=1e-6)
+    moved = damped.iterates.diff(dim=0).abs().amax(-1) > 1e-6
+    return {
+        "step": step,
+        "converged": damped.converged.double().mean(),
+        "fell": (damped.bounds.diff(dim=0) < -1e-9).any(0).double().mean(),
+        "updates": moved.sum(0)[damped.converged].double().median(),
+        "gap": (log_evidence - damped.lower_bound).mean(),
+    }
+
+
+def distances_after_a_kick(
+    model: BinarySparseCoding,
+    v: Tensor,
+    fixed: Tensor,
+    stable: Tensor,
+    generator: torch.Generator,
+) -> dict[float, Tensor]:
+    """How far block updates are from fixed points [N, M] near which they start, [K, 251], with 0.95 and 1.05 of the largest stable step [N].
+
+    The K vectors are the first twelve for which that step is clearly below 1.
+    """
+    some = (stable < 0.95).nonzero()[:12, 0]
+    kick = 1e-5 * torch.randn(len(some), *fixed.shape[1:], dtype=fixed.dtype, generator=generator)
+    found = {}
+    for factor in (0.95, 1.05):
+        courses = []
+        for number, n in enumerate(some.tolist()):
+            start = (fixed[n : n + 1] + kick[number]).clamp(0, 1)
+            step = factor * stable[n].item()
+            course = block_mean_field(model, v[n : n + 1], step, start, 250, -1.0)
+            courses.append((course.iterates[:, 0] - fixed[n]).norm(dim=-1))
+        found[factor] = torch.stack(courses)
+    return found
+
+
+def two_peaks_entropy(peak: float) -> float:
+    """Entropy of half N(-m, peak^2) + half N(m, peak^2) with m^2 + peak^2 = 1, by quadrature."""
+    shift = math.sqrt(1 - peak**2)
+    x = torch.linspace(-12 * peak, 12 * peak, 20_001, dtype=torch.float64)
+    log_width = torch.tensor(peak).double().log()
+    own, other = (
+        -0.5 * (distance / peak) ** 2 - log_width - 0.5 * math.log(2 * math.pi)
+        for distance in (x, x + 2 * shift)
+    )
+    density = torch.logaddexp(own, other) - math.log(2)
+    # E under the right-hand peak; by symmetry the left-hand one gives the same
+    return -torch.trapezoid(own.exp() * density, x).item()
+
+
+def mean_and_variance(points: Tensor, q: Tensor) -> tuple[float, float]:
+    """Of a density on an evenly spaced grid [X]."""
+    spacing = (points[1] - points[0]).item()
+    mean = spacing * (q * points).sum()
+    return mean.item(), (spacing * (q * (points - mean) ** 2).sum()).item()
+
+
+def gaussian_truth(w: Tensor, seen: float) -> tuple[Tensor, Tensor]:
+    """Mean [2] and covariance [2, 2] of the posterior of the linear Gaussian model."""
+    covariance = torch.linalg.inv(torch.eye(2).double() + torch.outer(w, w))
+    return seen * covariance @ w, covariance
+
+
+def gaussian_rows(
+    points: Tensor, log_table: Tensor, factors: tuple[Tensor, Tensor], w: Tensor, seen: float
+) -> list[dict[str, Any]]:
+    """Rows of `inference-gaussian`: the exact posterior, whose logarithm [X, X] is given on a grid, and factors [X] of mean field."""
+    spacing = (points[1] - points[0]).item()
+    exact_mean, covariance = gaussian_truth(w, seen)
+    moments = [mean_and_variance(points, q) for q in factors]
+    rows = []
+    for part, (name, exact) in enumerate(
+        (("mean", exact_mean), ("variance", covariance.diagonal()))
+    ):
+        for unit in range(2):
+            quantity, found = f"{name} of $h_{unit + 1}$", moments[unit][part]
+            rows.append({"quantity": quantity, "exact": exact[unit], "mean_field": found})
+    q_table = torch.outer(*factors)
+    log_q_table = torch.where(q_table > 0, q_table, 1).log()
+    logs = {
+        "quantity": "$\\ln p(v)$ and its bound",
+        "exact": log_table.flatten().logsumexp(0) + 2 * math.log(spacing),
+        "mean_field": spacing**2 * (q_table * (log_table - log_q_table)).sum(),
+    }
+    return [*rows, logs]
+
+
+def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySparseCoding]:
+    """Ten models of one visible variable with random columns, from 0 to 3, by turns with the noise 1 and with this noise."""
+    for number in range(10):
+        generator = seeded_generator(seed + number)
+        weights = 3 * torch.rand(1, units, dtype=torch.float64, generator=generator)
+        precision = noise**-2 if number % 2 else 1.0
+        yield BinarySparseCoding(weights, torch.zeros(units), [precision])
+
+
+def learned_row(
+    noise: float, name: str, model: BinarySparseCoding, numbers: Tensor
+) -> dict[str, Any]:
+    """A row of `inference-poor-q`: a learned model on the numbers [N, 1], with the best bound that mean field finds from all corners."""
+    log_prob = model.log_prob(numbers).mean().item()
+    fields = [
+        mean_field(model, numbers, corner.expand(len(numbers), -1), tolerance=1e-6)
+        for corner in 0.05 + 0.9 * all_states(model.num_hidden)
+    ]
+    bound = torch.stack([field.lower_bound for field in fields]).amax(0).mean().item()
+    return {
+        "noise": noise,
+        "model": name,
+        "log_prob": log_prob,
+        "bound": bound,
+        "gap": log_prob - bound,
+        "weights": " ".join(map(significant, model.weights[0].sort().values.tolist())),
+        "learned_noise": model.precision.item() ** -0.5,
+    }
+
+
+def digit_patches(number: int, seed: int) -> Tensor:
+    """So many of the 5 x 5 patches of the grey digits, [N, 25]."""
+    images = load_digits().train.double().view(-1, 8, 8)
+    patches = images.unfold(1, 5, 1).unfold(2, 5, 1).reshape(-1, 25)
+    return patches[torch.randperm(len(patches), generator=seeded_generator(seed))[:number]]
