@@ -1,0 +1,131 @@
+"""Bounds of deep belief networks: the schedule of AIS, its minutes, ln Z of the RBMs below, and the rows of chapter 7's tables."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.profiles import Profile
+from boltzmann_companion.recipes import recipe
+from boltzmann_companion.records import load_result
+from paperlib.annealing import BaseRatePath
+from paperlib.datasets import cache_folder
+from paperlib.estimators import PartitionEstimate
+from paperlib.estimators.dbn_bound import DBNBoundEstimate
+
+# Averages of the bound and of ln p(v) before each step, by the RBM below and the start of the second layer.
+Courses: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
+
+
+def paper_betas(share: float) -> Tensor:
+    """Table 1's schedule with 500 steps more at its end, or a share of them, float64 [K + 1]."""
+    pieces = [torch.zeros(1, dtype=torch.float64)]
+    for low, high, full_steps in ((0.0, 0.5, 500), (0.5, 0.9, 4_000), (0.9, 1.0, 10_500)):
+        steps = max(1, round(full_steps * share))
+        pieces.append(torch.linspace(low, high, steps + 1, dtype=torch.float64)[1:])
+    return torch.cat(pieces)
+
+
+def timed_ais(
+    size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
+) -> tuple[PartitionEstimate, float | None]:
+    """An estimate and its minutes; None if some of it was found on disk (see `paperlib.estimators.ais_in_shards`)."""
+    before, started = _stored_shards(), time.perf_counter()
+    result = size.ais(path, betas, chains, seed)
+    minutes = (time.perf_counter() - started) / 60
+    new = len(_stored_shards() - before)
+    fresh = size.name == "digits" or new >= math.ceil(chains / 100)
+    return result, minutes if fresh else None
+
+
+def _stored_shards() -> set[Path]:
+    return set((cache_folder() / "shards").glob("*.safetensors"))
+
+
+def recorded_log_z(size: Profile, record_name: str, model_id: str) -> float | None:
+    """ln Z of an RBM from a record at the paper's size; None where there is none."""
+    record = load_result(record_name, size.name) if size.name == "paper" else None
+    rows = record["rows"] if record else []
+    found = (row["log_z"] for row in rows if row["model"] == recipe(model_id).label)
+    return next(found, None)
+
+
+def course_rows(
+    courses: Courses, own: Mapping[str, float], ceilings: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Every twentieth step, with the RBM's own average and the highest possible bound by the name of the RBM."""
+    return [
+        {
+            "model": name,
+            "start": start,
+            "step": step,
+            "bound": course[step][0],
+            "truth": course[step][1],
+            "rbm": own[name],
+            "ceiling": ceilings[name],
+        }
+        for (name, start), course in courses.items()
+        for step in range(0, len(course), 20)
+    ]
+
+
+def bound_row(name: str, estimate: DBNBoundEstimate, result: PartitionEstimate) -> dict[str, Any]:
+    """A bound with its errors, and the estimate of ln Z that it rests on."""
+    return {
+        "model": name,
+        "bound": estimate.bound,
+        "error_bound": 3 * estimate.std_error,
+        "monte_carlo_error": 3 * estimate.monte_carlo_std_error,
+        "ais_error": [end - result.log_z for end in result.interval(3)],
+        "log_z": result.log_z,
+        "warnings": " ".join(result.warnings) or "none",
+    }
+
+
+def side_columns(side: str, result: PartitionEstimate) -> dict[str, Any]:
+    """An estimate of ln Z by annealing the `lower` or the `upper` layer."""
+    return {
+        f"{side}_log_z": result.log_z,
+        f"{side}_interval": result.interval(3),
+        f"{side}_effective": result.effective_sample_size,
+        f"{side}_warned": "yes" if result.warnings else "no",
+    }
+
+
+def draw_rows(name: str, estimate: DBNBoundEstimate, counts: Sequence[int]) -> list[dict[str, Any]]:
+    """How the bound scatters if its draws are dealt out to sets with so many for each image."""
+    draws = estimate.expected_log_joint  # [N, M]
+    fixed = estimate.entropy.mean().item() - estimate.log_z
+    per_draw = math.sqrt(draws.var(1).mean().item())
+    rows = []
+    for count in counts:
+        averages = draws.view(len(draws), -1, count).mean((0, 2)) + fixed
+        rows.append(
+            {
+                "model": name,
+                "draws": count,
+                "bound": averages[0].item(),
+                "scatter": averages.std().item() if len(averages) > 1 else None,
+                "predicted": per_draw / math.sqrt(len(draws) * count),
+                "between_images": estimate.std_error,
+            }
+        )
+    return rows
+
+
+def overfitting(rows: Rows) -> dict[str, tuple[float, float]]:
+    """Train minus test by model: of the RBM's average, and of the bound."""
+    by_model = {row["model"]: row for row in rows}
+    names = [name.removeprefix("Test ") for name in by_model if name.startswith("Test ")]
+    gaps = {}
+    for name in names:
+        train, test = by_model[f"Train {name}"], by_model[f"Test {name}"]
+        gaps[name] = train["rbm"] - test["rbm"], train["bound"] - test["bound"]
+    return gaps
