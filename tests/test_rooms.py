@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import subprocess
 import sys
 import tokenize
@@ -13,6 +14,7 @@ import pytest
 import boltzmann_companion
 import paperlib
 
+BOOK = Path(__file__).parents[1] / "book"
 LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, boltzmann_companion))
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
@@ -134,6 +136,38 @@ def test_every_room_is_known_and_within_its_budget():
     budgets = {room: budget for rooms in ROOMS for room, budget in rooms.items()}
     assert set(lines) == set(budgets)
     assert {room: number for room, number in lines.items() if number > budgets[room]} == {}
+
+
+# Lines of code that a chapter may have in all of its cells, in one cell, and before its first output. The larger numbers are those of
+# chapters that nobody has shortened yet.
+CHAPTER, CELL, OPENING = 300, 40, 25
+SHOWN = {"display_data", "execute_result"}
+LONGER = {
+    "01": (770, 68, 26),
+    "02": (945, 78, 77),
+    "03": (990, 56, 31),
+    "12": (775, 91, 99),
+    "13": (175, 25, 26),
+    "14": (450, 47, 38),
+    "17": (295, 51, 41),
+}
+
+
+@pytest.mark.parametrize("path", sorted(BOOK.glob("[0-9]*.ipynb")), ids=lambda path: path.stem[:2])
+def test_a_chapter_is_short(path):
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    sizes, opening, shown = [], 0, False
+    for cell in cells:
+        lines = [line.strip() for line in "".join(cell["source"]).splitlines()]
+        sizes.append(sum(bool(line) and not line.startswith("#") for line in lines))
+        if not shown and "parameters" not in cell["metadata"].get("tags", ()):
+            opening += sizes[-1]
+        shown |= any(out["output_type"] in SHOWN for out in cell["outputs"])
+    chapter, longest, first = LONGER.get(path.stem[:2], (CHAPTER, CELL, OPENING))
+    assert sum(sizes) <= chapter
+    assert max(sizes) <= longest
+    assert shown
+    assert opening <= first
 
 
 def test_lines_of_code_are_counted(tmp_path):
