@@ -21,7 +21,9 @@ from paperlib.evaluation import (
     read_rbm,
     read_sequences,
 )
+from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.audit import CONSISTENT, IMPOSSIBLE
+from paperlib.evaluation.evaluation import Preparation
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.models import DBM, DBN, RBM, PottsRBM
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
@@ -326,3 +328,18 @@ def test_sequences_are_not_binarised(tmp_path, monkeypatch, refusal):
     np.save("t.npy", np.zeros((3, 3)))
     said, _ = refusal("evaluate m.safetensors --data t.npy --binarize 1")
     assert "binarize: expected none for sequences of 4 states" in said
+
+
+def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
+    """ln p*(v) of a deep model may take a good part of the minutes."""
+    clock, given = iter([100.0, 140.0]), []
+    monkeypatch.setattr("paperlib.evaluation.evaluation.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr(
+        AnnealingRuns, "affordable_ladder_steps", lambda _, seconds: given.append(seconds)
+    )
+    monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda _, seconds: given.append(seconds))
+    prepared = Preparation(MODELS["DBM"], case("DBM")[0], generator=seeded_generator(1))
+    prepared.start()
+    prepared.affordable(1.0)
+    # a third of what is left, and the rest but for the ladders from modes
+    assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])

@@ -153,7 +153,7 @@ class Preparation:
 
     Parameters
     ----------
-    model, test, train, weights, generator
+    model, test, train, weights, generator, exact, uniform_start
         As for `evaluate`.
 
     Attributes
@@ -197,6 +197,7 @@ class Preparation:
         self._series: AnnealingRuns | None = None
         self._log_p: Tensor | None = None
         self._seed: int | None = None
+        self._spent = 0.0
 
     def enumerate(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
@@ -211,6 +212,7 @@ class Preparation:
     def start(self) -> AnnealingRuns:
         """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
         if self._series is None:
+            began = time.perf_counter()
             model, generator = self._model, self._generator
             self._seed = seed_of(generator)
             images = self._test if self._train is None else self._train
@@ -222,14 +224,14 @@ class Preparation:
                 log_p = model.exact_log_unnormalized(self._test)
             self._log_p = log_p
             self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, log_p)
+            self._spent = time.perf_counter() - began
         return self._series
 
     def affordable(self, minutes: float) -> Effort:
         """The effort that fits the time, found with pilot runs."""
-        began = time.perf_counter()
         series = self.start()
         # Less the time that ln p*(v) of a deep model has already taken.
-        seconds = max(6 * minutes, 60 * minutes - (time.perf_counter() - began))
+        seconds = max(6 * minutes, 60 * minutes - self._spent)
         ladder_steps = series.affordable_ladder_steps(LADDER_SHARE * seconds)
         of_ladders = (1 + MODES_WORK) * LADDER_SHARE * seconds
         return Effort(series.affordable_steps(seconds - of_ladders), ladder_steps, minutes)
