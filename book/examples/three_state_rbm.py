@@ -1,4 +1,4 @@
-"""An RBM whose hidden units have three states each: a new kind of model for AIS, RAISE and `evaluate`."""
+"""An RBM whose hidden units have three states each: a new kind of model."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from paperlib.validation import ArrayLike, parameter
 
 
 class ThreeStateRBM(UnnormalizedModel):
-    """E(v, h) = - b'v - sum_j (W_j'v + a_j)[h_j], with pixels v_i in {0, 1} and hidden units h_j in {0, 1, 2}."""
+    """E(v, h) = - b'v - sum_j (W_j'v + a_j)[h_j]; v_i is 0 or 1, h_j is 0, 1 or 2."""
 
     tensor_names = ("weights", "visible_bias", "hidden_bias")
     called = "a three-state RBM"
@@ -43,7 +43,7 @@ class ThreeStateRBM(UnnormalizedModel):
 
     @property
     def annealed(self) -> PottsRBM:
-        """The same model with its layers exchanged: h are sites of three states, and v are hidden bits."""
+        """The same with layers exchanged: h are sites of three states, v hidden bits."""
         return PottsRBM(
             self.weights.permute(1, 2, 0), self.hidden_bias, self.visible_bias
         )
@@ -54,7 +54,10 @@ class ThreeStateRBM(UnnormalizedModel):
 
 
 class ThreeStatePath(PottsPath):
-    """From independent hidden units to the model; RAISE begins with h drawn from p(h | v), which is known here."""
+    """From independent hidden units to the model.
+
+    RAISE begins with h drawn from p(h | v), which is known here.
+    """
 
     def __init__(
         self, model: ThreeStateRBM, bias: Tensor | None = None

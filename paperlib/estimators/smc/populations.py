@@ -90,7 +90,7 @@ class PopulationsEstimate(StudentEstimate[Number]):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Of the standard error: the number of populations minus one."""
+        """The number of populations minus one; those of the standard error."""
         return len(self.log_weights) - 1
 
 
