@@ -72,10 +72,10 @@ const keepOptions = () => {
   for (const word of document.querySelectorAll("article code.literal .pre"))
     if (/^--?[a-z][a-z-]{0,20}$/.test(word.textContent)) word.classList.add("option");
 };
-// Names break after their dots and underscores where they must break.
+// Names break after their dots and underscores where they must break, but not in tables of values.
 const breakNames = () => {
   for (const name of document.querySelectorAll("article code.literal .pre, dt.sig .pre, .indextable a, .bd-sidebar-secondary .pre"))
-    if (!name.childElementCount)
+    if (!name.childElementCount && !name.closest("td.values"))
       name.replaceChildren(...name.textContent.split(/(?<=[_/]|(?<!\d)\.)(?=\w)/).flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
 };
 

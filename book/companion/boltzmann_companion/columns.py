@@ -79,9 +79,9 @@ def record_columns(name: str, profile: str, rows: Sequence[Mapping[str, Any]]) -
 
     Examples
     --------
-    >>> record_columns("sm2008-table-1", "digits", [{"model": "CD1(25)", "log_q": 1.0}])
-    Traceback (most recent call last):
-    paperlib.errors.InputError: rows: expected columns of sm2008-table-1 in columns.yaml, got log_q
+    >>> found = record_columns("sm2008-table-1", "digits", [{"model": "CD1(25)", "log_z": 221.0}])
+    >>> found["log_z"].unit
+    'nats'
     """
     declared = _declarations()["records"].get(name, {})
     used = dict.fromkeys(key for row in rows for key in row)
