@@ -31,7 +31,7 @@ from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.result import ANNEALING, Evaluation
 from paperlib.evaluation.verdict import SMALL
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import resolve_generator, weighted_mean
+from paperlib.numerics import weighted_mean
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -304,8 +304,7 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
         return _log_p(model, images, found)
     if not model.bound_is_proven:
         return None
-    generator = resolve_generator(None, model.device)
-    return model.to(dtype=torch.float64).variational_bound(images, generator)
+    return model.to(dtype=torch.float64).variational_bound(images)
 
 
 def _mass(images: Tensor, log_p: Tensor) -> float:

@@ -223,8 +223,9 @@ class DBN(UnnormalizedModel):
                 first_entropy.copy_(entropy[0][::num_samples])
         return log_joints, entropies
 
-    def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+    def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The variational bound on ln p*(v) of rows [N, D], from a few draws each; float64 [N] on the CPU, in nats."""
+        generator = resolve_generator(generator, self.device)
         log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
         return (log_joint.mean(1) + entropy).cpu()
 

@@ -115,7 +115,7 @@ class UnnormalizedModel(TensorModel, ABC):
         """Independent visible units with these rates, [..., D]."""
         return bernoulli(as_float_tensor("rates", rates), generator)
 
-    def variational_bound(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+    def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""
         return self.exact_log_unnormalized(rows)
 
@@ -134,9 +134,8 @@ class UnnormalizedModel(TensorModel, ABC):
         # Written in place: keeping small results between large blocks that come and go would leave gigabytes of holes in memory.
         result, start = torch.empty(len(rows), dtype=torch.float64), 0
         for block in blocks(rows):
-            result[start : start + len(block)] = self._log_unnormalized_block(
-                block, num_samples, generator
-            )
+            log_p = self._log_unnormalized_block(block, num_samples, generator)
+            result[start : start + len(block)] = log_p
             start += len(block)
         return result
 

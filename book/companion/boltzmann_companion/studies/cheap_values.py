@@ -32,11 +32,6 @@ def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Gener
     return model.log_unnormalized(v, draws, generator)
 
 
-def mean_field_bound(model: DBM, v: Tensor) -> Tensor:
-    """The lower bound on ln p*(v) of all images v [N, D] that needs no draws, [N]."""
-    return torch.cat([model.log_unnormalized_bound(block) for block in v.split(2_000)])
-
-
 def bias_of_estimated_alpha(
     controlled: Controlled,
     y: Tensor,

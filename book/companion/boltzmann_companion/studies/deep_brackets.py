@@ -20,7 +20,7 @@ from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.estimators.bracket import Bracket
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import all_states, bernoulli_log_prob, log_mean_exp, softplus
+from paperlib.numerics import all_states, bernoulli_log_prob, log_mean_exp
 
 # AIS and its bracket for each model, start and number of distributions, in increasing order.
 Runs: TypeAlias = Mapping[tuple[str, str, int], tuple[PartitionEstimate, Bracket]]
@@ -83,28 +83,7 @@ def deep_models(
 
 def exact_log_unnormalized(model: DBM | DBN, v: Tensor) -> tuple[Tensor, float]:
     """The exact ln p*(v) [N] of images [N, D], and ln Z, by enumeration of a small h1, which is cut in two halves."""
-    weights, bias, log_g, log_z = _enumerated(model)
-    half = weights.shape[1] // 2
-    first, second = all_states(half), all_states(weights.shape[1] - half)
-    g = log_g.view(len(first), len(second))
-    left, right = (v @ weights[:, :half]) @ first.T, (v @ weights[:, half:]) @ second.T
-    shifts = [part.amax(1, keepdim=True) for part in (left, right)]  # against overflow
-    sums = ((left - shifts[0]).exp() @ (g - g.max()).exp()) * (right - shifts[1]).exp()
-    log_f = v @ bias + sums.sum(1).log() + (shifts[0] + shifts[1]).squeeze(1) + g.max()
-    return log_f, log_z
-
-
-def _enumerated(model: DBM | DBN) -> tuple[Tensor, Tensor, Tensor, float]:
-    """W1, b, ln g(h1) for all 2^M1 states (what h1 contributes apart from its product with v), and ln Z."""
-    if isinstance(model, DBM):
-        upper = RBM(model.weights_2, model.hidden_bias_1, model.hidden_bias_2)
-        log_g = upper.log_unnormalized(all_states(model.num_hidden_1))
-        return model.weights_1, model.visible_bias, log_g, exact_log_z(model.joint_rbm)
-    first, top = model.layers
-    h1 = all_states(top.num_visible)
-    denominator = softplus(h1 @ first.weights.T + first.visible_bias).sum(1)
-    log_g = top.log_unnormalized(h1) - denominator
-    return first.weights, first.visible_bias, log_g, exact_log_z(model.top)
+    return model.exact_log_unnormalized(v), exact_log_z(model)
 
 
 def unrolled_probs(dbn: DBN, betas: Sequence[float] | Tensor) -> Tensor:
