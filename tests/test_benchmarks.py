@@ -205,7 +205,7 @@ def test_ratios_are_of_medians_and_verdicts_of_ratios():
 
 
 def test_summary_gives_the_range_of_ratios_over_machines_and_sizes():
-    def record(machine, slower):
+    def record(machine, slower, device="cpu"):
         rows = [
             row("AIS", (784, 500), "paperlib", [2.0], 100, 1),
             row("AIS", (784, 500), "rbms", [4.0 * slower], 100, 1),
@@ -214,15 +214,19 @@ def test_summary_gives_the_range_of_ratios_over_machines_and_sizes():
             row("CD-1", (784, 500), "paperlib", [2.0], 100, 1),
             row("CD-1", (784, 500), "plain torch", [1.8], 100, 1),
         ]
-        return {"rows": rows, "provenance": {"machine": machine}}
+        return {"rows": rows, "provenance": {"machine": machine, "device": device}}
 
     records = [record("one", 1), record("other", 5)]
     assert speed.times_as_long(records, "AIS", "rbms") == (2.0, 10.0)
     assert speed.times_as_long(records, "RAISE", "rbms") is None
     said = speed.summary(records)
-    assert "rbms takes 2.00 to 10.0 times as long" in said
+    assert "On a processor, rbms takes 2.00 to 10.0 times as long" in said
+    assert "GPU" not in said
+    with_gpu = speed.summary([*records, record("third", 0.1, "cuda")])
+    assert with_gpu.startswith(said.partition("\n\n")[0])
+    assert "On a GPU, rbms takes 0.200 to 3.00 times as long" in with_gpu
     assert "plain torch a time that was not measured" in said
-    assert "0.900 to 0.900 times" in said
+    assert "plain torch 0.900 times as long" in said
     panels = speed.draw_summary(records).axes
     assert [panel.get_title(loc="left") for panel in panels] == ["one", "other"]
     # milliseconds: of AIS and CD-1, where they were measured at this size

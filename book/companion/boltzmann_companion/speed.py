@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -304,20 +305,27 @@ def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float,
 
 
 def summary(records: Sequence[Record]) -> str:
-    """The records in three sentences."""
+    """The records in a paragraph for processors, and one for GPUs if there are any."""
 
     def span(task: str, by: str) -> str:
-        found = times_as_long(records, task, by)
+        found = times_as_long(measured, task, by)
         if found is None:
             return "a time that was not measured"
-        return f"{_digits(found[0])} to {_digits(found[1])} times as long"
+        ends = dict.fromkeys(map(_digits, found))
+        return f"{' to '.join(ends)} times as long"
 
+    paragraphs = []
+    for device, where in (("cpu", "On a processor"), ("cuda", "On a GPU")):
+        measured = [record for record in records if record["provenance"]["device"] == device]
+        if measured:
+            paragraphs.append(
+                f"{where}, {PEER} takes {span('AIS', PEER)} as this library for a step of AIS, and a careful loop in plain torch "
+                f"{span('AIS', _LOOP)}.\n"
+                f"For an exact $\\ln Z$, {PEER} takes {span('exact ln Z', PEER)}.\n"
+                f"For an update of CD-1, {PEER} takes {span('CD-1', PEER)}, and the loop in plain torch {span('CD-1', _LOOP)}."
+            )
     return (
-        f"For a step of AIS, {PEER} takes {span('AIS', PEER)} as this library, and a careful loop in plain torch "
-        f"{span('AIS', _LOOP)}.\n"
-        f"For an exact $\\ln Z$, {PEER} takes {span('exact ln Z', PEER)}.\n"
-        f"In training there is little to gain: for an update of CD-1, {PEER} takes {span('CD-1', PEER)}, and the loop in plain torch "
-        f"{span('CD-1', _LOOP)}; where that is below one, the loop is faster than this library."
+        "\n\n".join(paragraphs) + "\n\nWhere a number is below one, the library is the slower one."
     )
 
 
@@ -325,7 +333,7 @@ def draw_summary(records: Sequence[Record]) -> Figure:
     """Milliseconds for a step of 100 chains or a CD-1 update with 784 x 500 units on one thread, in a panel for each machine."""
     tasks = ("AIS", "RAISE", "CD-1")
     figure, axes = plt.subplots(
-        1, len(records), figsize=(7.0, 3.0), sharey=True, squeeze=False, layout="constrained"
+        1, len(records), figsize=(7.0, 3.4), sharey=True, squeeze=False, layout="constrained"
     )
     names = (LIBRARY, _LOOP, PEER, FLOAT_FLOOR)
     height = 0.8 / len(names)
@@ -345,7 +353,8 @@ def draw_summary(records: Sequence[Record]) -> Figure:
                 edgecolor="white",
             )
         panel.set_xlabel(f"ms, {_threads(threads)}")
-        panel.set_title(record["provenance"]["machine"], loc="left", fontsize=9)
+        machine = textwrap.fill(record["provenance"]["machine"], 26)
+        panel.set_title(machine, loc="left", fontsize=9)
         panel.grid(axis="y", visible=False)
     axes[0, 0].set_yticks(range(len(tasks)), tasks)
     axes[0, 0].invert_yaxis()
@@ -404,7 +413,9 @@ def call_table(records: Sequence[Record]) -> Table:
 
 
 def part_tasks(record: Record) -> list[str]:
-    """Those of the tasks `STEP` and `UPDATE` whose parts were measured."""
+    """Those of the tasks `STEP` and `UPDATE` whose parts were measured; none on a GPU, which replays a step as a whole."""
+    if record["provenance"]["device"] != "cpu":
+        return []
     measured = {row["task"] for row in record["rows"]}
     return [task for task in (STEP, UPDATE) if task in measured]
 
