@@ -294,6 +294,24 @@ def test_printed_text_is_stored_in_one_piece():
     ]
 
 
+@pytest.mark.parametrize(
+    ("tags", "folded"),
+    [
+        ([], None),
+        (["parameters"], None),
+        (["hide-input", "nbval-check-output"], {"source_hidden": True}),
+        (["remove-input"], {"source_hidden": True}),
+        (["hide-output"], {"outputs_hidden": True}),
+        (["checks", "hide-cell"], {"source_hidden": True, "outputs_hidden": True}),
+        (["remove-cell"], {"source_hidden": True, "outputs_hidden": True}),
+    ],
+)
+def test_jupyter_folds_what_the_page_folds_whatever_a_user_has_folded(tags, folded):
+    by_hand = notebook("print()")
+    by_hand.cells[-1].metadata = {"tags": tags, "jupyter": {"outputs_hidden": False}}
+    assert runner.clean_notebook(by_hand).cells[-1].metadata.get("jupyter") == folded
+
+
 def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     with pytest.raises(

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
 _PAPERMILL_TAGS = {"injected-parameters"}
+# Which tags the page folds or leaves out, by what JupyterLab calls the same.
+_FOLDED = {
+    "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
+    "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
+}
 # What may be said of a parameter's value, by the type of the chapter's own.
 _KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
@@ -141,7 +146,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Remove everything that differs from run to run: timings, papermill's notes, the interpreter's patch version.
 
     The cell with injected parameters stays, tagged so that the book leaves it out. The names of the
-    chapters that this one reads stay, too.
+    chapters that this one reads stay, too. What the page folds is folded in Jupyter as well.
     """
     others = notebook.metadata.get("paperlib", {}).get("reads", [])
     notebook.metadata = nbformat.from_dict(
@@ -162,7 +167,16 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata.pop("tags", None)
         if cell.cell_type == "code":
             cell.outputs = _joined_streams(cell.outputs)
+            _fold_as_on_the_page(cell)
     return notebook
+
+
+def _fold_as_on_the_page(cell: nbformat.NotebookNode) -> None:
+    """Fold a code cell in Jupyter as its tags fold it on the page; Jupyter unfolds outputs when the cell is run."""
+    tags = set(cell.metadata.get("tags", []))
+    cell.metadata["jupyter"] = {key: True for key, folding in _FOLDED.items() if folding & tags}
+    if not cell.metadata["jupyter"]:
+        del cell.metadata["jupyter"]
 
 
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
