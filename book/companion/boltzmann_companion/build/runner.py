@@ -50,8 +50,8 @@ _LONGEST_FOLDER = 60
 _SOURCES = {".py", ".yaml", ".css", ".js"}
 
 
-def chapters(only: Sequence[str] = ()) -> list[Path]:
-    """The notebooks of the book in order, or those whose name contains one of `only`.
+def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:
+    """The notebooks of the book in order, or those whose name contains one of `only`, as the user's `argument` says.
 
     Raises
     ------
@@ -62,7 +62,9 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
     for name in only:
         if not any(name in notebook.stem for notebook in notebooks):
             known = ", ".join(notebook.stem for notebook in notebooks)
-            raise InputError(f"only: expected part of a chapter's name ({known}), got {name!r}")
+            raise InputError(
+                f"{argument}: expected part of a chapter's name ({known}), got {name!r}"
+            )
     return [
         notebook
         for notebook in notebooks
@@ -211,7 +213,7 @@ def execute_chapter(
         inputs = _inputs(chapter, profile, parameters)
         target.parent.mkdir(parents=True, exist_ok=True)
         with storage.atomic_path(target) as temporary:
-            _execute(chapter, temporary, {"profile": profile, **parameters}, target)
+            execute_copy(chapter, temporary, {"profile": profile, **parameters}, target)
             notebook = clean_notebook(nbformat.read(temporary, as_version=4))
             notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
             if parameters:
@@ -224,8 +226,29 @@ def execute_chapter(
     return target
 
 
-def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path) -> None:
-    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target."""
+def execute_copy(
+    chapter: Path,
+    temporary: Path,
+    parameters: Mapping[str, Any],
+    target: Path,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target.
+
+    Parameters
+    ----------
+    chapter, temporary, target : Path
+        What is executed; where to; and where the caller will put it.
+    parameters : mapping
+        Set in the chapter.
+    environment : mapping, optional
+        Variables of the kernel, beside those of this process.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell fails or the kernel dies.
+    """
     import papermill
 
     failed = target.with_suffix(".failed.ipynb")
@@ -242,7 +265,7 @@ def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], targ
                 progress_bar=False,
                 start_timeout=_PATIENCE,
                 iopub_timeout=_PATIENCE,
-                **_kernel(Path(sockets)),
+                **_kernel(Path(sockets), environment or {}),
             )
             return
         except papermill.PapermillExecutionError as error:
@@ -269,7 +292,7 @@ def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
     )
 
 
-def _kernel(folder: Path) -> dict[str, Any]:
+def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
 
     With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
@@ -283,7 +306,7 @@ def _kernel(folder: Path) -> dict[str, Any]:
     class OfThisInterpreter(AsyncKernelManager):
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(**get_kernel_dict())
+            return KernelSpec(**get_kernel_dict(), env=dict(environment))
 
     file = str(folder / "kernel.json")
     config = Config({"KernelManager": {"transport": "ipc", "connection_file": file}})
