@@ -6,7 +6,7 @@ The run writes to `_build/check` only. It goes on after a claim that fails, so t
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
@@ -80,14 +80,14 @@ def moved_lines(stored: nbformat.NotebookNode, run: nbformat.NotebookNode) -> li
     return [line for before, after in pairs for line in _moved(before, after)]
 
 
-def _printed(notebook: nbformat.NotebookNode) -> Iterator[list[str]]:
+def _printed(notebook: nbformat.NotebookNode) -> Iterator[Sequence[str]]:
     for cell in notebook.cells:
         if _COMPARED & set(cell.metadata.get("tags", [])):
-            texts = [output.get("text", "") for output in cell.outputs]
-            yield "".join(texts).replace(_WITH_SETTINGS, "").splitlines()
+            text = "".join(output.get("text", "") for output in cell.outputs)
+            yield text.replace(_WITH_SETTINGS, "").splitlines()
 
 
-def _moved(before: list[str], after: list[str]) -> Iterator[str]:
+def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind != "equal":
             for old, new in zip_longest(before[a:b], after[c:d], fillvalue="(nothing)"):
