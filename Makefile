@@ -14,7 +14,7 @@ PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help install book pdf test try paper shards long pack refresh lint serve bench clean
+.PHONY: help install lab book pdf test try paper shards long pack refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,15 +23,19 @@ install: $(BOOK) ## make .venv with the pinned packages
 
 $(BOOK): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
-	@echo "Installing the pinned packages of the book in .venv (1.9 GB), which takes about two minutes."
+	@echo "Installing the pinned packages of the book in .venv (2 GB), which takes about two minutes."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[chapter,book,hdf5,cluster]'
+	$(INSTALL) '.[chapter,lab,book,hdf5,cluster]'
 	@touch $@
 
 $(TESTS): $(BOOK)
 	@echo "Installing the tools of the tests in .venv (1.1 GB), which takes about a minute."
 	$(INSTALL) '.[pdf,test,bench]'
 	@touch $@
+
+# It serves this folder, not book/, since it shows no picture from above the folder that it serves.
+lab: $(BOOK) ## open the chapters in JupyterLab
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/book
 
 book: $(BOOK) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)

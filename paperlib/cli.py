@@ -407,6 +407,30 @@ def reproduce(
         )
 
 
+@command(app)
+def check(names: list[str]) -> None:
+    """Run chapters on digits and say in words what moved: claims, and numbers beyond their tolerance.
+
+    Nothing of the book is changed. The exit code is 1 if something moved.
+
+    Parameters
+    ----------
+    names : CHAPTER
+        Part of its name, such as 05.
+    """
+    from boltzmann_companion.build.check import check_chapter
+    from boltzmann_companion.build.runner import chapters
+
+    anything = False
+    for chapter in chapters(names, "names"):
+        moved, left_out = check_chapter(chapter)
+        anything |= bool(moved)
+        typer.echo(f"{chapter.stem}: {'moved:' if moved else 'nothing moved'}")
+        for line in (*moved, *left_out):
+            typer.echo(f"  {line}")
+    raise typer.Exit(int(anything))
+
+
 @command(app, "long")
 def compute_long_runs(
     *,

@@ -1,5 +1,7 @@
 """What the book's build adds to its copies of the chapters, and to its settings."""
 
+import ast
+import re
 from pathlib import Path
 
 import nbformat
@@ -20,6 +22,7 @@ from boltzmann_companion.build.book import (
 )
 from boltzmann_companion.build.extension import mark_columns, prose_of
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
+from boltzmann_companion.build.runner import chapters, check_parameters
 from boltzmann_companion.build.status import status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
@@ -85,6 +88,15 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     assert "--only 05\n" in page.cells[1].source
     assert page.cells[2].metadata["tags"] == ["parameters"]
     assert nbformat.writes(notebook) == before
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_box_shows_a_parameter_of_its_chapter(path):
+    page = as_page(nbformat.read(path, as_version=4), path.stem, "digits")
+    (box,) = [cell.source for cell in page.cells if "Run this chapter" in cell.source]
+    name, value = re.search(r"--set (\w+)=(\S+)$", box, re.MULTILINE).groups()
+    check_parameters(path, {name: ast.literal_eval(value)})
+    assert (name == "seed") == (path.stem in ("13-reproduction-report", "benchmarks"))
 
 
 def page_cell(printed, metadata):

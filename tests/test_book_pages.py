@@ -31,6 +31,7 @@ import paperlib.models.planted
 import paperlib.variational
 from boltzmann_companion.build.book import toc_pages
 from boltzmann_companion.build.glossary import defining_chapters
+from boltzmann_companion.build.runner import clean_notebook
 from boltzmann_companion.claims.claims import CLAIMS
 from boltzmann_companion.claims.verdicts import deciding
 from boltzmann_companion.published import load_published
@@ -341,6 +342,15 @@ def test_notebook_carries_no_traces_of_its_execution(path):
     for cell in notebook.cells:
         assert not {"papermill", "execution", "ExecuteTime"} & set(cell.metadata)
         assert "injected-parameters" not in cell.metadata.get("tags", [])
+
+
+@EACH_NOTEBOOK
+def test_notebook_is_as_refresh_leaves_it_folded_in_jupyter_as_on_the_page(path):
+    stored = nbformat.read(path, as_version=4)
+    cells = [cell for cell in stored.cells if cell.cell_type == "code"]
+    folded = [cell for cell in cells if cell.metadata.get("jupyter", {}).get("source_hidden")]
+    assert {"hide-input", "hide-cell"} & set(folded[0].metadata.tags)
+    assert nbformat.writes(clean_notebook(stored)) + "\n" == path.read_text()
 
 
 @EACH_NOTEBOOK

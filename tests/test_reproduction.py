@@ -166,10 +166,11 @@ def test_rows_must_fit_the_columns(figures):
 
 
 def test_differences_name_row_and_column():
-    old = {"columns": {"x": {"tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
+    old = {"columns": {"x": {"label": "x", "tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
     assert differences(old, old) == []
     assert differences(old, {**old, "rows": [{"x": 1.05}, {"x": None}]}) == []
-    assert "row 1, x" in differences(old, {**old, "rows": [{"x": 1.0}, {"x": 2.0}]})[0]
+    moved = differences(old, {**old, "rows": [{"x": 1.0}, {"x": 2.0}]})
+    assert moved == ["row 1, x: None -> 2.0 (within 0.1)"]
     assert differences(old, {**old, "rows": [{"x": 1.0}]}) == ["2 rows expected, 1 found"]
 
 
@@ -292,6 +293,24 @@ def test_printed_text_is_stored_in_one_piece():
         ("stderr", "c"),
         ("stdout", "d"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tags", "folded"),
+    [
+        ([], None),
+        (["parameters"], None),
+        (["hide-input", "nbval-check-output"], {"source_hidden": True}),
+        (["remove-input"], {"source_hidden": True}),
+        (["hide-output"], {"outputs_hidden": True}),
+        (["checks", "hide-cell"], {"source_hidden": True, "outputs_hidden": True}),
+        (["remove-cell"], {"source_hidden": True, "outputs_hidden": True}),
+    ],
+)
+def test_jupyter_folds_what_the_page_folds_whatever_a_user_has_folded(tags, folded):
+    by_hand = notebook("print()")
+    by_hand.cells[-1].metadata = {"tags": tags, "jupyter": {"outputs_hidden": False}}
+    assert runner.clean_notebook(by_hand).cells[-1].metadata.get("jupyter") == folded
 
 
 def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
@@ -671,6 +690,7 @@ def command(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["reproduce", "--only", "99"], "only: expected part of a chapter's name"),
+        (["check", "05", "99"], "names: expected part of a chapter's name"),
         (
             ["reproduce", "--only", "05", "--device", "tpu"],
             "device: expected cpu or cuda, got 'tpu'",
@@ -702,7 +722,7 @@ def test_command_as_a_process():
 def test_help_lists_the_commands_and_every_command_has_help(command):
     code, overview, _ = command("--help")
     assert code == 0
-    for name in ("train", "models", "reproduce", "refresh", "book"):
+    for name in ("train", "models", "reproduce", "check", "refresh", "book"):
         assert name in overview
         assert command(name, "--help")[0] == 0
     assert "mnist-cd1-20" in command("models")[1]

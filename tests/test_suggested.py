@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+import textwrap
 
 import pytest
 import suggested
@@ -47,6 +48,15 @@ def test_chapters_with_changes_of_code_say_how_to_go_on():
         if any(len(edit) > 1 for edit in edits().get(path.stem, [])):
             text = "\n".join(cell.source for cell in suggested.read(path).cells)
             assert "add the line `chapter.as_given = False`" in text, path.stem
+
+
+@EACH_NOTEBOOK
+def test_code_that_a_chapter_shows_is_what_is_run(path):
+    text = "\n".join(cell.source for cell in suggested.read(path).cells if cell.cell_type != "code")
+    shown = re.findall(r"^  ```python\n(.*?)^  ```$", text, re.MULTILINE | re.DOTALL)
+    run = [more for s in SUGGESTIONS if s.chapter == path.stem for more in s.append.values()]
+    for code in shown:
+        assert textwrap.dedent(code).strip() in run
 
 
 def test_code_that_is_not_there_is_noticed():

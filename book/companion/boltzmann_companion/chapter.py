@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+import torch
 import yaml
 from IPython.display import display
 
@@ -246,6 +247,9 @@ def read_settings(name: str, profile: str) -> Settings:
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
     """Open a chapter: start the clock of its records, and compare its parameters with the given ones.
 
+    On digits it also leaves torch one thread: on tensors this small, threads that wait for each other beside other busy
+    processes make a chapter many times slower.
+
     Parameters
     ----------
     name : str
@@ -261,6 +265,8 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
         If there is no such profile.
     """
     size = get_profile(parameters["profile"])
+    if size.name == "digits":
+        torch.set_num_threads(1)
     as_given = all(parameters[key] == value for key, value in given.items())
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)

@@ -29,6 +29,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from boltzmann_companion.profiles import Profile
 
 Value = float | int | str | None | list[Any]
+# So many numbers of a record are told one by one; where one moves, often all do.
+_TOLD = 6
 
 
 def results_folder(profile: str) -> Path:
@@ -365,32 +368,117 @@ def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     return not expected.get("processor_bound") or processor_kind(expected) == processor_kind(actual)
 
 
-def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
-    """Where two records differ by more than the tolerances of `expected`; one line for each place.
+def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str], list[str]]:
+    """What moved in the records of a chapter, in words, and the records that cannot be compared here.
+
+    Parameters
+    ----------
+    chapter : str
+        Its name.
+    committed, fresh : Path
+        Folders of records, of the book and of a new run.
 
     Examples
     --------
-    >>> columns = {"log_z": {"tolerance": 0.1}}
-    >>> old = {"columns": columns, "rows": [{"log_z": 1.0}]}
-    >>> differences(old, {"columns": columns, "rows": [{"log_z": 1.05}]})
+    >>> import tempfile
+    >>> committed = storage.companion_folder() / "figures" / "paper"
+    >>> moved_records("05-exact-partition-functions", committed, committed)
+    ([], [])
+    >>> with tempfile.TemporaryDirectory() as empty:
+    ...     moved_records("05-exact-partition-functions", committed, Path(empty))[0][-1]
+    'sm2008-table-1: was not written'
+    """
+    before, after = (_records_of(chapter, folder) for folder in (committed, fresh))
+    moved, left_out = [], []
+    for name in sorted(before | after):
+        if name not in after:
+            moved.append(f"{name}: was not written")
+        elif name not in before:
+            moved.append(f"{name}: is not among the committed records")
+        elif comparable(before[name], after[name]):
+            lines = [f"{name}, {line}" for line in differences(before[name], after[name])]
+            moved += lines[:_TOLD]
+            if len(lines) > _TOLD:
+                moved.append(f"{name}: {len(lines) - _TOLD} more numbers")
+        else:
+            left_out.append(
+                f"{name}: not compared, since it follows long training on {processor_kind(before[name])}"
+            )
+    return moved, left_out
+
+
+def _records_of(chapter: str, folder: Path) -> dict[str, dict[str, Any]]:
+    records = map(read_record, sorted(folder.glob("*.json")))
+    return {r["name"]: r for r in records if r["provenance"]["chapter"] == chapter}
+
+
+def differences(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[str]:
+    r"""Where two records differ by more than the tolerances of `expected`, in words; one line for each place.
+
+    Examples
+    --------
+    >>> columns = {"model": {"label": "model", "tolerance": 0.0},
+    ...            "log_z": {"label": r"$\ln \hat Z$", "tolerance": 0.1}}
+    >>> old = {"columns": columns, "rows": [{"model": "CD1(16)", "log_z": 1.0}]}
+    >>> differences(old, {"columns": columns, "rows": [{"model": "CD1(16)", "log_z": 1.05}]})
     []
-    >>> differences(old, {"columns": columns, "rows": [{"log_z": 1.2}]})
-    ['row 0, log_z: expected 1.0 within 0.1, found 1.2']
+    >>> differences(old, {"columns": columns, "rows": [{"model": "CD1(16)", "log_z": 1.2}]})
+    ['CD1(16), ln Z: 1.000 -> 1.200 (within 0.1)']
     """
     if expected["columns"] != actual["columns"]:
         return ["columns differ"]
     if len(expected["rows"]) != len(actual["rows"]):
         return [f"{len(expected['rows'])} rows expected, {len(actual['rows'])} found"]
-    found = []
-    for index, (old, new) in enumerate(zip(expected["rows"], actual["rows"], strict=True)):
+    names, found = _row_names(expected), []
+    for name, old, new in zip(names, expected["rows"], actual["rows"], strict=True):
         for key, column in expected["columns"].items():
-            if column["tolerance"] is not None and not _agree(
-                old.get(key), new.get(key), column["tolerance"]
-            ):
-                found.append(
-                    f"row {index}, {key}: expected {old.get(key)} within {column['tolerance']}, found {new.get(key)}"
-                )
+            tolerance = column["tolerance"]
+            if tolerance is not None and not _agree(old.get(key), new.get(key), tolerance):
+                values = " -> ".join(_told(old.get(key), new.get(key)))
+                within = f" (within {tolerance:g})".replace("e-0", "e-") if tolerance else ""
+                found.append(f"{name}, {_in_words(column['label'])}: {values}{within}")
     return found
+
+
+def _row_names(record: Mapping[str, Any]) -> list[str]:
+    """A name for each row: the first settings that tell the rows apart, as few as possible, or else its number."""
+    rows = record["rows"]
+    names: list[tuple[str, ...]] = [() for _ in rows]
+    for key, column in record["columns"].items():
+        if column["tolerance"] == 0 and all(_names_a_row(row.get(key)) for row in rows):
+            label = _in_words(column["label"])
+            values = [row[key] for row in rows]
+            words = [_in_words(v) if isinstance(v, str) else f"{label} = {v:g}" for v in values]
+            longer = [(*name, word) for name, word in zip(names, words, strict=True)]
+            if len(set(longer)) > len(set(names)) or len(rows) == 1:
+                names = longer
+        if len(set(names)) == len(rows) and all(names):
+            return [", ".join(name) for name in names]
+    return [f"row {index}" for index in range(len(rows))]
+
+
+def _names_a_row(value: Value) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and len(value) < 80)
+
+
+def _in_words(label: str) -> str:
+    """A column's label as text, such as `ln Z` for an estimate of it."""
+    text = re.sub(r"\\(hat|mathbf|mathrm|mathbb|text)\b *", "", label)
+    for sign, letters in (("pm", "±"), ("[lr]vert", "|"), ("mid", "|"), ("Vert", "||")):
+        text = re.sub(rf"\\{sign}\b", letters, text)
+    return re.sub(r"[$\\{}]", "", text)
+
+
+def _told(old: Value, new: Value) -> tuple[str, str]:
+    """Two values with the digits that show their difference."""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [_told(a, b) for a, b in zip(old, new, strict=True)]
+        first, second = zip(*pairs, strict=True) if pairs else ((), ())
+        return f"({', '.join(first)})", f"({', '.join(second)})"
+    if isinstance(old, float) and isinstance(new, float) and math.isfinite(old - new):
+        decimals = max(0, 2 - math.floor(math.log10(abs(old - new)))) if old != new else 4
+        return f"{old:.{decimals}f}", f"{new:.{decimals}f}"
+    return str(old), str(new)
 
 
 def _plain_row(row: Mapping[str, Any], columns: Mapping[str, Column]) -> dict[str, Value]:

@@ -47,10 +47,14 @@ Its settings are in the cell below.
 Or execute a copy in a clone of the repository, with a setting of your own if you like:
 ```console
 paperlib reproduce --only {number}
-paperlib reproduce --only {number} --set seed=1
+paperlib reproduce --only {number} --set {setting}
 ```
 Or upload the notebook to [Colab](https://colab.research.google.com/), where its first code cell installs the library from <REPOSITORY_URL>.
 :::"""
+# The first setting that a chapter suggests, other than its profile and its seed.
+_TO_TRY = re.compile(
+    r"^## What to try\n.*?^- [^\n]*?`(?!profile|seed)(\w+) = ([^`]+)`", re.MULTILINE | re.DOTALL
+)
 # What stands in a page for the address of the repository.
 _ADDRESS = "REPOSITORY_URL"
 _ON_COLAB = """\
@@ -154,7 +158,11 @@ def as_page(
         elif "table" in cell.metadata.get("paperlib", {}):
             _number_table(cell, **cell.metadata["paperlib"]["table"])
     tags = [cell.metadata.get("tags", []) for cell in page.cells]
-    box = with_address(_RUN_BOX.format(name=chapter, number=chapter.split("-")[0]), url)
+    text = "\n".join(cell.source for cell in page.cells if cell.cell_type == "markdown")
+    found = _TO_TRY.search(text)
+    setting = f"{found[1]}={found[2]}".replace(" ", "") if found else "seed=1"
+    number = chapter.split("-")[0]
+    box = with_address(_RUN_BOX.format(name=chapter, number=number, setting=setting), url)
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page

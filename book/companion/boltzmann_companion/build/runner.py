@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
 _PAPERMILL_TAGS = {"injected-parameters"}
+# Which tags the page folds or leaves out, by what JupyterLab calls the same.
+_FOLDED = {
+    "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
+    "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
+}
 # What may be said of a parameter's value, by the type of the chapter's own.
 _KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
@@ -45,8 +50,8 @@ _LONGEST_FOLDER = 60
 _SOURCES = {".py", ".yaml", ".css", ".js"}
 
 
-def chapters(only: Sequence[str] = ()) -> list[Path]:
-    """The notebooks of the book in order, or those whose name contains one of `only`.
+def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:
+    """The notebooks of the book in order, or those whose name contains one of `only`, as the user's `argument` says.
 
     Raises
     ------
@@ -57,7 +62,9 @@ def chapters(only: Sequence[str] = ()) -> list[Path]:
     for name in only:
         if not any(name in notebook.stem for notebook in notebooks):
             known = ", ".join(notebook.stem for notebook in notebooks)
-            raise InputError(f"only: expected part of a chapter's name ({known}), got {name!r}")
+            raise InputError(
+                f"{argument}: expected part of a chapter's name ({known}), got {name!r}"
+            )
     return [
         notebook
         for notebook in notebooks
@@ -141,7 +148,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Remove everything that differs from run to run: timings, papermill's notes, the interpreter's patch version.
 
     The cell with injected parameters stays, tagged so that the book leaves it out. The names of the
-    chapters that this one reads stay, too.
+    chapters that this one reads stay, too. What the page folds is folded in Jupyter as well.
     """
     others = notebook.metadata.get("paperlib", {}).get("reads", [])
     notebook.metadata = nbformat.from_dict(
@@ -162,7 +169,16 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata.pop("tags", None)
         if cell.cell_type == "code":
             cell.outputs = _joined_streams(cell.outputs)
+            _fold_as_on_the_page(cell)
     return notebook
+
+
+def _fold_as_on_the_page(cell: nbformat.NotebookNode) -> None:
+    """Fold a code cell in Jupyter as its tags fold it on the page; Jupyter unfolds outputs when the cell is run."""
+    tags = set(cell.metadata.get("tags", []))
+    cell.metadata["jupyter"] = {key: True for key, folding in _FOLDED.items() if folding & tags}
+    if not cell.metadata["jupyter"]:
+        del cell.metadata["jupyter"]
 
 
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
@@ -197,7 +213,7 @@ def execute_chapter(
         inputs = _inputs(chapter, profile, parameters)
         target.parent.mkdir(parents=True, exist_ok=True)
         with storage.atomic_path(target) as temporary:
-            _execute(chapter, temporary, {"profile": profile, **parameters}, target)
+            execute_copy(chapter, temporary, {"profile": profile, **parameters}, target)
             notebook = clean_notebook(nbformat.read(temporary, as_version=4))
             notebook.metadata.setdefault("paperlib", {}).update(inputs=inputs)
             if parameters:
@@ -210,8 +226,29 @@ def execute_chapter(
     return target
 
 
-def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], target: Path) -> None:
-    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target."""
+def execute_copy(
+    chapter: Path,
+    temporary: Path,
+    parameters: Mapping[str, Any],
+    target: Path,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Execute a chapter to a temporary file; the partial run of a failure is kept beside the target.
+
+    Parameters
+    ----------
+    chapter, temporary, target : Path
+        What is executed; where to; and where the caller will put it.
+    parameters : mapping
+        Set in the chapter.
+    environment : mapping, optional
+        Variables of the kernel, beside those of this process.
+
+    Raises
+    ------
+    ReproductionError
+        If a cell fails or the kernel dies.
+    """
     import papermill
 
     failed = target.with_suffix(".failed.ipynb")
@@ -228,7 +265,7 @@ def _execute(chapter: Path, temporary: Path, parameters: Mapping[str, Any], targ
                 progress_bar=False,
                 start_timeout=_PATIENCE,
                 iopub_timeout=_PATIENCE,
-                **_kernel(Path(sockets)),
+                **_kernel(Path(sockets), environment or {}),
             )
             return
         except papermill.PapermillExecutionError as error:
@@ -255,7 +292,7 @@ def _failure(temporary: Path, target: Path, told: str) -> ReproductionError:
     )
 
 
-def _kernel(folder: Path) -> dict[str, Any]:
+def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     """Options with which papermill starts a kernel of this interpreter, and reaches it through files in the kernel's own folder.
 
     With ports, the default, two kernels that start at the same time now and then get the same one, because a free port is looked up
@@ -269,7 +306,7 @@ def _kernel(folder: Path) -> dict[str, Any]:
     class OfThisInterpreter(AsyncKernelManager):
         @property
         def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(**get_kernel_dict())
+            return KernelSpec(**get_kernel_dict(), env=dict(environment))
 
     file = str(folder / "kernel.json")
     config = Config({"KernelManager": {"transport": "ipc", "connection_file": file}})

@@ -1,0 +1,146 @@
+"""`paperlib check` and what it rests on: a run beside the committed claims and records, in words."""
+
+import copy
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from boltzmann_companion.build import check
+from boltzmann_companion.records import differences, moved_records, read_record
+from paperlib import cli
+
+COMMITTED = Path(__file__).parents[1] / "figures" / "digits"
+CHAPTER = "05-exact-partition-functions"
+TABLE = read_record(COMMITTED / "sm2008-table-1.json")
+
+
+def moved(row, **values):
+    """What is said of the table after values of one of its rows have changed."""
+    table = copy.deepcopy(TABLE)
+    table["rows"][row] |= values
+    return differences(TABLE, table)
+
+
+def test_a_number_is_told_with_its_row_its_column_and_the_digits_that_differ():
+    value = TABLE["rows"][0]["log_z"]
+    assert moved(0, log_z=value + 0.0147) == [
+        f"CD1(16), ln Z: {value:.4f} -> {value + 0.0147:.4f} (within 1e-6)"
+    ]
+    assert moved(0, log_z=value + 3e-6)[0].count(f"{value:.8f} -> ") == 1
+    assert moved(0, log_z=math.inf)[0].endswith("-> inf (within 1e-6)")
+    assert moved(0, log_z=value + 1e-7) == []
+
+
+def test_an_interval_and_a_name_are_told_whole():
+    low, high = TABLE["rows"][1]["interval_3_sigma"]
+    (line,) = moved(1, interval_3_sigma=[low, high + 2])
+    values = f"({low:.4f}, {high:.2f}) -> ({low:.4f}, {high + 2:.2f})"
+    assert line == f"CD3(16), ln(Z ± 3sigma): {values} (within 1e-6)"
+    assert moved(2, model="CD2(12)") == ["CD1(12), model: CD1(12) -> CD2(12)"]
+
+
+def test_rows_are_told_apart_by_as_few_settings_as_possible():
+    columns = {
+        name: {"label": label, "tolerance": 0}
+        for name, label in {"model": "model", "steps": "$K$", "found": "found"}.items()
+    }
+    rows = [{"model": "a", "steps": k, "found": "x"} for k in (10, 1000)]
+    new = [row | {"found": "y"} for row in rows]
+    assert differences({"columns": columns, "rows": rows}, {"columns": columns, "rows": new}) == [
+        "K = 10, found: x -> y",
+        "K = 1000, found: x -> y",
+    ]
+
+
+def test_records_of_a_chapter_are_compared_and_those_of_others_left_alone(tmp_path):
+    assert moved_records(CHAPTER, COMMITTED, COMMITTED) == ([], [])
+    written = [p for p in COMMITTED.glob("*.json") if read_record(p)["name"].startswith("sm2008")]
+    for path in written:
+        shutil.copy(path, tmp_path)
+    table = copy.deepcopy(TABLE)
+    for row in table["rows"]:
+        row["log_z"] += 1
+        row["effective_sample_size"] += 1
+        row["test"] += 1
+    (tmp_path / "sm2008-table-1.json").write_text(json.dumps(table))
+    (tmp_path / "new.json").write_text(json.dumps(table | {"name": "new"}))
+    (tmp_path / "sm2008-ratios.json").unlink()
+    lines, left_out = moved_records(CHAPTER, COMMITTED, tmp_path)
+    assert "new: is not among the committed records" in lines
+    assert "sm2008-ratios: was not written" in lines
+    assert any(line.startswith("sm2008-table-1, CD1(16), ln Z: ") for line in lines)
+    assert "sm2008-table-1: 3 more numbers" in lines
+    assert left_out == []
+
+
+def test_a_record_that_follows_long_training_is_left_out_on_another_processor(tmp_path):
+    (path,) = [p for p in COMMITTED.glob("*.json") if read_record(p).get("processor_bound")][:1]
+    record = json.loads(path.read_text())
+    record["provenance"] |= {"processor": "another"}
+    (tmp_path / path.name).write_text(json.dumps(record))
+    lines, left_out = moved_records(record["provenance"]["chapter"], COMMITTED, tmp_path)
+    assert not any(line.startswith(f"{path.stem},") for line in lines)
+    assert [line.partition(": ")[0] for line in left_out] == [path.stem]
+
+
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """A book of two chapters, with a claim and a record each, as its runs have left it; returns a function that changes their model."""
+
+    def write(number=1.0, name="01-one"):
+        sources = [
+            'profile = "digits"\nseed = 1',
+            f"from boltzmann_companion.chapter import open_chapter\n"
+            f"chapter = open_chapter({name!r}, globals(), seed=1)\nnumber = {number}",
+            'chapter.check("the number is below 2", number < 2)',
+            'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
+        ]
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        cells[0].metadata["tags"] = ["parameters"]
+        cells[2].metadata["tags"] = ["checks", "hide-cell"]
+        printed = nbformat.v4.new_output("stream", text="the number is below 2: yes\n")
+        cells[2].outputs = [printed]
+        language = {"language_info": {"name": "python"}}
+        notebook = nbformat.v4.new_notebook(cells=cells, metadata=language)
+        nbformat.write(notebook, tmp_path / "book" / f"{name}.ipynb")
+
+    (tmp_path / "book").mkdir()
+    monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
+    write()
+    write(name="02-two")
+    check.check_chapter(tmp_path / "book" / "01-one.ipynb")
+    shutil.move(tmp_path / "_build" / "check" / "figures", tmp_path / "figures")
+    return write
+
+
+def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, monkeypatch, capsys):
+    def run(*names):
+        monkeypatch.setattr(sys, "argv", ["paperlib", "check", *names])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, capsys.readouterr().out.splitlines()
+
+    assert run("01") == (0, ["01-one: nothing moved"])
+    checkout(2.5)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*/**/*.*") if path.is_file()}
+    assert run("01") == (
+        1,
+        [
+            "01-one: moved:",
+            "  the number is below 2: yes -> no",
+            "  a-table, tiny, ln Z: 1.00 -> 2.50 (within 1e-6)",
+        ],
+    )
+    checkout("1 / 0")
+    code, (first, second, *_, last) = run("01")
+    assert (code, first) == (1, "01-one: moved:")
+    assert second.startswith("  the run stopped: ")
+    assert "ZeroDivisionError" in second
+    assert last == "  a-table: was not written"
+    kept = {path for path in before if "_build" not in path.parts and "01-one" not in path.name}
+    assert {path.read_bytes() == before[path] for path in kept} == {True}
