@@ -17,14 +17,6 @@ from paperlib.numerics import all_states, bits
 Row = dict[str, Any]
 
 
-def bars_and_stripes(side: int) -> Tensor:
-    """The images [N, side ** 2] in which all columns are alike, or all rows."""
-    lines = all_states(side)
-    bars = lines[:, None, :].expand(-1, side, -1).reshape(len(lines), -1)
-    stripes = lines[:, :, None].expand(-1, -1, side).reshape(len(lines), -1)
-    return torch.cat([bars, stripes]).unique(dim=0)
-
-
 def angle_between(x: Tensor, y: Tensor) -> float:
     """Angle between two vectors [P] in degrees, accurate also when it is tiny."""
     x, y = x / x.norm(), y / y.norm()
