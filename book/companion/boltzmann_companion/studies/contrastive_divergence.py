@@ -1,0 +1,234 @@
+"""Contrastive divergence beside exact values: likelihoods along training, the bias on images, and the work of a field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from paperlib.estimators import exact_hidden_samples, exact_log_z
+from paperlib.learning import ContrastiveDivergence, train_rbm
+from paperlib.models import RBM
+from paperlib.numerics import all_states, bits
+
+Row = dict[str, Any]
+
+
+def angle_between(x: Tensor, y: Tensor) -> float:
+    """Angle between two vectors [P] in degrees, accurate also when it is tiny."""
+    x, y = x / x.norm(), y / y.norm()
+    return math.degrees(2 * math.atan2((x - y).norm(), (x + y).norm()))
+
+
+def bias_row(gradient: Tensor, expected_update: Tensor, lambda_2: float) -> Row:
+    """How far an expected update [P] is from the gradient [P], and how fast the chain forgets its start."""
+    bias = (expected_update - gradient).norm() / gradient.norm()
+    return {
+        "lambda_2": lambda_2,
+        "relaxation": -1 / math.log(lambda_2),
+        "bias": 100 * bias.item(),
+        "angle": angle_between(expected_update, gradient),
+    }
+
+
+def decay_time(
+    difference: Tensor,
+    h_given_v: Tensor,
+    v_given_h: Tensor,
+    statistics: Callable[[Tensor], Tensor],
+    lambda_2: float,
+) -> float:
+    """Gibbs steps in which the bias falls by a factor e, measured where little is left of it after many steps of the exact chain.
+
+    It follows the difference [V] between the distributions of the start and of the model, which keeps rounding errors out of it.
+    """
+    num_steps = math.ceil(math.log(1e-8) / math.log(lambda_2))
+    step = v_given_h @ h_given_v
+    before = difference @ h_given_v @ torch.linalg.matrix_power(step, num_steps)
+    left = [statistics(h @ v_given_h).norm().item() for h in (before, before @ step)]
+    return 1 / math.log(left[0] / left[1])
+
+
+def asymmetry(jacobian: Tensor) -> float:
+    """Norm of the antisymmetric part of a matrix [P, P] over that of the symmetric part."""
+    return ((jacobian - jacobian.T).norm() / (jacobian + jacobian.T).norm()).item()
+
+
+def work_along_circle(
+    field: Callable[[Tensor], Tensor],
+    centre: Tensor,
+    plane: Tensor,
+    radius: float,
+    points: int,
+) -> Tensor:
+    """Work [points] of a field up to each of equally spaced points of a circle, in the plane of two orthonormal directions [2, P]."""
+    x, y = plane
+    angles = 2 * math.pi * torch.arange(points, dtype=torch.float64) / points
+    steps = [
+        field(centre + radius * (t.cos() * x + t.sin() * y)) @ (t.cos() * y - t.sin() * x)
+        for t in angles
+    ]
+    return torch.stack(steps).cumsum(0) * radius * 2 * math.pi / points
+
+
+def reconstruction_error(rbm: RBM, v: Tensor) -> float:
+    """Expected squared difference between images [N, D] and p(v = 1 | h), with h from p(h | v)."""
+    all_h = all_states(rbm.num_hidden)
+    h_given_data = ((v @ rbm.weights + rbm.hidden_bias) @ all_h.T).softmax(1)
+    squared = ((v[:, None, :] - rbm.visible_probs(all_h)) ** 2).mean(-1)
+    return (h_given_data * squared).sum(-1).mean().item()
+
+
+def course(models: Sequence[RBM], images: Tensor) -> dict[str, Tensor]:
+    """Exact log-likelihood of images [N, D], reconstruction error and norm of the weights along a path of U models, each [U]."""
+    likelihoods = [
+        rbm.log_unnormalized(images).mean() - exact_log_z(rbm, progress=False) for rbm in models
+    ]
+    return {
+        "log_likelihood": torch.stack(likelihoods),
+        "error": torch.tensor([reconstruction_error(rbm, images) for rbm in models]),
+        "norm": torch.stack([rbm.weights.norm() for rbm in models]),
+    }
+
+
+class Course(NamedTuple):
+    """A training run: epochs [E] and exact average log-probabilities [E], the reconstruction error of every epoch, and models by epoch."""
+
+    epochs: Tensor
+    log_likelihood: Tensor
+    errors: Tensor
+    kept: dict[int, RBM]
+
+    @property
+    def smoothed_errors(self) -> Tensor:
+        """The reconstruction error [E], averaged over the epochs from one look to the next."""
+        return self.errors.view(len(self.epochs), -1).mean(1)
+
+
+def watched_training(
+    train: Tensor,
+    recipe: ContrastiveDivergence,
+    seed: int,
+    held_out: Tensor,
+    *,
+    every: int,
+    keep: Collection[int] = (),
+) -> Course:
+    """Train in the type of images `held_out` [N, D], and look at their exact log-probability after `every` epochs."""
+    epochs, values = [], []
+    kept: dict[int, RBM] = {}
+
+    def look(epoch: int, rbm: RBM) -> None:
+        if epoch % every == 0:
+            epochs.append(epoch)
+            average = rbm.log_unnormalized(held_out).double().mean().item()
+            values.append(average - exact_log_z(rbm, progress=False))
+        if epoch in keep:
+            kept[epoch] = rbm
+
+    _, errors = train_rbm(train, recipe, seed, dtype=held_out.dtype, on_epoch=look, progress=False)
+    return Course(torch.tensor(epochs), torch.tensor(values), torch.tensor(errors), kept)
+
+
+def late_summary(values: Tensor) -> dict[str, float]:
+    """The best and the last of values [E] along training, and the mean and standard deviation of their last third."""
+    tail = values[-max(2, len(values) // 3) :]
+    return {
+        "best": values.max().item(),
+        "final": values[-1].item(),
+        "late_mean": tail.mean().item(),
+        "late_std": tail.std().item(),
+    }
+
+
+def _training_rows(data: str, training: str, runs: Mapping[str, Sequence[Tensor]]) -> list[Row]:
+    """A row for each method: the averages of `late_summary` over its runs [E]."""
+    rows = []
+    for method, curves in runs.items():
+        summaries = [late_summary(values) for values in curves]
+        means = {key: sum(row[key] for row in summaries) / len(curves) for key in summaries[0]}
+        rows.append({"data": data, "method": method, "training": training, **means})
+    return rows
+
+
+def rows_of_all(
+    expected: Mapping[str, Tensor],
+    sampled: Mapping[str, Course],
+    constant: Mapping[str, Course],
+    falling: Mapping[str, Sequence[Course]],
+    *,
+    dataset: str,
+    seed: int,
+) -> list[Row]:
+    """Rows of the noise-free and the sampled runs on bars and stripes, and of the runs on digits at constant and at falling rates."""
+    [restarts] = {len(runs) for runs in falling.values()}
+    digits, one = f"{dataset}, test", f"seed {seed}"
+    several = f"mean of {restarts} seeds" if restarts > 1 else one
+    constant_rate = f"constant, {one}"
+    noise_free = {name: [values] for name, values in expected.items()}
+    repeated = {name: [run.log_likelihood for run in runs] for name, runs in falling.items()}
+    return [
+        *_training_rows("bars", "expected", noise_free),
+        *_training_rows("bars", constant_rate, _single(sampled)),
+        *_training_rows(digits, constant_rate, _single(constant)),
+        *_training_rows(digits, f"falling, {several}", repeated),
+    ]
+
+
+def _single(runs: Mapping[str, Course]) -> dict[str, list[Tensor]]:
+    return {name: [run.log_likelihood] for name, run in runs.items()}
+
+
+def late_averages(run: Course) -> tuple[float, float]:
+    """Likelihood and reconstruction error, averaged over the last fifth of a run."""
+    fifth = slice(-(len(run.epochs) // 5), None)
+    return run.log_likelihood[fifth].mean().item(), run.smoothed_errors[fifth].mean().item()
+
+
+class Bias(NamedTuple):
+    """Norm and angle in degrees of CD-T's bias after each number of steps, and the norm that unbiased chains seem to have."""
+
+    norms: list[float]
+    angles: list[float]
+    noise_floor: float
+
+
+def measured_bias(
+    rbm: RBM, train: Tensor, steps: Sequence[int], repeats: int, generator: torch.Generator
+) -> Bias:
+    """The bias of CD-T at a model with few hidden units, from chains that start at images [N, D], `repeats` at each."""
+    negative_phase = _model_statistics(rbm)
+    gradient = _sample_statistics(rbm, train) - negative_phase
+    norms, angles = [], []
+    v = train.repeat(repeats, 1)
+    for step in range(1, max(steps) + 1):
+        v = rbm.gibbs_step(v, generator)
+        if step in steps:
+            update = gradient + negative_phase - _sample_statistics(rbm, v)
+            norms.append((update - gradient).norm().item())
+            angles.append(angle_between(update, gradient))
+    unbiased, _ = exact_hidden_samples(rbm, len(v), generator)
+    floor = (_sample_statistics(rbm, unbiased) - negative_phase).norm().item()
+    return Bias(norms, angles, floor)
+
+
+def _model_statistics(rbm: RBM) -> Tensor:
+    """E[v h'], E[v], E[h] under the model as one vector, by enumerating the hidden layer."""
+    log_z = exact_log_z(rbm, progress=False)
+    total = torch.zeros(())
+    for block in torch.arange(2**rbm.num_hidden).split(4096):
+        h = bits(block, rbm.num_hidden).to(rbm.dtype)
+        weight = (rbm.log_unnormalized_hidden(h).double() - log_z).exp().to(rbm.dtype)
+        v = rbm.visible_probs(h)
+        parts = [(v.T @ (weight[:, None] * h)).flatten(), weight @ v, weight @ h]
+        total = total + torch.cat(parts).double()
+    return total
+
+
+def _sample_statistics(rbm: RBM, v: Tensor) -> Tensor:
+    """The same, averaged over given visible vectors [N, D]."""
+    h = rbm.hidden_probs(v)
+    return torch.cat([(v.T @ h).flatten(), v.sum(0), h.sum(0)]).double() / len(v)

@@ -1,0 +1,134 @@
+"""What learned inference loses, as rows, and networks that are trained for models which no longer change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from paperlib.datasets import load_digits
+from paperlib.numerics import all_states, log_mean_exp, seeded_generator, softplus
+from paperlib.variational import (
+    RecognitionWeights,
+    ascend,
+    evidence_lower_bound,
+    kl_divergence,
+    sleep_step,
+)
+from paperlib.variational.mean_field import MeanFieldTrace
+from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
+
+Row = dict[str, Any]
+
+
+def gap_rows(traces: Mapping[str, MeanFieldTrace], log_evidence: Tensor) -> list[Row]:
+    """What each start of mean field loses of ln p(v) [N], split by the best bound that any of them reaches."""
+    best = torch.stack([trace.lower_bound for trace in traces.values()]).amax(0)
+    return [
+        {
+            "start": name,
+            "gap": (log_evidence - trace.bounds[0]).mean(),
+            "family": (log_evidence - best).mean(),
+            "network": (best - trace.bounds[0]).mean(),
+            "one": (log_evidence - trace.bounds[1]).mean(),
+            "end": (log_evidence - trace.lower_bound).mean(),
+        }
+        for name, trace in traces.items()
+    ]
+
+
+def no_opinion(num_visible: int, num_hidden: int) -> RecognitionWeights:
+    """A network that says 1/2 for every unit."""
+    zeros = torch.zeros(num_visible, num_hidden, dtype=torch.float64)
+    return RecognitionWeights(zeros, torch.zeros(num_hidden, dtype=torch.float64))
+
+
+class Assessment(NamedTuple):
+    """Averages over visible vectors, in nats: ln p(v), the bound, KL(q || p), which is the gap, and KL(p || q)."""
+
+    log_prob: float
+    bound: float
+    gap: float
+    reverse: float
+
+
+def assess(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor) -> Assessment:
+    """A network beside the exact posterior, at visible vectors [N, D], all by enumeration."""
+    log_joint = model.log_joint_table(v)
+    log_q, log_posterior = _log_q_table(q.logits(v)), log_joint.log_softmax(-1)
+    values = (
+        log_joint.logsumexp(-1),
+        evidence_lower_bound(log_joint, log_q),
+        kl_divergence(log_q, log_posterior),
+        kl_divergence(log_posterior, log_q),
+    )
+    return Assessment(*(value.mean().item() for value in values))
+
+
+def epoch_row(model: SigmoidBeliefNet, q: RecognitionWeights, v: Tensor, dreams: Tensor) -> Row:
+    """A network beside the exact posterior at images [N, D], and its reverse divergence at dreams [S, D]."""
+    log_prob, bound, gap, _ = assess(model, q, v)
+    dreamt = assess(model, q, dreams).reverse
+    return {"log_prob": log_prob, "bound": bound, "gap": gap, "dreamt": dreamt}
+
+
+def _log_q_table(logits: Tensor) -> Tensor:
+    """ln q(h) at every state, [N, 2^M], by one matrix product."""
+    return logits @ all_states(logits.shape[-1]).T - softplus(logits).sum(-1, keepdim=True)
+
+
+def trained_by_sleep(model: SigmoidBeliefNet, rate: float, seed: int) -> RecognitionWeights:
+    """A network after 2,000 sleep steps, whose rate falls to zero."""
+    q, draws = no_opinion(model.num_visible, model.num_hidden), seeded_generator(seed)
+    for step in range(2_000):
+        q = sleep_step(model, q, 50, rate * (1 - step / 2_000), draws)
+    return q
+
+
+def trained_by_bound(model: SigmoidBeliefNet, v: Tensor) -> RecognitionWeights:
+    """The network with the best average bound over visible vectors [N, D]."""
+    start = no_opinion(model.num_visible, model.num_hidden)
+    leaves = [start.weights.requires_grad_(), start.bias.requires_grad_()]
+    log_joint = model.log_joint_table(v)
+
+    def bound() -> Tensor:
+        log_q = _log_q_table(RecognitionWeights(*leaves).logits(v))
+        return evidence_lower_bound(log_joint, log_q).mean()
+
+    ascend(leaves, bound, 150, 0.1)
+    return RecognitionWeights(*(leaf.detach() for leaf in leaves))
+
+
+def directed_row(errors: Tensor, of_rbm: Tensor) -> Row:
+    """Errors of ln p(v) from one and from ten chains, [chains, N] for N images, and those [M] of an RBM."""
+    num_chains, num_images = errors.shape
+    of_all = log_mean_exp(errors, 0)
+    return {
+        "one": errors.mean(),
+        "one_error": (errors.var(0) / num_chains).sum().sqrt() / num_images,
+        "ten": of_all.mean(),
+        "above": (of_all > 0).sum() * 100 / num_images,
+        "rbm": of_rbm.mean(),
+        "rbm_error": of_rbm.std() / math.sqrt(len(of_rbm)),
+    }
+
+
+def start_rows(remaining: Mapping[str, Sequence[Tensor]]) -> list[Row]:
+    """For each start what the bound has still to gain, [N] after each update, in millinats, and when less than one is left."""
+    rows = []
+    for name, values in remaining.items():
+        zero, one, two, *_ = (1e3 * value.mean() for value in values)
+        updates = (torch.stack(list(values)) > 1e-3).sum(0).double().mean()
+        rows.append({"start": name, "zero": zero, "one": one, "two": two, "updates": updates})
+    return rows
+
+
+def digit_patches(num_train: int, num_new: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Grey patches of 5 x 5 pixels, [num_train, 25] and [num_new, 25], in random order."""
+    digits = load_digits().train.double().view(-1, 8, 8)
+    patches = digits.unfold(1, 5, 1).unfold(2, 5, 1).reshape(-1, 25)
+    order = torch.randperm(len(patches), generator=seeded_generator(seed))
+    return patches[order[:num_train]], patches[order[num_train : num_train + num_new]]
