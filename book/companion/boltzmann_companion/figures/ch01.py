@@ -1,0 +1,384 @@
+"""Figures of chapter 01: a tiny RBM in full, and a trained one with its filters, its chains and its scores."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.colors import Normalize
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+
+from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.tables import Table
+from paperlib.numerics import all_states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+    from paperlib.models import RBM
+
+
+def digits(state: Tensor) -> str:
+    """The units [n] of a state as zeros and ones."""
+    return "".join(str(int(unit)) for unit in state)
+
+
+def duration(log10_seconds: float) -> str:
+    """Seconds, given as a logarithm, in words."""
+    if log10_seconds < 0:
+        return "below 1 second"
+    units = [("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86_400)]
+    for name, unit in units:
+        if log10_seconds - math.log10(unit) < 2:
+            return f"{10 ** (log10_seconds - math.log10(unit)):.0f} {name}"
+    return f"$10^{{{log10_seconds - math.log10(3.156e7):.0f}}}$ years"
+
+
+def in_two_halves(table: Table) -> Table:
+    """A long and narrow table with its second half beside its first."""
+    half = len(table.rows) // 2
+    rows = [
+        [*left, *right] for left, right in zip(table.rows[:half], table.rows[half:], strict=True)
+    ]
+    return Table([*table.heading] * 2, rows, table.source)
+
+
+def graph(rbm: RBM) -> Figure:
+    """The units of a small RBM with their biases, and its weights: wide if large, dashed if negative."""
+    figure, axes = plt.subplots(figsize=(6.0, 2.7))
+    apart = (rbm.num_visible - rbm.num_hidden) / 2
+    visible_x = [float(i) for i in range(rbm.num_visible)]
+    hidden_x = [apart + j for j in range(rbm.num_hidden)]
+    for i, x_low in enumerate(visible_x):
+        for j, x_high in enumerate(hidden_x):
+            weight = rbm.weights[i, j].item()
+            axes.plot(
+                [x_low, x_high],
+                [0, 1],
+                color=PALETTE[0] if weight > 0 else PALETTE[1],
+                linestyle="-" if weight > 0 else "--",
+                linewidth=0.6 * abs(weight),
+                zorder=1,
+            )
+    for layer, name, y, xs, marker, bias in [
+        ("v", "b", 0.0, visible_x, "s", rbm.visible_bias),
+        ("h", "a", 1.0, hidden_x, "o", rbm.hidden_bias),
+    ]:
+        look = {"markersize": 27, "color": "white", "markeredgecolor": "black", "zorder": 2}
+        axes.plot(xs, [y] * len(xs), marker, linestyle="", **look)
+        for unit, x in enumerate(xs, start=1):
+            axes.text(x, y, f"${layer}_{unit}$", ha="center", va="center", fontsize=12)
+            said = f"${name}_{unit} = {bias[unit - 1]:g}$"
+            axes.text(x, y + (0.3 if y else -0.34), said, ha="center", va="center", fontsize=9)
+    axes.text(-0.55, 1, "hidden", ha="right", va="center")
+    axes.text(-0.55, 0, "visible", ha="right", va="center")
+    axes.set(xlim=(-1.2, rbm.num_visible - 0.5), ylim=(-0.5, 1.45))
+    axes.set_axis_off()
+    return figure
+
+
+def in_full(rbm: RBM, p_joint: Tensor) -> Figure:
+    """The joint distribution [2^D, 2^M] of a tiny RBM, and that of its images."""
+    all_v, all_h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9), width_ratios=[1, 1.5])
+    left.imshow(p_joint.T, cmap="gray_r", aspect="auto", vmin=0)
+    names = [digits(h) for h in all_h]
+    left.set_yticks(range(len(all_h)), names, fontsize=8, family="monospace")
+    left.set_xticks([])
+    left.grid(False)
+    left.set(ylabel="hidden state", xlabel="image", title="$p(\\mathbf{v}, \\mathbf{h})$")
+    right.bar(range(len(all_v)), p_joint.sum(1), color=PALETTE[0])
+    _image_ticks(right, all_v)
+    right.set(title="$p(\\mathbf{v})$", xlim=(-0.7, 15.7))
+    right.grid(False, axis="x")
+    return figure
+
+
+def experts(votes: Sequence[Tensor], all_v: Tensor) -> Figure:
+    """The votes [N] of the biases and of each hidden unit on the images [N, 4], and below them their sum."""
+    total = torch.stack(list(votes)).sum(0)
+    names = ["biases", *(f"expert {unit}" for unit in range(1, len(votes)))]
+    names.append("$\\ln p^*(\\mathbf{v})$")
+    figure, panels = plt.subplots(len(names), 1, figsize=(6.2, 4.6), sharex=True, sharey=True)
+    for panel, vote, name in zip(panels, [*votes, total], names, strict=True):
+        panel.bar(range(len(all_v)), vote, color=PALETTE[5] if vote is total else PALETTE[0])
+        panel.axhline(0, color="black", linewidth=0.6, linestyle="-")
+        panel.set_ylabel(name, rotation=0, ha="right", va="center")
+        panel.grid(False, axis="x")
+        panel.tick_params(axis="x", length=0)
+    panels[-1].set_xlim(-0.7, 15.7)
+    _image_ticks(panels[-1], all_v)
+    return figure
+
+
+def mixture(rbm: RBM, p_joint: Tensor) -> Figure:
+    """A row for each hidden state of a tiny RBM: its share of the joint distribution [2^D, 2^M], and its component."""
+    all_v, all_h, p_h = all_states(rbm.num_visible), all_states(rbm.num_hidden), p_joint.sum(0)
+    last = len(all_h) - 1
+    figure = plt.figure(figsize=(6.6, 5.2))
+    grid = figure.add_gridspec(len(all_h), 3, width_ratios=[1.4, 0.5, 4])
+    for k, h in enumerate(all_h):
+        proportion, pixels, share = (figure.add_subplot(grid[k, column]) for column in range(3))
+        proportion.barh([0], [p_h[k]], color=PALETTE[1], height=0.7)
+        proportion.set(
+            xlim=(0, 1.05 * p_h.max()), ylim=(-0.6, 0.6), yticks=[0], yticklabels=[digits(h)]
+        )
+        proportion.grid(False)
+        pixels.imshow(rbm.visible_probs(h).reshape(2, 2), vmin=0, vmax=1)
+        _frame(pixels)
+        share.bar(range(len(all_v)), p_joint[:, k], color=PALETTE[0])
+        share.set(ylim=(0, 1.05 * p_joint.max()), yticks=[], xlim=(-0.7, 15.7))
+        share.grid(False)
+        if k < last:
+            proportion.set_xticks([])
+            share.set_xticks([])
+        else:
+            _image_ticks(share, all_v)
+        if k == 0:
+            proportion.set_title("$p(\\mathbf{h})$")
+            pixels.set_title("$p(v_i \\mid \\mathbf{h})$")
+            share.set_title("$p(\\mathbf{h})\\, p(\\mathbf{v} \\mid \\mathbf{h})$")
+    return figure
+
+
+def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
+    """Both halves of a step, [2^D, 2^M] and [2^M, 2^D], their product, and the traffic between images."""
+    transition = h_given_v @ v_given_h
+    titled = {
+        "$p(\\mathbf{h} \\mid \\mathbf{v})$": h_given_v,
+        "$p(\\mathbf{v}' \\mid \\mathbf{h})$": v_given_h,
+        "$T(\\mathbf{v}' \\mid \\mathbf{v})$": transition,
+        "$p(\\mathbf{v})\\,T(\\mathbf{v}' \\mid \\mathbf{v})$": p_v[:, None] * transition,
+    }
+    figure, panels = plt.subplots(1, 4, figsize=(7.0, 2.2), width_ratios=[8, 16, 16, 16])
+    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+        panel.imshow(matrix, vmin=0)
+        panel.set_title(title)
+        _frame(panel)
+    return figure
+
+
+def convergence(rows: Rows, p_v: Tensor, frequency: Tensor, rate: float, num_chains: int) -> Figure:
+    """Distances from p(v) [S] by the number of steps, beside a rate for each step; and where the chains are in the end."""
+    standard_error = torch.sqrt(p_v * (1 - p_v) / num_chains)
+    # expected distance of independent exact draws
+    noise_floor = standard_error.sum() / math.sqrt(2 * math.pi)
+    steps, exact = [row["step"] for row in rows], [row["exact"] for row in rows]
+    curves = {
+        "exact": exact,
+        "simulated": [row["simulated"] for row in rows],
+        "eigenvalue's rate": [2 * exact[10] * rate ** (step - 10) for step in steps],
+    }
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), width_ratios=[1, 1.3])
+    colors = (PALETTE[0], PALETTE[1], PALETTE[5])
+    for (label, values), color, style in zip(curves.items(), colors, ("-", "--", ":"), strict=True):
+        left.plot(steps, values, label=label, color=color, linestyle=style)
+    left.axhline(noise_floor, color="0.6", linestyle="-", linewidth=1)
+    left.set(yscale="log", xlabel="Gibbs steps $t$", title="distance from $p(\\mathbf{v})$")
+    left.set_ylim(exact[-1] / 2, 2)
+    left.legend(fontsize=8)
+    places = range(len(p_v))
+    right.bar(places, p_v, color=PALETTE[4], label="$p(\\mathbf{v})$")
+    look = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
+    right.errorbar(places, frequency, yerr=3 * standard_error, label="chains", **look)
+    _image_ticks(right, all_states(4))
+    right.set(xlim=(-0.7, 15.7), title=f"after {steps[-1]} steps")
+    right.grid(False, axis="x")
+    right.legend(fontsize=8)
+    return figure
+
+
+def binarised(rows: Iterable[tuple[str, Tensor]], image_shape: tuple[int, int]) -> Figure:
+    """A row of ten images [10, D] for each name."""
+    named = list(rows)
+    figure, axes = plt.subplots(figsize=(6.8, 2.6))
+    draw_images(axes, torch.cat([images.float() for _, images in named]), image_shape, 10)
+    for number, (name, _) in enumerate(named):
+        height = (number + 0.5) * (image_shape[0] + 1)
+        axes.text(-1, height, name, ha="right", va="center", fontsize=9)
+    return figure
+
+
+def filters(rbm: RBM, image_shape: tuple[int, int]) -> Figure:
+    """The weights of every hidden unit as an image, and the probabilities of the pixels with all of them off."""
+    columns = -(-rbm.num_hidden // 2)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 1.9), width_ratios=[columns / 2, 1])
+    shades = 0.5 + 0.5 * rbm.weights.T / rbm.weights.abs().max()
+    draw_images(left, shades, image_shape, columns)
+    left.set_title(f"filters of the {rbm.num_hidden} hidden units", fontsize=10)
+    draw_images(right, torch.sigmoid(rbm.visible_bias)[None], image_shape, 1)
+    right.set_title("visible biases", fontsize=10)
+    return figure
+
+
+def components(
+    rbm: RBM, hidden: Tensor, proportions: Tensor, image_shape: tuple[int, int]
+) -> Figure:
+    """Ten hidden states [10, M], the probability [10] of each, and the probabilities of the pixels that each gives."""
+    hidden_shape = _near_square(rbm.num_hidden)
+    heights = [_row_height(hidden_shape), _row_height(image_shape)]
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(6.8, 2.1), height_ratios=heights)
+    draw_images(upper, hidden, hidden_shape, 10)
+    for k, proportion in enumerate(proportions):
+        place = ((k + 0.5) * (hidden_shape[1] + 1), -0.35)
+        upper.text(*place, f"{100 * proportion:.1f}%", ha="center", va="bottom", fontsize=8)
+    draw_images(lower, rbm.visible_probs(hidden), image_shape, 10)
+    return figure
+
+
+def chains(frames: Mapping[int, tuple[Tensor, Tensor]], image_shape: tuple[int, int]) -> Figure:
+    """Two rows for each chain: visible [C, D] and hidden units [C, M] by the number of steps."""
+    seen, hidden = (torch.stack(own, dim=1) for own in zip(*frames.values(), strict=True))
+    shapes = {"v": image_shape, "h": _near_square(hidden.shape[-1])}
+    num_chains, num_frames = seen.shape[:2]
+    heights = [_row_height(shape) for shape in shapes.values()] * num_chains
+    figure, panels = plt.subplots(
+        2 * num_chains, 1, figsize=(6.8, 1.8 * num_chains), height_ratios=heights
+    )
+    for chain in range(num_chains):
+        pair = panels[2 * chain : 2 * chain + 2]
+        for panel, layer, (letter, shape) in zip(pair, (seen, hidden), shapes.items(), strict=True):
+            draw_images(panel, layer[chain], shape, num_frames)
+            place = (-0.06 * (shape[1] + 1), 0.5 * (shape[0] + 1))
+            panel.text(*place, f"$\\mathbf{{{letter}}}$", ha="right", va="center")
+    for k, step in enumerate(frames):
+        place = ((k + 0.5) * (image_shape[1] + 1), -0.7)
+        panels[0].text(*place, str(step), ha="center", va="bottom", fontsize=9)
+    return figure
+
+
+def traces(
+    steps: Sequence[int], means: Mapping[str, Sequence[float]], exact: Tensor, on_test: Tensor
+) -> Figure:
+    """Means of ln p*(v) along chains by their start, beside those of exact draws [N] and test images [N]."""
+    figure, axes = plt.subplots(figsize=(6.0, 3.0))
+    for name, trace in means.items():
+        axes.plot([1 + step for step in steps], trace, label=name)
+    own_level, test_level = exact.mean().item(), on_test.mean().item()
+    axes.axhline(own_level, color="black", linestyle="-.", linewidth=1, label="exact draws")
+    axes.set(xscale="log", xlabel="1 + Gibbs steps", ylabel="mean $\\ln p^*(\\mathbf{v})$ in nats")
+    spread = exact.std().item()
+    axes.set_ylim(min(own_level, test_level) - 2 * spread, max(own_level, test_level) + spread)
+    axes.legend(loc="lower right")
+    return figure
+
+
+def samples(blocks: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
+    """Twenty images of each block [N, D]."""
+    figure, panels = plt.subplots(len(blocks), 1, figsize=(5.6, 1.4 * len(blocks)))
+    for panel, (name, block) in zip(panels, blocks.items(), strict=True):
+        draw_images(panel, block[:20], image_shape, 10)
+        panel.text(-1, 1.0 * (image_shape[0] + 1), name, ha="right", va="center", fontsize=9)
+    return figure
+
+
+def scores(values: Mapping[str, Tensor]) -> Figure:
+    """The middle half, the median and the extremes of ln p*(v) [N] for each kind of image."""
+    figure, axes = plt.subplots(figsize=(6.6, 2.9))
+    look = {"orientation": "horizontal", "whis": (0, 100), "widths": 0.55, "patch_artist": True}
+    boxes = axes.boxplot(list(values.values()), **look)
+    for box in boxes["boxes"]:
+        box.set(facecolor="0.85", edgecolor="black")
+    for line in boxes["medians"]:
+        line.set(color=PALETTE[1], linewidth=2, linestyle="-")
+    axes.set_yticks(range(1, len(values) + 1), list(values))
+    axes.set(xlabel="$\\ln p^*(\\mathbf{v})$ in nats")
+    axes.grid(False, axis="y")
+    return figure
+
+
+def gaps(normalised: Tensor, unnormalised: Tensor, said: str) -> Figure:
+    """Histograms of ln p_A - ln p_B and of ln p*_A - ln p*_B over the test images [N]."""
+    figure, axes = plt.subplots(figsize=(6.6, 2.9))
+    width = (normalised.max() - normalised.min()).item() / 30
+    for values, face, line, hatch, style, label in [
+        (normalised, PALETTE[0], PALETTE[0], None, "-", "normalised"),
+        (unnormalised, "none", PALETTE[1], "////", "--", "unnormalised"),
+    ]:
+        bins = [values.min().item() + k * width for k in range(32)]
+        look = {"facecolor": face, "hatch": hatch, "edgecolor": line if hatch else "white"}
+        axes.hist(values, bins=bins, linewidth=0.6, label=label, **look)
+        axes.axvline(values.mean().item(), color=line, linestyle=style, linewidth=2)
+    axes.axvline(0, color="black", linestyle=":", linewidth=1.5)
+    axes.set(xlabel=f"{said}, nats per test image", ylabel="test images")
+    axes.legend()
+    return figure
+
+
+def versions(log_zs: Tensor, marked: Mapping[str, float]) -> Figure:
+    """A histogram of the ln Z [2^M] of all flipped versions of a model; lines mark that of two models."""
+    figure, axes = plt.subplots(figsize=(6.6, 2.7))
+    axes.hist(log_zs, bins=60, color="0.8", edgecolor="white", linewidth=0.4)
+    for (label, log_z), color, style in zip(marked.items(), PALETTE, ("-", "--"), strict=False):
+        axes.axvline(log_z, color=color, linestyle=style, linewidth=2, label=label)
+    axes.set(xlabel="$\\ln Z$ in nats", ylabel="flipped versions")
+    axes.legend()
+    return figure
+
+
+def gradient(data_term: Tensor, model_term: Tensor) -> Figure:
+    """Both terms [D, M] of the gradient and their difference, in numbers."""
+    titled = {
+        "data": data_term,
+        "\u2212 model": model_term,
+        "= gradient": data_term - model_term,
+    }
+    num_visible, num_hidden = data_term.shape
+    figure, panels = plt.subplots(1, 3, figsize=(6.4, 2.6))
+    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+        panel.imshow(matrix, cmap="gray_r", vmin=-0.5, vmax=1.2, aspect="auto")
+        for i, row in enumerate(matrix.tolist()):
+            for j, value in enumerate(row):
+                said = f"{value:.2f}".replace("-", "\u2212")
+                panel.text(j, i, said, ha="center", va="center", fontsize=9)
+        panel.set(title=title, xticks=range(num_hidden), yticks=range(num_visible))
+        panel.set_xticklabels([f"$h_{j + 1}$" for j in range(num_hidden)])
+        panel.set_yticklabels([f"$v_{i + 1}$" for i in range(num_visible)])
+        panel.grid(False)
+    return figure
+
+
+def _image_ticks(axes: Axes, states: Tensor) -> None:
+    """Draw each 2 x 2 image of [N, 4] below its place on the horizontal axis."""
+    axes.set_xticks(range(len(states)), [""] * len(states))
+    look = {"cmap": "gray_r", "norm": Normalize(0, 1), "interpolation": "nearest"}
+    for place, state in enumerate(states):
+        axes.add_artist(
+            AnnotationBbox(
+                OffsetImage(state.reshape(2, 2), zoom=4.5, **look),
+                (place, 0),
+                xybox=(0, -6),
+                xycoords=("data", "axes fraction"),
+                boxcoords="offset points",
+                box_alignment=(0.5, 1),
+                pad=0.08,
+                bboxprops={"edgecolor": "0.4", "linewidth": 0.8},
+                annotation_clip=False,
+            )
+        )
+
+
+def _frame(axes: Axes) -> None:
+    """A frame and nothing else around a matrix."""
+    axes.set(xticks=[], yticks=[])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="0.5")
+
+
+def _near_square(num_units: int) -> tuple[int, int]:
+    """Units as a rectangle that is as square as possible."""
+    rows = max(r for r in range(1, math.isqrt(num_units) + 1) if num_units % r == 0)
+    return rows, num_units // rows
+
+
+def _row_height(shape: tuple[int, int], columns: int = 10) -> float:
+    """Height of a row of such grids in widths of the row, so that rows of different grids line up."""
+    return (shape[0] + 2) / (columns * (shape[1] + 1) + 1)

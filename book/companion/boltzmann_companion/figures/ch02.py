@@ -1,0 +1,277 @@
+"""Figures of chapter 02: small chains as graphs, matrices and curves, and what their samples are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import torch
+
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain
+from boltzmann_companion.studies.tiny_chains import bounds, distances
+from boltzmann_companion.tables import Table
+from paperlib.mcmc import acceptance_matrix, autocorrelation, total_variation
+from paperlib.numerics import all_states
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+    from paperlib.mcmc import MarkovChain
+
+# where the states are drawn, if not on a circle
+_PLACES = {
+    "two islands": [[-0.9, 0.55], [-0.9, -0.55], [0.35, 0.55], [1.35, 0.55], [0.85, -0.4]],
+    "trapdoor": [[0.0, 1.0], [0.0, 0.0], [1.3, 1.0], [1.3, 0.0]],
+}
+# the states of three units as corners of a cube: unit 1 leads to the back, 2 to the right, 3 upwards
+_DIRECTIONS = [[0.75, 0.6], [1.6, 0.0], [0.0, 1.6]]
+
+
+def dimension(rows: Rows) -> Figure:
+    """The shares of draws that are accepted and that are effective, by formula and measured, against the dimension."""
+    figure, axes = plt.subplots(figsize=(6.0, 3.2))
+    named = {"accepted": "rejection: accepted", "effective": "importance: effective"}
+    for number, (key, name) in enumerate(named.items()):
+        exact = [row[f"{key}_exact"] for row in rows]
+        axes.plot([row["dimension"] for row in rows], exact, color=PALETTE[number], label=name)
+        seen = [row for row in rows if row[key] > 0]
+        axes.plot(
+            [row["dimension"] for row in seen],
+            [row[key] for row in seen],
+            marker="os"[number],
+            linestyle="",
+            color=PALETTE[number],
+        )
+    axes.set(yscale="log", xlabel="dimensions", ylabel="share of the draws")
+    axes.legend()
+    return figure
+
+
+def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
+    """Chains as graphs and as matrices, and how far apart two walkers are who start in different states."""
+    figure = plt.figure(figsize=(7.0, 5.6))
+    grid = figure.add_gridspec(3, len(chains), height_ratios=[1.25, 1, 2])
+    below = figure.add_subplot(grid[2, :])
+    for number, (name, chain) in enumerate(chains.items()):
+        graph, matrix = (figure.add_subplot(grid[row, number]) for row in (0, 1))
+        labels = [str(state) for state in range(1, chain.num_states + 1)]
+        places = torch.tensor(_PLACES[name]) if name in _PLACES else None
+        draw_chain(graph, chain.transition, places, labels)
+        graph.set_title(name, fontsize=9)
+        _matrix(matrix, chain.transition, "")
+        starts = torch.eye(chain.num_states, dtype=torch.float64)
+        other = starts[-1] if name == "two islands" else starts[1]
+        pair = (chain.distributions(start, 40) for start in (starts[0], other))
+        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
+        below.plot(total_variation(*pair), label=name, **look)
+    below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
+    below.legend(fontsize=8, loc=(0.66, 0.42))
+    return figure
+
+
+def stationary(eigenvectors: Mapping[str, Tensor]) -> Table:
+    """The eigenvectors [n, S] of each chain to the eigenvalue 1, divided by their sums, as a table."""
+    most = max(vectors.shape[1] for vectors in eigenvectors.values())
+    rows = []
+    for name, vectors in eigenvectors.items():
+        cells = ["not unique"]
+        if len(vectors) == 1:
+            shares = (vectors[0] / vectors.sum()).round(decimals=3).add(0.0)  # no negative zero
+            cells = [f"{share:.3f}" for share in shares.tolist()]
+        rows.append([name, *cells, *[""] * (most - len(cells))])
+    return Table(["chain", *(f"$\\pi({x})$" for x in range(1, most + 1))], rows)
+
+
+def flows(chains: Mapping[str, MarkovChain]) -> Figure:
+    """The flow between the states of two chains in equilibrium, as graphs and as matrices."""
+    figure, grid = plt.subplots(2, 2, figsize=(5.6, 4.8), height_ratios=[1, 1.2])
+    for (graph, panel), (name, chain) in zip(grid.T, chains.items(), strict=True):
+        flow = chain.flow(chain.stationary)
+        draw_chain(graph, flow, labels=[str(state + 1) for state in range(chain.num_states)])
+        graph.set_title(name, fontsize=9)
+        _matrix(panel, flow, "$\\pi(x)\\,T(x' \\mid x)$")
+        for x, row in enumerate(flow.tolist()):
+            for following, value in enumerate(row):
+                if value > 0:
+                    ink = {"color": "white" if value > flow.max() / 2 else "black", "fontsize": 7}
+                    said = f"{value:.2f}"
+                    panel.text(following, x, said, ha="center", va="center", **ink)
+    return figure
+
+
+def rates(rows: Rows, rings: Mapping[str, MarkovChain]) -> Figure:
+    """Distances on some rings and their bounds against the number of steps; measured factors of all chains against predicted."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2), width_ratios=[1.4, 1])
+    for number, (name, chain) in enumerate(rings.items()):
+        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
+        left.plot(distances(chain, 119), label=name, **look)
+        left.plot(bounds(chain, 119), color=PALETTE[number], linewidth=0.8, linestyle=":")
+    for number, row in enumerate(rows):
+        look = {"marker": "os^vDP"[number], "linestyle": "", "color": PALETTE[number]}
+        right.plot(row["predicted"], row["measured"], **look)
+    left.set(yscale="log", ylim=(1e-6, 3), xlabel="steps $t$", ylabel="distance")
+    left.legend(fontsize=8)
+    right.plot([0.3, 1], [0.3, 1], color="0.6", linewidth=1, linestyle="-", zorder=0)
+    right.set(xlabel="$|\\lambda_2|$", ylabel="measured factor per step")
+    right.set(xlim=(0.3, 1.02), ylim=(0.3, 1.02))
+    return figure
+
+
+def metropolis(
+    log_target: Tensor, proposal: MarkovChain, chain: MarkovChain, names: Sequence[str]
+) -> Figure:
+    """What is proposed between the states, what is accepted, the chain that results, and its flow."""
+    accepted = acceptance_matrix(log_target, proposal) * (proposal.transition > 0)
+    titled = {
+        "proposal $q(x^* \\mid x)$": proposal.transition,
+        "acceptance $A(x^* \\mid x)$": accepted,
+        "chain $T(x' \\mid x)$": chain.transition,
+        "flow $p(x)\\,T(x' \\mid x)$": chain.flow(log_target.softmax(0)),
+    }
+    figure = _matrices(titled)
+    figure.axes[0].set_yticks(range(len(names)), names, fontsize=7, family="monospace")
+    return figure
+
+
+def random_walk(by_step: Rows, by_dimension: Rows, independent: Rows) -> Figure:
+    """Effective shares of random walks, against the size of a step and against the dimension; those of independent draws beside them."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
+    steps = [row["step"] for row in by_step]
+    for key, marker in {"accepted": "o", "effective": "s"}.items():
+        left.loglog(steps, [row[key] for row in by_step], marker=marker, label=key)
+    left.set(xlabel="standard deviation of a step", ylabel="share")
+    left.legend(fontsize=8)
+    dimensions = [row["dimension"] for row in by_dimension]
+    walk = [row["effective"] for row in by_dimension]
+    look = {"marker": "s", "color": PALETTE[1], "linestyle": "--"}
+    right.loglog(dimensions, walk, label="random walk", **look)
+    for key, color, style, label in [
+        ("effective_exact", PALETTE[2], "-.", "importance"),
+        ("accepted_exact", PALETTE[0], "-", "rejection"),
+    ]:
+        exact = [row[key] for row in independent]
+        right.loglog(dimensions, exact, color=color, linestyle=style, label=label)
+    right.set(xlabel="dimensions $D$", ylim=(1e-6, 2))
+    right.legend(fontsize=8)
+    return figure
+
+
+def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
+    """Chains on the eight states of three units, as graphs on a cube whose corners are darker the more probable, and as matrices."""
+    corners = all_states(3) @ torch.tensor(_DIRECTIONS).double()
+    figure, grid = plt.subplots(2, len(chains), figsize=(7.0, 3.2), height_ratios=[1.25, 1])
+    for (graph, panel), (title, chain) in zip(grid.T, chains.items(), strict=True):
+        draw_chain(graph, chain.transition, corners, shades=0.85 * target / target.max())
+        graph.set_title(title, fontsize=9)
+        _matrix(panel, chain.transition, "")
+    return figure
+
+
+def block(half_steps: Sequence[MarkovChain], both: MarkovChain, visible: MarkovChain) -> Figure:
+    """The half-steps of block Gibbs sampling, their product, and the chain of the visible units alone."""
+    draw_hidden, draw_visible = half_steps
+    return _matrices(
+        {
+            "draw $\\mathbf{h}$ given $\\mathbf{v}$": draw_hidden.transition,
+            "draw $\\mathbf{v}$ given $\\mathbf{h}$": draw_visible.transition,
+            "both: $T$": both.transition,
+            "visible units alone": visible.transition,
+        }
+    )
+
+
+def strength(rows: Rows) -> Figure:
+    """The relaxation time of each chain against the factor of all parameters."""
+    figure, axes = plt.subplots(figsize=(6.0, 3.2))
+    for number, name in enumerate(dict.fromkeys(row["kernel"] for row in rows)):
+        own = [row for row in rows if row["kernel"] == name]
+        factors, times = [row["factor"] for row in own], [row["time"] for row in own]
+        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
+        axes.plot(factors, times, label=name, **look)
+    axes.set(yscale="log", xlabel="factor of all parameters", ylabel="single-unit updates")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def variance(
+    chains: Mapping[str, MarkovChain],
+    runs: Mapping[str, Tensor],
+    values: Tensor,
+    rows: Rows,
+    num_chains: int,
+) -> Figure:
+    """Autocorrelations of the values [S] of the states, exact and along runs [R, N]; and the variance of means of the last chain."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.3))
+    for number, (name, chain) in enumerate(chains.items()):
+        exact, color = chain.autocovariance(values, 15), PALETTE[number]
+        left.plot(exact / exact[0], color=color, linestyle=LINE_STYLES[number], label=name)
+        look = {"marker": "os^v"[number], "markersize": 3, "linestyle": "", "color": color}
+        left.plot(autocorrelation(runs[name])[:16], **look)
+    left.set(xlabel="lag $k$ (steps)", ylabel="$\\rho_k$")
+    left.legend(fontsize=8)
+    last = list(chains.values())[-1]
+    lengths, simulated = [row["length"] for row in rows], [row["simulated"] for row in rows]
+    every, single = range(1, lengths[-1] + 1), last.variance_of_mean(values, 1)
+    predicted = [n * last.variance_of_mean(values, n) / single for n in every]
+    right.plot(every, predicted, color=PALETTE[0])
+    # of the variance of nearly normal means
+    errors = [2 * math.sqrt(2 / (num_chains - 1)) * found for found in simulated]
+    look = {"fmt": "o", "color": PALETTE[1], "markersize": 4}
+    right.errorbar(lengths, simulated, yerr=errors, **look)
+    exact = last.autocovariance(values, 2_000)
+    limit = (2 * exact.sum() / exact[0] - 1).item()
+    right.axhline(limit, color="black", linewidth=1, linestyle=":")
+    right.set(xlabel="length $N$", ylabel="$N \\, \\mathrm{Var}$ / $c_0$", xscale="log")
+    right.set_ylim(0, None)
+    return figure
+
+
+def inference(rows: Rows) -> Figure:
+    """Mean errors of three ways to a posterior against the strength of the couplings, a panel for each image."""
+    images = list(dict.fromkeys(row["image"] for row in rows))
+    named = {
+        "mean_field": "mean field",
+        "propagation": "belief propagation",
+        "gibbs": "Gibbs sampling",
+    }
+    figure, panels = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True)
+    for panel, image in zip(panels, images, strict=True):
+        own = [row for row in rows if row["image"] == image]
+        for number, (key, name) in enumerate(named.items()):
+            errors, color = [max(row[key], 1e-5) for row in own], PALETTE[number]
+            strengths = [row["strength"] for row in own]
+            panel.plot(strengths, errors, color=color, linestyle=LINE_STYLES[number], label=name)
+            for row, error in zip(own, errors, strict=True):
+                solid = row.get(f"{key}_settled", "yes") == "yes"
+                face = color if solid else "white"
+                look = {"marker": "os^"[number], "markersize": 5, "linestyle": "", "color": color}
+                panel.plot(row["strength"], error, markerfacecolor=face, **look)
+        panel.set(title=f"{image} image", xlabel="strength of the couplings")
+        panel.set(yscale="log", ylim=(1e-4, 100))
+    panels[0].set_ylabel("mean error, percentage points")
+    panels[-1].legend(fontsize=8, loc="lower right")
+    return figure
+
+
+def _matrix(panel: Axes, matrix: Tensor, title: str) -> None:
+    """A matrix in shades of grey, the largest entry black, in a frame."""
+    panel.imshow(matrix, vmin=0, vmax=max(1e-9, matrix.max().item()))
+    panel.set_title(title, fontsize=9)
+    panel.set(xticks=[], yticks=[])
+    panel.grid(False)
+    for spine in panel.spines.values():
+        spine.set(visible=True, color="0.5")
+
+
+def _matrices(titled: Mapping[str, Tensor]) -> Figure:
+    """Matrices in a row, each below its title."""
+    figure, panels = plt.subplots(1, len(titled), figsize=(7.0, 2.3))
+    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+        _matrix(panel, matrix, title)
+    return figure
