@@ -913,6 +913,10 @@ STATEMENTS = [
     Statement("16", "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat",
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)
      and 0 < r["interval"][0] - (r["log_z"] + r["ladder"] - r["exact"]) < 0.01),
+    Statement("16", "The two DBNs have a barrier of 17 where mnistCD1-20 has 8, and with as many chain-steps about a sixth of its round trips",
+     lambda s: round((small := s.row("tempering-brackets", model="mnistCD1-20"))["barrier"]) == 8
+     and all(round((r := s.row("tempering-brackets", model=m))["barrier"]) == 17 and near(r["chain_steps"] / small["chain_steps"], 1, 0.001)
+             and near(r["round_trips"] / small["round_trips"], 1 / 6, 0.02) for m in ("MNIST DBN", "Omniglot DBN"))),
     # 17: every estimator
     Statement("17", "Of parallel tempering's 900 intervals with $10^5$ chain-steps, 853 hold the truth, and 667 of the 690 without a warning",
      lambda s: intervals_held(s, "parallel tempering", 100_000) == (853, 900, 667, 690)),
