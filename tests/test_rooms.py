@@ -138,15 +138,9 @@ def test_every_room_is_known_and_within_its_budget():
     assert {room: number for room, number in lines.items() if number > budgets[room]} == {}
 
 
-# Lines of code that a chapter may have in all of its cells, in one cell, and before its first output. The larger numbers are those of
-# chapters that nobody has shortened yet.
+# Lines of code that a chapter may have in all of its cells, in one cell, and before its first output.
 CHAPTER, CELL, OPENING = 300, 40, 25
 SHOWN = {"display_data", "execute_result"}
-LONGER = {
-    "13": (175, 25, 26),
-    "14": (450, 47, 38),
-    "17": (295, 51, 41),
-}
 
 
 @pytest.mark.parametrize("path", sorted(BOOK.glob("[0-9]*.ipynb")), ids=lambda path: path.stem[:2])
@@ -159,11 +153,10 @@ def test_a_chapter_is_short(path):
         if not shown and "parameters" not in cell["metadata"].get("tags", ()):
             opening += sizes[-1]
         shown |= any(out["output_type"] in SHOWN for out in cell["outputs"])
-    chapter, longest, first = LONGER.get(path.stem[:2], (CHAPTER, CELL, OPENING))
-    assert sum(sizes) <= chapter
-    assert max(sizes) <= longest
+    assert sum(sizes) <= CHAPTER
+    assert max(sizes) <= CELL
     assert shown
-    assert opening <= first
+    assert opening <= OPENING
 
 
 def test_lines_of_code_are_counted(tmp_path):

@@ -1,4 +1,4 @@
-"""Many estimates of a ln Z that is known: their errors, and how often their intervals hold it."""
+"""Estimates of what is known: their errors, how often their intervals hold it, and how far samples are from exact means."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from paperlib.annealing import BaseRatePath
 from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.models import RBM
+from paperlib.numerics import all_states
 
 
 def separate(log_weights: Tensor) -> list[PartitionEstimate]:
@@ -87,6 +89,50 @@ def bounded_row(estimate: PartitionEstimate) -> dict[str, Any]:
         "lower_bound": bound,
         "proven": "yes" if bound is not None and interval[1] < bound else "no",
     }
+
+
+def coverage_row(
+    estimates: Sequence[PartitionEstimate], truth: float, always_warned: bool
+) -> dict[str, Any]:
+    """How often 3-sigma intervals hold the truth, and how often one that misses it comes without a warning.
+
+    A start from uniform pixels is warned about whatever comes out: of such estimates only further warnings count.
+    """
+    intervals = [estimate.interval(3) for estimate in estimates]
+    covered = [low <= truth <= high for low, high in intervals]
+    warned = [len(estimate.warnings) > int(always_warned) for estimate in estimates]
+    repeats = len(estimates)
+    return {
+        "repeats": repeats,
+        "covered": 100 * sum(covered) / repeats,
+        "effective": sum(estimate.effective_sample_size for estimate in estimates) / repeats,
+        "silent": sum(not (held or told) for held, told in zip(covered, warned, strict=True)),
+    }
+
+
+def mean_scores(values: Tensor, exact: Tensor | float) -> Tensor:
+    """How far means over the last axis are from their exact expectations, in standard errors.
+
+    Examples
+    --------
+    >>> mean_scores(torch.tensor([1.0, 3.0]), 0.0)
+    tensor(2.)
+    """
+    error = values.std(-1) / math.sqrt(values.shape[-1])
+    return (values.mean(-1) - exact) / error
+
+
+def transition_scores(
+    path: BaseRatePath, exact: Tensor, draws: int, generator: torch.Generator
+) -> Tensor:
+    """How far a path's transitions at beta = 1 are from their exact probabilities [2^D, 2^D], in standard errors."""
+    num_states, num_visible = len(exact), len(exact).bit_length() - 1
+    starts = path.state_at(all_states(num_visible).repeat_interleave(draws, 0))
+    ended = path.units(path.transition(starts, 1.0, generator))
+    powers = 2.0 ** torch.arange(num_visible - 1, -1, -1).double()
+    number = (ended @ powers).long().view(num_states, -1)
+    frequency = torch.stack([row.bincount(minlength=num_states) for row in number]) / draws
+    return (frequency - exact) / (exact * (1 - exact) / draws).sqrt()
 
 
 def _gaps(estimates: Sequence[PartitionEstimate], truth: float) -> Tensor:

@@ -1,0 +1,130 @@
+"""What chapter 14 claims: exact answers of a small model, when intervals cover, broken libraries, and the study of `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from boltzmann_companion.claims.checks import Check, Rows, of_stored
+from boltzmann_companion.studies.study import WRONG
+
+
+def brute_force(rows: Rows, probs: Tensor) -> Iterator[Check]:
+    """Of `trust-enumeration`, and of the library's probabilities of all visible vectors [2^D]."""
+    agree = all(row["agrees"] == "yes" for row in rows)
+    yield Check("every quantity of the model agrees with brute force", agree)
+    claim = "and the probabilities of all visible vectors add up to one"
+    yield Check(claim, abs(probs.sum() - 1) < 1e-13)
+
+
+def expectations(rows: Rows) -> Iterator[Check]:
+    """Of `trust-expectations`: exact mean weights, and what the library samples."""
+    exact = all(abs(row["exact"]) < 1e-12 for row in rows)
+    yield Check("the mean weight of AIS is Z for every K, to machine precision", exact)
+    has_mean = all(abs(row["ais"]) < 4 for row in rows)
+    yield Check("the library's AIS has that mean", has_mean)
+    # 64 means in all: beyond 4.5 standard errors with probability 4e-4, if the weights were normal
+    has_mean = all(abs(row["raise"]) < 4.5 for row in rows)
+    yield Check("the library's RAISE has the mean p_ann(v) at every v", has_mean)
+    # 1,024 entries: beyond 5.5 with probability 4e-5
+    right = all(abs(row["transition"]) < 5.5 for row in rows)
+    yield Check("and its transitions have the probabilities of eq. 15 to 17", right)
+
+
+def direction(rows: Rows) -> Iterator[Check]:
+    """Of `trust-direction`: the means of many estimates by AIS and by RAISE."""
+    of_ais, of_raise = rows
+    high = of_ais["mean"] > 4 * of_ais["std_error"]
+    yield Check("AIS errs high on average, by more than four standard errors", high)
+    low = of_raise["mean"] < -4 * of_raise["std_error"]
+    yield Check("RAISE errs low on average, by more than four standard errors", low)
+    both_sides = max(of_ais["right_side"], of_raise["right_side"]) < 100
+    yield Check("neither does so in every repeat", both_sides)
+
+
+def coverage(rows: Rows) -> Iterator[Check]:
+    """Of `trust-coverage`: many and few steps and chains, and a mode that no chain meets."""
+    many, _, _, few, mode = rows
+    # 99.7 % nominal: fewer than 196 of 200 with probability 2e-4
+    yield Check("many steps, many chains: it covers as it says", many["covered"] >= 98)
+    less = few["covered"] < many["covered"]
+    yield Check("fewer chains or steps: it covers less often than that", less)
+    yield Check("a mode that no chain meets: it never covers", mode["covered"] == 0)
+    yield Check("and every such miss is warned about", mode["silent"] == 0)
+
+
+def broken(rows: Rows) -> Iterator[Check]:
+    """Of `trust-mutants`: the library as it is, and broken ones."""
+    intact, *mutated = rows
+    yield Check("the library as it is passes", intact["caught"] == "none")
+    caught = all(row["caught"] != "none" for row in mutated)
+    yield Check("every broken one is caught", caught)
+
+
+def caught_by(rows: Rows) -> Iterator[str]:
+    """A line for each broken library of `trust-mutants`."""
+    for row in rows[1:]:
+        yield f"{row['changed']}: caught by {row['caught']}"
+
+
+@of_stored("evaluate-study")
+def trusted(rows: Rows) -> Iterator[Check]:
+    """Of evaluations of models with a known answer."""
+    right = all(abs(row["value_error"]) <= WRONG for row in _trusted(rows))
+    yield Check("every trusted estimate is within a nat of the truth", right)
+
+
+@of_stored("evaluate-study-held-out")
+def trusted_of_drawn(rows: Rows) -> Iterator[Check]:
+    """The same of models that were drawn at random."""
+    yield from trusted(rows)
+
+
+def wrong_but_trusted(rows: Rows) -> str:
+    """A line that counts the evaluations that mislead."""
+    silent = sum(abs(row["value_error"]) > WRONG for row in _trusted(rows))
+    return f"wrong estimates that were trusted: {silent}"
+
+
+def alarms_and_intervals(rows: Rows) -> Iterator[str]:
+    """Lines that count the false alarms, and how often the interval of a trusted value holds the truth."""
+    alarms = sum(row["outcome"] == "right, suspected" for row in rows)
+    yield f"right estimates that were suspected: {alarms}"
+    worst = max(abs(row["value_error"]) for row in _trusted(rows))
+    yield f"largest error of a trusted estimate: {worst:.2f} nats"
+    within = sum(
+        row["value_interval"][0] <= row["exact"] <= row["value_interval"][1]
+        for row in _trusted(rows)
+    )
+    number = len(_trusted(rows))
+    yield f"trusted values: {number}, of which the 95 % interval holds the truth: {within}"
+
+
+def _trusted(rows: Rows) -> list[Mapping[str, Any]]:
+    return [row for row in rows if not row["findings"]]
+
+
+def caught_by_modes_alone(rows: Rows) -> list[Mapping[str, Any]]:
+    """Wrong evaluations against which nothing but a ladder from a mode of the model's own spoke."""
+    return [
+        row
+        for row in rows
+        if abs(row["value_error"]) > WRONG
+        and row["findings"]
+        and all("starts at a mode" in text for text in row["findings"])
+    ]
+
+
+@of_stored("evaluate-study")
+def modes(rows: Rows) -> Iterator[Check]:
+    """Of the search for modes: what it says is missing, and what nothing else noticed."""
+    told = [
+        row
+        for row in rows
+        if any(text.startswith("A ladder that starts at a mode") for text in row["findings"])
+    ]
+    claim = "a ladder that is said to have missed a mode is off by a quarter of a nat"
+    yield Check(claim, all(abs(row["value_error"]) > 0.25 for row in told))
+    yield Check("it alone caught at least one", len(caught_by_modes_alone(rows)) > 0)

@@ -1,0 +1,59 @@
+"""Chapter 13: models on a scale of nats, and how far reproduced numbers are from the published ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+
+from boltzmann_companion.plots import PALETTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.figure import Figure
+
+    from boltzmann_companion.claims.checks import Rows
+    from boltzmann_companion.claims.report import ReportRow
+
+# Differences beyond so many standard errors stand at the edge.
+_EDGE = 8
+
+
+def scale(rows: Rows) -> Figure:
+    """Average log-probabilities of models, and the upper end of their scale; the first two rows need no training."""
+    figure, (whole, upper_end) = plt.subplots(
+        1, 2, figsize=(7.0, 0.6 + 0.28 * len(rows)), sharey=True
+    )
+    for axes in (whole, upper_end):
+        axes.plot([row["test"] for row in rows], range(len(rows)), "o", linestyle="")
+        axes.set_yticks(range(len(rows)), [row["model"] for row in rows])
+        axes.set_xlabel("nats")
+    # of the models that were trained, if there are any
+    trained = [row["test"] for row in rows[2:] or rows]
+    margin = 0.06 * (max(trained) - min(trained))
+    upper_end.set_xlim(min(trained) - margin, max(trained) + margin)
+    upper_end.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def standard_errors(rows: Iterable[ReportRow]) -> Figure:
+    """A histogram of the differences from the published numbers, by what they are judged by."""
+    kinds = ("same-weights", "same-recipe")
+    differences: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for row in rows:
+        off, kind = row.judgement.standard_errors, row.entry.criterion.kind
+        if off is not None and kind in kinds:
+            differences[kind].append(min(max(off, -_EDGE), _EDGE))
+    figure, axes = plt.subplots(figsize=(7.0, 2.8))
+    axes.hist(
+        list(differences.values()),
+        bins=[number - _EDGE - 0.5 for number in range(2 * _EDGE + 2)],
+        stacked=True,
+        color=PALETTE[: len(kinds)],
+        label=[kind.replace("-", " ") for kind in kinds],
+    )
+    label = f"difference in standard errors ({_EDGE} and more at the edges)"
+    axes.set(xlabel=label, ylabel="numbers")
+    axes.legend()
+    return figure

@@ -1,0 +1,77 @@
+"""Chapter 14: the errors of many estimates, and what became of the evaluations of models with a known answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import torch
+
+from boltzmann_companion.plots import PALETTE
+from boltzmann_companion.studies.study import OUTCOMES, STARTS
+from boltzmann_companion.tables import Table, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.figure import Figure
+    from torch import Tensor
+
+    from boltzmann_companion.claims.checks import Rows
+
+_MARKS = dict(
+    zip(OUTCOMES, ("", " (suspected)", " **wrong**, suspected", " **wrong, trusted**"), strict=True)
+)
+
+
+def direction(errors: Mapping[str, Tensor]) -> Figure:
+    """Histograms of the errors [R] of two estimators in nats; triangles mark their means."""
+    every = torch.cat(list(errors.values()))
+    bins = torch.linspace(every.min().item(), every.max().item(), 40).tolist()
+    figure, axes = plt.subplots(figsize=(6.0, 3.0))
+    for (name, values), color, hatch in zip(errors.items(), PALETTE, (None, "//"), strict=False):
+        axes.hist(values.tolist(), bins, label=name, color=color, alpha=0.6, hatch=hatch)
+        axes.plot(values.mean().item(), -4, marker="^", color=color, linestyle="none")
+    axes.axvline(0, color="black", linestyle="-", linewidth=1)
+    axes.set(xlabel="estimate less truth, nats", ylabel="repeats")
+    axes.legend()
+    return figure
+
+
+def outcomes(rows: Rows) -> Table:
+    """Evaluations by start and number of steps: how often the bracket holds the truth, and each outcome."""
+    groups: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((STARTS.index(row["start"]), row["steps"]), []).append(row)
+    lines = []
+    for (start, steps), members in sorted(groups.items()):
+        given = Counter(row["outcome"] for row in members)
+        held = sum(row["held"] == "yes" for row in members)
+        numbers = [steps, len(members), held, *(given[name] for name in OUTCOMES)]
+        lines.append([STARTS[start], *map(format_value, numbers)])
+    heading = ["start", "K", "evaluations", "bracket holds the truth", *OUTCOMES]
+    return Table(heading, lines)
+
+
+def reported_errors(rows: Rows, *, only_wrong: bool = False) -> Table:
+    """What `evaluate` reports less the exact value, by model and start, at the larger number of steps.
+
+    With `only_wrong`, only models on which it is wrong from the base rates of the training images.
+    """
+    largest = max(row["steps"] for row in rows)
+    models: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["steps"] == largest:
+            models.setdefault((row["data"], row["model"]), {})[row["start"]] = row
+    lines = [
+        [*names, format_value(by[STARTS[0]]["exact"]), *(_marked(by.get(s)) for s in STARTS)]
+        for names, by in models.items()
+        if not only_wrong or "wrong" in by[STARTS[0]]["outcome"]
+    ]
+    return Table(["data", "model", "exact (nats)", *STARTS], lines)
+
+
+def _marked(row: Mapping[str, Any] | None) -> str:
+    """The error of an evaluation with its outcome; a dash if there is none."""
+    return "–" if row is None else format_value(row["value_error"]) + _MARKS[row["outcome"]]
