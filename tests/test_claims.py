@@ -7,10 +7,11 @@ import pkgutil
 from collections.abc import Iterator
 
 import pytest
+from prose import PROSE
 
 from boltzmann_companion import claims
 from boltzmann_companion.claims import claims as rules
-from boltzmann_companion.claims.checks import STORED, Stored, of_papers
+from boltzmann_companion.claims.checks import STORED, Stored
 from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES, SUBJECTS, Finding, findings
 from boltzmann_companion.claims.report import (
     PAPERS,
@@ -37,7 +38,9 @@ def name_of(claim):
 BY_ID = {claim.id: claim for claim in CLAIMS}
 # The only claim that no record decides, but the files of models.
 TIMES = BY_ID["dbn-training-time"]
-EVERY = [*STORED, *CLAIMS]
+# The committed records.
+GIVEN = Stored()
+EVERY = [*STORED, *CLAIMS, *PROSE]
 # What a number of a record is changed to.
 CHANGES = (lambda v: -v, lambda v: 3 * v + 7, lambda v: 0 * v, lambda v: v + 50, lambda v: v / 9)
 # What a claim may meet in records that no run could have made.
@@ -62,13 +65,13 @@ def answers(claim, stored):
 def read_by(claim):
     """The names of the records that a claim reads."""
     names = []
-    answers(claim, Stored(lambda name: names.append(name) or of_papers(name)))
+    answers(claim, Stored(lambda name: names.append(name) or GIVEN.record(name)))
     return list(dict.fromkeys(names))
 
 
 def others(names):
     """The records with other numbers: all of them, those of a column, or a single one; or rows with what another model has."""
-    rows = {name: of_papers(name)["rows"] for name in names}
+    rows = {name: GIVEN.record(name)["rows"] for name in names}
     columns = dict.fromkeys(key for own in rows.values() for row in own for key in row)
     most = max(map(len, rows.values()))
     one_cell = itertools.product(columns, range(most))
@@ -110,7 +113,7 @@ def changed(value, change):
 
 @pytest.mark.parametrize("claim", EVERY, ids=name_of)
 def test_claims_hold(claim):
-    found = claim.found(Stored())
+    found = claim.found(GIVEN)
     if isinstance(found, Finding):
         # chapter 13 counts what became of them
         assert found.outcome != "not run"
@@ -128,7 +131,7 @@ def test_claims_hold(claim):
 @pytest.mark.parametrize("claim", [claim for claim in EVERY if claim is not TIMES], ids=name_of)
 def test_claims_fail_on_other_records(claim):
     """Each of its sentences, which is known by its place, since its words may hold a number."""
-    intact = answers(claim, Stored())
+    intact = answers(claim, GIVEN)
     never = set(range(len(intact)))
     for rows in others(read_by(claim)):
         try:
@@ -514,11 +517,11 @@ def test_the_other_claims_about_starts():
 @pytest.mark.parametrize(("above", "outcome"), [(2.0, "holds"), (4.0, "does not hold")])
 def test_times_come_from_the_stored_models(above, outcome, monkeypatch):
     """Of a first layer that took a minute for an epoch, and a second one that took longer."""
-    assert TIMES.finding(of_papers).details.count("DBN-CD") == 2
+    assert TIMES.finding(GIVEN.record).details.count("DBN-CD") == 2
 
     def metadata(path):
         minutes = above if "dbn" in path.name else 1.0
         return {"minutes": minutes * RECIPES[path.stem].training.epochs}
 
     monkeypatch.setattr(rules, "read_metadata", metadata)
-    assert TIMES.finding(of_papers).outcome == outcome
+    assert TIMES.finding(GIVEN.record).outcome == outcome

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from boltzmann_companion.records import load_result
@@ -34,20 +34,13 @@ class Check(NamedTuple):
     required: bool = True
 
 
-@cache
-def of_papers(name: str) -> Mapping[str, Any] | None:
-    """The committed record of this name at the papers' size, read once; None if there is none."""
-    return load_result(name, "paper")
-
-
-@dataclass(frozen=True)
 class Stored:
     """Looks up rows of records.
 
-    Attributes
+    Parameters
     ----------
-    record : callable
-        Returns the record with a given name, or None.
+    record : callable, optional
+        Returns the record with a given name, or None. Without it, the committed ones at the papers' size, each of which is read once.
 
     Examples
     --------
@@ -58,7 +51,8 @@ class Stored:
     ['CD1(25)', 'CD3(25)', 'CD1(20)']
     """
 
-    record: Records = of_papers
+    def __init__(self, record: Records | None = None) -> None:
+        self.record = record or cache(partial(load_result, profile="paper"))
 
     def rows(self, name: str, **where: Any) -> list[Row]:
         """The rows of a record in which all columns of `where` are as given."""
