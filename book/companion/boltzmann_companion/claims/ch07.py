@@ -119,6 +119,14 @@ def stored_gains(rows: Rows) -> Iterator[Check]:
     yield Check(claim, near, required=False)
 
 
+@of_stored("sm2008-table-2")
+def stored_overfitting(rows: Rows) -> Iterator[Check]:
+    """What a second layer does to the gap between training and test images at the paper's size."""
+    for name, (before, after) in overfitting(rows).items():
+        claim = f"{name}: the second layer widens the gap by less than 3 nats"
+        yield Check(claim, after - before < 3, required=False)
+
+
 @of_stored("dbn-annealed-layer")
 def stored_sides(rows: Rows) -> Iterator[Check]:
     """Which layer to anneal at the paper's size."""

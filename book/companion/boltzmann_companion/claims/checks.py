@@ -1,4 +1,4 @@
-"""What a chapter claims of its tables: a sentence and whether it holds, in a module for each chapter.
+"""What this book claims of its tables: a function of the rows of records, in a module for each chapter.
 
     @of_stored("sm2008-figure-3")
     def many_runs(curve: Rows) -> Iterator[Check]:
@@ -6,16 +6,23 @@
         closer = all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
         yield Check("with 10,000 runs every estimate is within 0.1 nats of the truth", closer)
 
-A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. Those of stored records are tested
-without the chapter, on the committed records and on changed ones, which have to make them fail.
+A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
+`Claim`, whether a chapter prints it, a paper concludes it (`boltzmann_companion.claims.claims`), or only the prose has it
+(`tests/prose.py`). One test holds all of them against the committed records, and sees each of them fail on changed ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
-Rows: TypeAlias = Sequence[Mapping[str, Any]]
+from boltzmann_companion.records import load_result
+
+Row: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = Sequence[Row]
+Records: TypeAlias = Callable[[str], Mapping[str, Any] | None]
 
 
 class Check(NamedTuple):
@@ -27,16 +34,78 @@ class Check(NamedTuple):
     required: bool = True
 
 
+class Stored:
+    """Looks up rows of records.
+
+    Parameters
+    ----------
+    record : callable, optional
+        Returns the record with a given name, or None. Without it, the committed ones at the papers' size, each of which is read once.
+
+    Examples
+    --------
+    >>> stored = Stored()
+    >>> round(stored.row("sm2008-table-1", model="CD1(25)")["exact_log_z"])
+    271
+    >>> list(stored.column("sm2008-table-1", "warnings"))
+    ['CD1(25)', 'CD3(25)', 'CD1(20)']
+    """
+
+    def __init__(self, record: Records | None = None) -> None:
+        self.record = record or cache(partial(load_result, profile="paper"))
+
+    def rows(self, name: str, **where: Any) -> list[Row]:
+        """The rows of a record in which all columns of `where` are as given."""
+        found = self.record(name)
+        assert found is not None, f"figures/paper/{name}.json has not been computed"
+        chosen = [row for row in found["rows"] if all(row[key] == where[key] for key in where)]
+        assert chosen, f"{name} has no row with {where}"
+        return chosen
+
+    def row(self, name: str, **where: Any) -> Row:
+        """The only one of these rows."""
+        [row] = self.rows(name, **where)
+        return row
+
+    def column(self, name: str, column: str, **where: Any) -> dict[str, Any]:
+        """One column of these rows, by model."""
+        return {row["model"]: row[column] for row in self.rows(name, **where)}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that is said of records at the papers' size.
+
+    Attributes
+    ----------
+    judge : callable
+        Takes the rows of each of `records`, or a `Stored` if none are named. Returns whether the claim holds, the checks of a chapter,
+        or, for what a paper concludes, a finding.
+    records : tuple of str
+        Names of the records that decide.
+    said : tuple of (str, str)
+        Pages of the book, and the words there that say it, in the prose or in what a cell prints.
+    """
+
+    judge: Callable[..., Any]
+    records: tuple[str, ...] = ()
+    said: tuple[tuple[str, str], ...] = ()
+
+    def found(self, stored: Stored) -> Any:
+        """What `judge` finds in these records."""
+        return self.judge(*(map(stored.rows, self.records) if self.records else [stored]))
+
+
 Checks: TypeAlias = Callable[..., Iterator[Check]]
-#: The records of the papers' profile whose rows a function of checks takes, in the order of its arguments.
-STORED: dict[Checks, tuple[str, ...]] = {}
+#: The claims that chapters print of stored records, in the order in which their modules are imported.
+STORED: list[Claim] = []
 
 
 def of_stored(*records: str) -> Callable[[Checks], Checks]:
     """Say that a function of checks is about these records at the papers' size."""
 
     def marked(checks: Checks) -> Checks:
-        STORED[checks] = records
+        STORED.append(Claim(checks, records))
         return checks
 
     return marked

@@ -5,22 +5,21 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
+from boltzmann_companion.claims.checks import Records, Stored
 from boltzmann_companion.claims.claims import (
     CLAIMS,
     OUTCOMES,
     SUBJECTS,
     Finding,
-    Records,
     findings,
     start_of,
     steps_from,
 )
 from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
-from boltzmann_companion.records import load_result, source_line
+from boltzmann_companion.records import source_line
 from boltzmann_companion.tables import Table, cell_of, cell_std_error, difference, format_value
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
@@ -96,13 +95,9 @@ class ReportRow:
         return text
 
 
-def _stored(name: str) -> dict[str, Any] | None:
-    return load_result(name, "paper")
-
-
 def report_rows() -> list[ReportRow]:
     """A row for every published number, in the papers' order, with the number of ours that is judged."""
-    stored, entries = cache(_stored), load_published()
+    stored, entries = Stored().record, load_published()
     claims = findings(stored)
     return [
         _row(entry, deciding(entry), judge(entry, stored, claims, entries), stored)
@@ -161,7 +156,7 @@ def comparison_rows(record_name: str) -> Iterator[ReportRow]:
     record_name : str
         Name of the record, for example `sm2008-table-1`.
     """
-    stored = cache(_stored)
+    stored = Stored().record
     for row in report_rows():
         source = row.entry.reproduced_by
         if source is None or source.record != record_name:
@@ -187,7 +182,7 @@ def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
 
 def claim_findings() -> dict[str, Finding]:
     """The finding for every claim at the papers' size, by its id."""
-    return findings(cache(_stored))
+    return findings(Stored().record)
 
 
 def claim_table(found: Mapping[str, Finding]) -> Table:
@@ -277,7 +272,7 @@ def comparison_table(record_name: str) -> Table:
     record_name : str
         Name of the record, for example `sm2008-table-1`.
     """
-    stored = cache(_stored)
+    stored = Stored().record
     shown = list(comparison_rows(record_name))
     own = stored(record_name)
     columns = {} if own is None else own["columns"]

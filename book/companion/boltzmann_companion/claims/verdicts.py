@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from boltzmann_companion.claims.checks import Records
 from boltzmann_companion.claims.claims import (
     OUTCOMES,
     PAPERS_CHAINS,
     PAPERS_K,
     STARTS,
     Finding,
-    Records,
     start_of,
     steps_from,
 )
