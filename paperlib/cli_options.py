@@ -145,7 +145,7 @@ class Job:
         shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
         given = {**{name: getattr(self, name) for name in shared}, **options}
         if effort is not None:
-            given |= {"steps": effort.num_steps, "ladder-steps": effort.ladder_steps}
+            given |= {"steps": effort.num_steps, "ladder-steps": effort.tempering_steps}
         for name, value in given.items():
             if value is not None:
                 words += [f"--{name}", str(value)]

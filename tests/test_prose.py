@@ -242,8 +242,8 @@ def seconds_of_a_chain_step(row: Row, key: str) -> float:
 
 def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
     """The 95 % interval of the ladder's error as a fraction of that of AIS on CD25(500)."""
-    ladder, ais = (at_equal_cost(stored, name, chain_steps) for name in ("ladder", "AIS"))
-    ratio, free = (ladder["rmse"] / ais["rmse"]) ** 2, (ladder["repeats"], ais["repeats"])
+    tempering, ais = (at_equal_cost(stored, name, chain_steps) for name in ("ladder", "AIS"))
+    ratio, free = (tempering["rmse"] / ais["rmse"]) ** 2, (tempering["repeats"], ais["repeats"])
     return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
 
 
@@ -257,9 +257,9 @@ def ratio_from_the_longer_run(stored: Stored) -> list[float]:
     """AIS's time on mnistPCD-500 as a multiple of the ladder's, if errors are from that longer run, and its 95 % interval."""
     row, shift = stored.row("tempering-seconds", model="mnistPCD-500"), above_the_mean(stored)
     # ten runs each; the ladder's error was their standard deviation, with nine degrees of freedom
-    ladder = 0.9 * row["ladder_error"] ** 2 + shift**2
+    tempering = 0.9 * row["ladder_error"] ** 2 + shift**2
     ais = row["ais_error"] ** 2 - 2 * shift * row["ais_mean"] + shift**2
-    ratio = row["ratio"] * (ais / row["ais_error"] ** 2) / (ladder / row["ladder_error"] ** 2)
+    ratio = row["ratio"] * (ais / row["ais_error"] ** 2) / (tempering / row["ladder_error"] ** 2)
     return [ratio, *(ratio / fdtri(10, 10, level) for level in (0.975, 0.025))]
 
 
@@ -297,7 +297,7 @@ def gain_by_tempering(stored: Stored) -> tuple[float, float]:
     return above["ladder"] - below["ladder"], math.hypot(*half)
 
 
-def uniform_above_ladder(stored: Stored) -> float:
+def uniform_above_tempering(stored: Stored) -> float:
     """By how much AIS from uniform pixels puts ln Z of the Omniglot DBN above parallel tempering."""
     uniform = stored.row("raise-table-2", model="Omniglot DBN")["uniform_ais"]
     return stored.row("tempering-brackets", model="Omniglot DBN")["ladder"] - uniform
@@ -690,9 +690,9 @@ STATEMENTS = [
     Statement("10", "both ends of their brackets are within a nat of it",
      lambda s: all(abs(s.row("tempering-brackets", model=m)[end]) < 1 for m in ("MNIST DBN", "Omniglot DBN") for end in ("ais_off", "raise_off"))),
     Statement("10", "Then AIS from the uniform start has overestimated $Z$ twelvefold, which happens at most once in twelve times",
-     lambda s: near(math.exp(uniform_above_ladder(s)), 12, 0.5)),
+     lambda s: near(math.exp(uniform_above_tempering(s)), 12, 0.5)),
     Statement("16", "AIS from uniform pixels has a $\\ln \\hat Z$ that is 2.5 nats higher, from two effective chains",
-     lambda s: near(uniform_above_ladder(s), 2.5, 0.05) and near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),
+     lambda s: near(uniform_above_tempering(s), 2.5, 0.05) and near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),
     Statement("10", "from the better side, with 184 effective runs. With it the bound of the same model is $-86.99$ nats",
      lambda s: near((r := s.row("sm2008-table-2", model="Test DBN-CD25"))["bound"], -86.99, 0.005) and near(r["effective_sample_size"], 184, 0.5)),
     Statement("10", "the truth lies within a nat of AIS's end of the uniform start's bracket, and most of that bracket is what RAISE falls short",

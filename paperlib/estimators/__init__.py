@@ -25,7 +25,7 @@ from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_t
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.estimators.tempering.tempering import (
     TemperingEstimate,
-    join_ladders,
+    join_tempering,
     parallel_tempering,
 )
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
@@ -54,7 +54,7 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
-    "join_ladders",
+    "join_tempering",
     "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",

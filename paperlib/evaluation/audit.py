@@ -128,7 +128,7 @@ def audit(
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
     log_z_offset: float = 0.0,
 ) -> Audit:
@@ -146,7 +146,7 @@ def audit(
         One of the two, in nats: ln Z, or the average ln p(v) of the test images.
     tolerance : float
         How far a claim may be off without consequence, to allow for rounding, in nats.
-    minutes, generator, progress, steps, ladder_steps, weights
+    minutes, generator, progress, steps, tempering_steps, weights
         As for `evaluate`.
     log_z_offset : float
         ln Z of the model that a claimed ln Z is about minus that of `model`, in nats, such as the offset of a `ForeignRBM` whose units were
@@ -195,7 +195,7 @@ def audit(
         generator,
         progress,
         steps=steps,
-        ladder_steps=ladder_steps,
+        tempering_steps=tempering_steps,
         weights=weights,
     )
     if weights is not None:
@@ -282,8 +282,8 @@ def _mean(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> float:
 def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
     if found.exact is not None:
         return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
-    best, ladder = found.runs[-1].ais, found.ladder
-    searched = [best.lower_bound, None if ladder is None else ladder.lower_bound]
+    best, tempering = found.runs[-1].ais, found.tempering
+    searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
     proven = [
         Bound(
             "the search for hidden states of large mass",

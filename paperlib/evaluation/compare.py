@@ -88,7 +88,7 @@ def compare(
     progress: bool | None = None,
     *,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
 ) -> Comparison:
     """The paired difference of two models' average test log-probabilities, with its error.
@@ -107,7 +107,7 @@ def compare(
         Source of randomness; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
-    steps, ladder_steps, weights
+    steps, tempering_steps, weights
         As for `evaluate`, for each of the two.
 
     Returns
@@ -134,7 +134,7 @@ def compare(
         )
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, ladder_steps)
+    effort = given_effort(steps, tempering_steps)
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
@@ -173,6 +173,6 @@ def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None
         return None
     return Effort(
         min(effort.num_steps for effort in efforts),
-        min(effort.ladder_steps for effort in efforts),
+        min(effort.tempering_steps for effort in efforts),
         minutes,
     )

@@ -23,9 +23,9 @@ from paperlib.estimators import exact_log_z
 from paperlib.evaluation.annealing_runs import (
     CHAINS_PER_VECTOR,
     FEWEST_STEPS,
-    LADDER_SHARE,
-    LADDER_STEPS,
     MODES_WORK,
+    TEMPERING_SHARE,
+    TEMPERING_STEPS,
     AnnealingRuns,
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
@@ -54,7 +54,7 @@ def evaluate(
     progress: bool | None = None,
     *,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
     exact: bool = True,
     uniform_start: bool = False,
@@ -80,7 +80,7 @@ def evaluate(
     steps : int, optional
         K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is
         ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
-    ladder_steps : int, optional
+    tempering_steps : int, optional
         Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
         for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
@@ -99,7 +99,7 @@ def evaluate(
     ------
     InputError
         If an image is not binary or has the wrong width, a weight is negative or the number of weights is wrong, `minutes`, `steps` or
-        `ladder_steps` is not as described, or the model overflows.
+        `tempering_steps` is not as described, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
@@ -122,7 +122,7 @@ def evaluate(
     """
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, ladder_steps)
+    effort = given_effort(steps, tempering_steps)
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
     if checked.exact:
         return checked.enumerate()
@@ -130,22 +130,22 @@ def evaluate(
     return checked.anneal(effort or checked.affordable(minutes), progress)
 
 
-def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
+def given_effort(steps: int | None, tempering_steps: int | None) -> Effort | None:
     """The effort that was given in steps, with 0 ladder steps for the usual number; None if the time decides.
 
     Examples
     --------
     >>> given_effort(1_000, None)
-    Effort(num_steps=1000, ladder_steps=0, minutes=None)
+    Effort(num_steps=1000, tempering_steps=0, minutes=None)
     """
     if steps is None:
-        if ladder_steps is not None:
-            raise InputError("ladder_steps: expected together with steps, got it alone")
+        if tempering_steps is not None:
+            raise InputError("tempering_steps: expected together with steps, got it alone")
         return None
-    ladder = 0 if ladder_steps is None else ladder_steps
-    if ladder_steps is not None:
-        ladder = require_count("ladder_steps", ladder_steps, LADDER_STEPS[0])
-    return Effort(require_count("steps", steps, FEWEST_STEPS), ladder)
+    tempering = 0 if tempering_steps is None else tempering_steps
+    if tempering_steps is not None:
+        tempering = require_count("tempering_steps", tempering_steps, TEMPERING_STEPS[0])
+    return Effort(require_count("steps", steps, FEWEST_STEPS), tempering)
 
 
 class Preparation:
@@ -232,15 +232,15 @@ class Preparation:
         series = self.start()
         # Less the time that ln p*(v) of a deep model has already taken.
         seconds = max(6 * minutes, 60 * minutes - self._spent)
-        ladder_steps = series.affordable_ladder_steps(LADDER_SHARE * seconds)
-        of_ladders = (1 + MODES_WORK) * LADDER_SHARE * seconds
-        return Effort(series.affordable_steps(seconds - of_ladders), ladder_steps, minutes)
+        tempering_steps = series.affordable_tempering_steps(TEMPERING_SHARE * seconds)
+        of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
+        return Effort(series.affordable_steps(seconds - of_tempering), tempering_steps, minutes)
 
     def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
         """Estimate with this effort, doubt and judge; 0 ladder steps stand for the usual number."""
         series, model = self.start(), self._model
-        ladder_steps = effort.ladder_steps or series.usual_ladder_steps(effort.num_steps)
-        finished = series.run_up_to(effort.num_steps, progress, ladder_steps)
+        tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
+        finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(model, self._train, self._test, self._weights)
@@ -255,10 +255,10 @@ class Preparation:
             self._unfinished(self._start_in_words(), average),
             runs=finished.runs,
             interrupted=finished.interrupted,
-            ladder=finished.ladder,
+            tempering=finished.tempering,
             judgement=judgement,
             log_z_with_modes=log_z_with_modes(finished),
-            effort=replace(effort, ladder_steps=ladder_steps),
+            effort=replace(effort, tempering_steps=tempering_steps),
             posterior_draws=_POSTERIOR_DRAWS if self._estimated else 0,
             variational_bound=bound,
             log_unnormalized=self._log_p,

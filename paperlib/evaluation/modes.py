@@ -83,12 +83,12 @@ def check_mode(
     of_mode = max(at_mode.std_error, 0.0 if sure else _UNSURE)
     (less, less_error), (more, more_error) = (
         _mass(
-            ladder,
+            tempering,
             std_error,
-            at_mode_path.log_start(ladder.samples) > base_path.log_start(ladder.samples),
+            at_mode_path.log_start(tempering.samples) > base_path.log_start(tempering.samples),
             unit,
         )
-        for ladder, std_error in ((base, base.std_error), (at_mode, of_mode))
+        for tempering, std_error in ((base, base.std_error), (at_mode, of_mode))
     )
     error = math.hypot(less_error, more_error)
     missed, least, most = (
@@ -99,13 +99,13 @@ def check_mode(
 
 
 def _mass(
-    ladder: TemperingEstimate, std_error: float, inside: Tensor, unit: float
+    tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float
 ) -> tuple[float, float]:
     """The mass of a region according to a ladder with this error of ln Z, with its standard error, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
     share, (error, _) = inside.mean().item(), mean_error(inside)
     of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
-    scale = math.exp(ladder.log_z - unit)
+    scale = math.exp(tempering.log_z - unit)
     return scale * share, scale * math.hypot(share * of_log_z, error)
 
 

@@ -15,7 +15,7 @@ from paperlib.evaluation.modes import ModeCheck
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
-LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
+TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothing"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Doubt:
 
     word: str
     text: str
-    part: str = LADDER
+    part: str = TEMPERING
     factor: float = math.inf
 
 
@@ -78,7 +78,7 @@ class Judgement:
 
 
 def known_log_z(
-    ais: PartitionEstimate, ladder: TemperingEstimate | None
+    ais: PartitionEstimate, tempering: TemperingEstimate | None
 ) -> tuple[float, float, float]:
     """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
 
@@ -89,9 +89,9 @@ def known_log_z(
     >>> known_log_z(estimate, None)
     (0.0, 0.0, 10)
     """
-    if ladder is None:
+    if tempering is None:
         return ais.log_z, ais.std_error, len(ais.log_weights) - 1
-    return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
+    return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class FinishedRuns:
         What ladders from modes of the model say about the ladder.
     interrupted : bool
         Whether Ctrl-C ended the series.
-    ladder : TemperingEstimate or None
+    tempering : TemperingEstimate or None
         Parallel tempering from the same start; None if it was interrupted.
     image_check : ModeCheck or None
         What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
@@ -153,13 +153,13 @@ class FinishedRuns:
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
-    ladder: TemperingEstimate | None = None
+    tempering: TemperingEstimate | None = None
     image_check: ModeCheck | None = None
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:
         """As `known_log_z`."""
-        return known_log_z(self.runs[-1].ais, self.ladder)
+        return known_log_z(self.runs[-1].ais, self.tempering)
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Effort:
     ----------
     num_steps : int
         K of the largest runs of AIS and RAISE.
-    ladder_steps : int
+    tempering_steps : int
         Transitions of single chains for the ladder.
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
@@ -178,11 +178,11 @@ class Effort:
     Examples
     --------
     >>> Effort(1_000, 50_000)
-    Effort(num_steps=1000, ladder_steps=50000, minutes=None)
+    Effort(num_steps=1000, tempering_steps=50000, minutes=None)
     """
 
     num_steps: int
-    ladder_steps: int
+    tempering_steps: int
     minutes: float | None = None
 
 
@@ -229,7 +229,7 @@ class Evaluation:
         Where annealing and the ladder start.
     interrupted : bool
         Whether the run was stopped before its largest K.
-    ladder : TemperingEstimate or None
+    tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
     average : ImageAverage or None
         The average test log-probability with its intervals.
@@ -281,7 +281,7 @@ class Evaluation:
     runs: tuple[AnnealingRun, ...]
     start: str
     interrupted: bool
-    ladder: TemperingEstimate | None = None
+    tempering: TemperingEstimate | None = None
     average: ImageAverage | None = None
     judgement: Judgement | None = None
     log_z_with_modes: float = -math.inf
@@ -320,7 +320,9 @@ class Evaluation:
                 return "More time alone is unlikely to help."
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
-        option = f"--steps {times * effort.num_steps} --ladder-steps {times * effort.ladder_steps}"
+        option = (
+            f"--steps {times * effort.num_steps} --ladder-steps {times * effort.tempering_steps}"
+        )
         if effort.minutes is not None:
             option = f"--minutes {times * effort.minutes:g}"
         return f"About {times:,} times as much time should settle this: {option}."
@@ -330,7 +332,7 @@ class Evaluation:
         """What gave the reported ln Z, one of `exact`, `ladder` and, where a run was interrupted before it had a ladder, `AIS`."""
         if self.exact is not None:
             return "exact"
-        return "AIS" if self.ladder is None else "ladder"
+        return "AIS" if self.tempering is None else "ladder"
 
     @property
     def trustworthy(self) -> bool:
@@ -342,7 +344,7 @@ class Evaluation:
         """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
-        return known_log_z(self.runs[-1].ais, self.ladder)
+        return known_log_z(self.runs[-1].ais, self.tempering)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.

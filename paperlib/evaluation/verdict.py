@@ -47,7 +47,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
-from paperlib.estimators.tempering.ladder_doubts import FEWEST_ROUND_TRIPS
+from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.result import (
@@ -79,11 +79,11 @@ _CERTAIN = 0.999
 def log_z_with_modes(finished: FinishedRuns) -> float:
     """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats."""
     of_ais = finished.runs[-1].ais.log_z
-    if finished.ladder is None:
+    if finished.tempering is None:
         return of_ais
     checks = [*finished.mode_checks, finished.image_check]
     missed = [check.missed for check in checks if check is not None and check.significant]
-    return max(of_ais, finished.ladder.log_z + max(missed, default=0.0))
+    return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
 def judge(
@@ -100,7 +100,7 @@ def judge(
     found = [Doubt(NOT_TRUSTED, text) for text in others]
     if finished.interrupted:
         found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
-    if finished.ladder is None:
+    if finished.tempering is None:
         found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
     found += find_doubts(finished, explained)
     settled += _settled_at_images(finished, explained)
@@ -110,22 +110,24 @@ def judge(
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
     """What speaks against the ladder, in the order in which it is worth working on; `explained` as for `judge`."""
-    ladder = finished.ladder
-    if ladder is None:
+    tempering = finished.tempering
+    if tempering is None:
         return []
     return [
-        *_of_ladder(ladder),
-        *_of_ais(finished.runs[-1].ais, ladder),
+        *_of_tempering(tempering),
+        *_of_ais(finished.runs[-1].ais, tempering),
         *_of_modes(finished.mode_checks),
-        *_of_raise(finished, ladder, explained),
+        *_of_raise(finished, tempering, explained),
     ]
 
 
-def _of_ladder(ladder: TemperingEstimate) -> list[Doubt]:
-    trips = ladder.round_trips
+def _of_tempering(tempering: TemperingEstimate) -> list[Doubt]:
+    trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
-    found = [Doubt(NOT_TRUSTED, f"The ladder: {text}", factor=factor) for text in ladder.warnings]
-    low, high = ladder.interval(LEVEL)
+    found = [
+        Doubt(NOT_TRUSTED, f"The ladder: {text}", factor=factor) for text in tempering.warnings
+    ]
+    low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
         text = f"The ladder knows ln Z to {half:.1f} nats only (95 %)."
@@ -133,12 +135,12 @@ def _of_ladder(ladder: TemperingEstimate) -> list[Doubt]:
     return found
 
 
-def _of_ais(ais: PartitionEstimate, ladder: TemperingEstimate) -> list[Doubt]:
+def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
     certified = certified_lower_bound(ais.log_weights, _CERTAIN)
-    if certified <= ladder.interval(_CERTAIN)[1]:
+    if certified <= tempering.interval(_CERTAIN)[1]:
         return []
     text = (
-        f"The ladder says ln Z = {ladder.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
+        f"The ladder says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
         f"{certified:.2f}."
     )
     return [Doubt(NOT_TRUSTED, text)]
@@ -176,8 +178,10 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
 
 
-def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
-    short, check = shortfall(finished.runs[-1], ladder, explained), finished.image_check
+def _of_raise(
+    finished: FinishedRuns, tempering: TemperingEstimate, explained: float
+) -> list[Doubt]:
+    short, check = shortfall(finished.runs[-1], tempering, explained), finished.image_check
     if short is None:
         return []
     found = [] if check is None else _of_modes([check], "a mode near some test images")
@@ -193,9 +197,9 @@ def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: floa
 
 def _settled_at_images(finished: FinishedRuns, explained: float) -> tuple[str, ...]:
     """What is said of RAISE's shortfall where it leaves no doubt."""
-    ladder = finished.ladder
-    short = None if ladder is None else shortfall(finished.runs[-1], ladder, explained)
-    if ladder is None or short is None or _of_raise(finished, ladder, explained):
+    tempering = finished.tempering
+    short = None if tempering is None else shortfall(finished.runs[-1], tempering, explained)
+    if tempering is None or short is None or _of_raise(finished, tempering, explained):
         return ()
     return (f"{short.text} A ladder that starts at such images finds no mode that was missed.",)
 
@@ -218,11 +222,11 @@ class Shortfall:
 
 
 def shortfall(
-    best: AnnealingRun, ladder: TemperingEstimate, explained: float = 0.0
+    best: AnnealingRun, tempering: TemperingEstimate, explained: float = 0.0
 ) -> Shortfall | None:
     """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
-    explained += max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
-    below_ais = ladder.log_z - best.ais.log_z
+    explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
+    below_ais = tempering.log_z - best.ais.log_z
     nats, by_image = best.bracket.gap - below_ais, best.bracket.vector_gaps - below_ais
     allowed = explained + _TOLERANCE
     if nats <= allowed:

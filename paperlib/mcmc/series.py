@@ -31,7 +31,7 @@ def block_means(series: Tensor, num_blocks: int) -> Tensor:
     return torch.stack([part.mean(0) for part in series.tensor_split(num_blocks)])
 
 
-def settled(series: Tensor) -> int:
+def equilibration(series: Tensor) -> int:
     """Where a series has settled: leaving out the values before gives the rest the smallest standard error (White 1997).
 
     Parameters
@@ -42,7 +42,7 @@ def settled(series: Tensor) -> int:
     Examples
     --------
     >>> series = torch.cat([torch.full([100], 9.0), torch.linspace(-1, 1, 10).repeat(90)])
-    >>> settled(series)
+    >>> equilibration(series)
     100
     """
     parts = series.tensor_split(min(_PARTS, len(series)))

@@ -32,12 +32,12 @@ _MEMORY_BLOCKS = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
-_RUNGS_PER_BARRIER = 2.0
+_TEMPERATURES_PER_BARRIER = 2.0
 # Grid points on which the sum is inverted.
 _FINE = 20_001
 
 
-def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
+def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> Tensor:
     """Where to put `num_rungs` rungs so that they cut the sum of the shares of given links into equal steps.
 
     Parameters
@@ -46,7 +46,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
         float64, 0 = beta_0 < ... < beta_{N-1} = 1.
     shares : Tensor, shape [N - 1]
         Shares of the links between them, for instance their barriers.
-    num_rungs : int
+    num_temperatures : int
         At least two.
 
     Returns
@@ -61,7 +61,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     Examples
     --------
     >>> betas = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
-    >>> placed = place_rungs(betas, torch.tensor([0.1, 0.4]), 3)
+    >>> placed = place_temperatures(betas, torch.tensor([0.1, 0.4]), 3)
     >>> 0.6 < placed[1].item() < 0.9  # most of the barrier is in the upper half
     True
     """
@@ -71,7 +71,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     barrier = np.concatenate([[0.0], np.cumsum(steps)])
     fine = np.linspace(0, 1, _FINE)
     along = PchipInterpolator(betas.numpy(), barrier)(fine)
-    placed = np.interp(np.linspace(0, barrier[-1], num_rungs), along, fine)
+    placed = np.interp(np.linspace(0, barrier[-1], num_temperatures), along, fine)
     placed[0], placed[-1] = 0.0, 1.0
     return torch.from_numpy(placed)
 
@@ -103,7 +103,7 @@ def link_barriers(rejection_rates: Tensor) -> Tensor:
     return torch.erfinv(rates) * (2 / math.sqrt(math.pi))
 
 
-def rungs_for(barriers: Tensor) -> int:
+def temperatures_for(barriers: Tensor) -> int:
     """About 2 Lambda + 1 rungs, and at least three.
 
     Parameters
@@ -113,10 +113,10 @@ def rungs_for(barriers: Tensor) -> int:
 
     Examples
     --------
-    >>> rungs_for(torch.full([20], 0.5))
+    >>> temperatures_for(torch.full([20], 0.5))
     21
     """
-    return max(3, 1 + math.ceil(_RUNGS_PER_BARRIER * barriers.sum().item()))
+    return max(3, 1 + math.ceil(_TEMPERATURES_PER_BARRIER * barriers.sum().item()))
 
 
 def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def stated_errors(rows: Rows) -> Iterator[Check]:
     yield Check("intervals from blocks hold the truth in all links", enough)
 
 
-def placed_rungs(rows: Rows) -> Iterator[Check]:
+def placed_temperatures(rows: Rows) -> Iterator[Check]:
     """Of `tempering-rungs`: evenly spaced rungs against those that the run has placed."""
     evenly, by_the_run = rows
     smaller = by_the_run["largest_rate"] < evenly["largest_rate"]
@@ -50,11 +50,11 @@ def equal_cost(rows: Rows, required: bool) -> Iterator[Check]:
             claim = f"{model}, {estimator}: the error falls with the cost"
             yield Check(claim, falls, required=required)
     model = rows[0]["model"]
-    ladder_error, ais_error = (rmse[model, name, few] for name in ESTIMATORS)
+    tempering_error, ais_error = (rmse[model, name, few] for name in ESTIMATORS)
     claim = f"{model}: the ladder's error is the smaller at {few:,} chain-steps"
-    yield Check(claim, ladder_error < ais_error, required=required)
-    ladder_warned, ais_warned = (row["warned"] for row in rows[-2:])
-    fewer = ladder_warned < ais_warned or few == many
+    yield Check(claim, tempering_error < ais_error, required=required)
+    tempering_warned, ais_warned = (row["warned"] for row in rows[-2:])
+    fewer = tempering_warned < ais_warned or few == many
     yield Check("the ladder has fewer warnings at last", fewer, required=required)
 
 

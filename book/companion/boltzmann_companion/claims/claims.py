@@ -345,7 +345,7 @@ def _gain(model: str, published: float, why: str) -> Callable[..., Finding]:
     return judge
 
 
-def _no_gain(rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row]) -> Finding:
+def _no_gain(rows: Sequence[Row], sampled: Sequence[Row], tempering: Sequence[Row]) -> Finding:
     """Of the bound, and of the model: parallel tempering knows the ln Z of both layers, with an error."""
     cases = {}
     for row in rows:
@@ -354,7 +354,7 @@ def _no_gain(rows: Sequence[Row], sampled: Sequence[Row], ladder: Sequence[Row])
             ours = f"{format_value(row['gain'])} nats by the bound"
             cases[row["model"], ""] = _holds(row["gain"] <= error, ours, "more than the error")
     test = cases["Test DBN-CD25", ""]
-    above, below = (_named(ladder)[name] for name in ("MNIST DBN", "mnistCD25-500"))
+    above, below = (_named(tempering)[name] for name in ("MNIST DBN", "mnistCD25-500"))
     gain = above["ladder"] - below["ladder"]
     error = math.hypot(*((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)))
     ours = f"bound {format_value(_named(rows)['Test DBN-CD25']['gain'])} nats, model {format_value(gain)} ± {format_value(error)}"

@@ -142,7 +142,7 @@ def _runs(
             folder.mkdir(parents=True, exist_ok=True)
             checkpoint = (folder / file).with_suffix(".safetensors")
             checkpoints.append(checkpoint)
-        compute = partial(_ladder, checkpoint) if estimator == "ladder" else _ais
+        compute = partial(_temper, checkpoint) if estimator == "ladder" else _ais
         parts.append(Part(file, partial(compute, steps, seed)))
     description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
     runs = kept(Work(description, path, parts, list, path.device, "run"), folder, progress)
@@ -159,7 +159,7 @@ def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) 
     return f"{estimator.lower()}-{key}.json"
 
 
-def _ladder(
+def _temper(
     checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any], *_: object
 ) -> dict[str, Any]:
     generator = seeded_generator(seed, path.device)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.estimators.tempering.ladder import Record
+from paperlib.estimators.tempering.replicas import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10
@@ -19,7 +19,7 @@ _LEVEL = 0.999
 _MORE = "Use more chain_steps"
 
 
-def find_ladder_warnings(
+def find_tempering_warnings(
     record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
 ) -> tuple[str, ...]:
     """Look for reasons to doubt the estimate.

@@ -41,7 +41,7 @@ def dbm_problem(backend):
     return path, log_z(dbm.joint_rbm)
 
 
-def rung_table(path, beta):
+def table_at(path, beta):
     """p_beta of every state, for what the path really walks between."""
     start, target = walked_models(path)
     if start.num_hidden:

@@ -31,7 +31,7 @@ from torch import Tensor
 from paperlib.annealing.path import AnnealingPath, State
 
 
-class Ladder(Generic[State]):
+class Replicas(Generic[State]):
     """Chains on the rungs of a path, where neighbours exchange rungs.
 
     Parameters
@@ -58,10 +58,10 @@ class Ladder(Generic[State]):
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> generator = torch.Generator().manual_seed(0)
-    >>> ladder = Ladder(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
-    >>> ladder.step(generator).shape
+    >>> replicas = Replicas(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
+    >>> replicas.step(generator).shape
     torch.Size([2, 2, 3])
-    >>> ladder.chain_at.sort(1).values.tolist()  # of each replica one chain on every rung
+    >>> replicas.chain_at.sort(1).values.tolist()  # of each replica one chain on every rung
     [[0, 1, 2], [3, 4, 5]]
     """
 
@@ -73,14 +73,14 @@ class Ladder(Generic[State]):
         self.state = state
         self.betas = betas.to(device, torch.float64)
         self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
-        rungs = torch.arange(count)
+        numbers = torch.arange(count)
         # For each parity, the betas of the partners; a rung without a partner has its own beta.
         self._partner_betas = []
         for parity in (0, 1):
-            partner = rungs + 1 - 2 * ((rungs + parity) % 2)
+            partner = numbers + 1 - 2 * ((numbers + parity) % 2)
             lonely = (partner < 0) | (partner >= count)
-            self._partner_betas.append(self.betas[torch.where(lonely, rungs, partner).to(device)])
-        self._rungs = rungs.to(device).expand(num_replicas, -1).flatten()
+            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
+        self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
 
     @property
     def num_replicas(self) -> int:
@@ -92,9 +92,11 @@ class Ladder(Generic[State]):
         """Total number of chains, R N."""
         return self.chain_at.numel()
 
-    def rung_of(self) -> Tensor:
+    def temperature_of(self) -> Tensor:
         """The rung of each chain, [R N]."""
-        return torch.empty_like(self._rungs).index_copy_(0, self.chain_at.flatten(), self._rungs)
+        return torch.empty_like(self._numbers).index_copy_(
+            0, self.chain_at.flatten(), self._numbers
+        )
 
     def ends(self) -> Tensor:
         """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
@@ -102,7 +104,7 @@ class Ladder(Generic[State]):
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without exchanges, on the way from the start to the rungs."""
-        betas = self.betas[self.rung_of()] * factor
+        betas = self.betas[self.temperature_of()] * factor
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
@@ -114,21 +116,21 @@ class Ladder(Generic[State]):
             float64, before the even and before the odd exchanges: for the chain on each rung, ln f at its partner's beta minus ln f at
             its own; zero without a partner.
         """
-        rung_of = self.rung_of()
-        betas = self.betas[rung_of]
+        temperature_of = self.temperature_of()
+        betas = self.betas[temperature_of]
         self.state = self._path.transition(self.state, betas, generator)
         halves = []
         for parity in (0, 1):
             if parity == 1:
-                rung_of = self.rung_of()
-                betas = self.betas[rung_of]
-            partners = self._partner_betas[parity][rung_of]
+                temperature_of = self.temperature_of()
+                betas = self.betas[temperature_of]
+            partners = self._partner_betas[parity][temperature_of]
             ratios = self._path.log_ratio(self.state, betas, partners)[self.chain_at]
-            self._exchange(ratios, parity, generator)
+            self._swap(ratios, parity, generator)
             halves.append(ratios)
         return torch.stack(halves)
 
-    def _exchange(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
+    def _swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
         """Exchange the pairs whose lower rung has this parity."""
         end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
         lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
