@@ -29,6 +29,7 @@ from paperlib.estimators.tempering.tempering import (
     parallel_tempering,
 )
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
+from paperlib.renamed import renamed_in
 
 __all__ = [
     "BennettEstimate",
@@ -64,3 +65,5 @@ __all__ = [
     "two_sided_ais",
     "upper_bound_from_reached",
 ]
+
+__getattr__ = renamed_in(__name__, join_ladders="join_tempering")

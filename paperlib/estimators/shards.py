@@ -45,6 +45,7 @@ from paperlib.keep import OnStep, Part, Work, kept
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.renamed import renamed
 from paperlib.threads import one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
@@ -248,6 +249,7 @@ def raise_run(
     return Work(f"RAISE, {len(vectors)} vectors", (path, schedule), shards, join, device)
 
 
+@renamed(num_ladders="num_runs")
 def tempering_in_shards(
     path: AnnealingPath[Any],
     chain_steps: int,

@@ -18,6 +18,7 @@ from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike
 
 
@@ -78,6 +79,7 @@ class Comparison:
         return "no difference shown"
 
 
+@renamed(ladder_steps="tempering_steps")
 def compare(
     first: UnnormalizedModel,
     second: UnnormalizedModel,

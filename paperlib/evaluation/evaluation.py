@@ -35,6 +35,7 @@ from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.verdict import judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
@@ -45,6 +46,7 @@ _POSTERIOR_DRAWS = 100
 _LEAST_DIGIT = 0.05
 
 
+@renamed(ladder_steps="tempering_steps")
 def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,

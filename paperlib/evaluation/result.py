@@ -12,6 +12,7 @@ from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.modes import ModeCheck
+from paperlib.renamed import renamed
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
@@ -162,6 +163,7 @@ class FinishedRuns:
         return known_log_z(self.runs[-1].ais, self.tempering)
 
 
+@renamed(ladder_steps="tempering_steps")
 @dataclass(frozen=True)
 class Effort:
     """How much an evaluation runs.
@@ -213,6 +215,7 @@ class ExactResult:
     test_std_error: float
 
 
+@renamed(ladder="tempering")
 @dataclass(frozen=True)
 class Evaluation:
     """What is known about a model's average test log-probability.

@@ -51,6 +51,7 @@ from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import block_means, equilibration, mean_error
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
 #: A shorter run tells nothing.
@@ -269,6 +270,7 @@ def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -
     return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *found))
 
 
+@renamed(ladders="runs")
 def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
     """Join independent runs of one ladder into a single estimate, each weighted with its number of steps.
 
