@@ -40,7 +40,7 @@ def renamed(**new_names: str) -> Callable[[Given], Given]:
         given.__init__ = with_old_names
         for old, new in new_names.items():
             setattr(given, old, property(functools.partial(_attribute, old, new)))
-        return given
+        return given  # pyright: ignore[reportReturnType]
 
     return decorate
 

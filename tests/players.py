@@ -56,7 +56,7 @@ def some_traces(updates=12, description=NASTY, **changes):
 
 
 def some_visits(steps=12):
-    """Three chains that turn around the rungs: 0, 1, 2, then 1, 2, 0, and so on."""
+    """Three chains that turn around the temperatures: 0, 1, 2, then 1, 2, 0, and so on."""
     return [[(chain + step) % 3 for chain in range(3)] for step in range(steps + 1)]
 
 

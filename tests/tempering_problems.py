@@ -1,4 +1,4 @@
-"""Problems for ladders of temperatures, small enough to be enumerated, on every backend."""
+"""Problems for parallel tempering, small enough to be enumerated, on every backend."""
 
 import torch
 from backends import walked_models

@@ -205,7 +205,7 @@ def test_gain_of_a_second_layer(gain, ais, warnings, outcome):
 
 
 def cd25(gain, above, below=-86.2, width=0.2):
-    """The records about a second layer on CD25(500): gain of the bound, and averages by the ladder."""
+    """The records about a second layer on CD25(500): gain of the bound, and averages by parallel tempering."""
     tempering = [
         {"model": name, "ladder": value, "interval": [-value - width, -value + width]}
         for name, value in (("MNIST DBN", above), ("mnistCD25-500", below))

@@ -50,7 +50,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-# What the JSON had before there was a ladder.
+# What the JSON had before there was parallel tempering.
 OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "verdict"}
 OLD_KEYS |= {"findings", "start", "interrupted", "estimates"}
 
@@ -157,7 +157,7 @@ def finished_with(*runs):
 
 
 def with_chains(sound, log_weights):
-    """The same run with these log-weights of AIS, in nats above the ladder's ln Z, and RAISE where the ladder is."""
+    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z, and RAISE where parallel tempering is."""
     log_z = sound.tempering.log_z
     return replace(sound, runs=(annealed(log_z + torch.tensor(log_weights), -log_z),))
 
@@ -186,9 +186,9 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
     [
         (lambda run: {"tempering": replace(run.tempering, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
         (lambda run: {"tempering": replace(run.tempering, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),
-        (lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))}, "not trusted", "The ladder: Few.", 2.5),
-        (lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))}, "not trusted", "The ladder: Halves.", math.inf),
-        (lambda run: {"tempering": None}, "not trusted", "no ladder yet", math.inf),
+        (lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))}, "not trusted", "Parallel tempering: Few.", 2.5),
+        (lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))}, "not trusted", "Parallel tempering: Halves.", math.inf),
+        (lambda run: {"tempering": None}, "not trusted", "no run of parallel tempering yet", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
@@ -205,7 +205,7 @@ def test_what_speaks_against_parallel_tempering(sound, change, word, said, facto
 
 
 def with_raise(sound, short, lost=0.0):
-    """The same run with RAISE so many nats below the ladder, for each of ten images.
+    """The same run with RAISE so many nats below parallel tempering, for each of ten images.
 
     Half of AIS's chains lost `lost` nats on their way, and the mean weight is right.
     """
@@ -226,18 +226,18 @@ def with_raise(sound, short, lost=0.0):
     ],
 )
 def test_raise_may_fall_short_by_what_is_explained(sound, lost, explained, short, word):
-    """A nat is left without remark, and so is RAISE above the ladder."""
+    """A nat is left without remark, and so is RAISE above parallel tempering."""
     assert judge(with_raise(sound, short, lost), explained=explained).word == word
 
 
 @pytest.mark.parametrize(
     ("check", "word", "said"),
     [
-        (None, "open", "RAISE is 4.0 nats below the ladder's average"),
+        (None, "open", "RAISE is 4.0 nats below parallel tempering's average"),
         (ModeCheck(0.0, 0.0, 0.2), "trusted", ""),
-        (ModeCheck(0.0, 0.0, 1.0), "open", "A mode near some test images that the ladder may have missed"),
+        (ModeCheck(0.0, 0.0, 1.0), "open", "A mode near some test images that parallel tempering may have missed"),
         (ModeCheck(1.0, 0.7, 1.5), "not trusted", "starts at a mode near some test images raises ln Z by 1.0 nats"),
-        (ModeCheck(0.2, 0.1, 0.3, met=0.0), "open", "The ladder missed a mode near some test images"),
+        (ModeCheck(0.2, 0.1, 0.3, met=0.0), "open", "Parallel tempering missed a mode near some test images"),
     ],
 )  # fmt: skip
 def test_a_run_from_images_that_raise_hardly_reaches_decides(sound, check, word, said):
@@ -337,7 +337,7 @@ def test_the_advice_says_how_much_more_time(doubts, minutes, said):
 
 @pytest.mark.parametrize("where", ["tempering", "modes", "nowhere", "nothing"])
 def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
-    """A ladder with a warning, or a mode that could matter, gets four more portions. AIS and RAISE get what no doubt takes.
+    """Parallel tempering with a warning, or a mode that could matter, gets four more portions. AIS and RAISE get what no doubt takes.
 
     Where a mode was missed for certain, more work settles nothing.
     """
@@ -387,7 +387,7 @@ def test_steps_fill_the_time(monkeypatch):
     ],
 )
 def test_parallel_tempering_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
-    """By a clock that goes on with the ladder's steps alone."""
+    """By a clock that goes on with the steps of parallel tempering alone."""
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
     made = []
     monkeypatch.setattr(runs, "_climb", lambda _, steps, *__, **options: made.append(steps))
@@ -404,13 +404,13 @@ def test_too_little_time_is_said():
     for _ in range(200):
         state = rbm.gibbs_step(state, generator)
     result = estimate(rbm, state, minutes=1e-6)
-    # The ladder took what was meant for AIS and RAISE with 32 steps.
+    # Parallel tempering took what was meant for AIS and RAISE with 32 steps.
     assert result.runs[-1].num_steps == 8
     assert result.tempering.chain_steps > 9_000
     assert not result.trustworthy
     assert "do not rely" in describe(result)
     assert result.judgement.word == "not trusted"
-    assert any(text.startswith("The ladder: ") for text in result.findings)
+    assert any(text.startswith("Parallel tempering: ") for text in result.findings)
     assert "time should settle this" in describe(result) or "cannot be told" in describe(result)
 
 
@@ -494,19 +494,19 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     best = finished.runs[-1]
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)
-    # The ladder makes its round trips, and is distrusted if it has missed as much.
+    # Parallel tempering makes its round trips, and is distrusted if it has missed as much.
     assert finished.tempering.round_trips > 100
     assert finished.tempering.log_z == pytest.approx(exact - missed, abs=0.3)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
     judgement = judge(finished, find_reasons(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
-    told = [text for text in judgement.findings if "the first ladder missed that mode" in text]
+    told = [text for text in judgement.findings if "the first run missed that mode" in text]
     assert len(told) == (missed > 1)
 
 
 def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
-    """A ladder with this value and these draws."""
+    """A run with this value and these draws."""
     one, many = torch.zeros(1), torch.zeros(1, 1)
     return TemperingEstimate(
         log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, 1, warnings=warnings
@@ -528,7 +528,7 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
     found = check_mode(base, path, at_mode, other)
     assert found.missed == found.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
     assert found.significant == (nats > -700)
-    # A ladder whose draws are elsewhere says nothing of the mode.
+    # A run whose draws are elsewhere says nothing of the mode.
     stray = tempering_with(nats, NEUTRAL)
     assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0)
 

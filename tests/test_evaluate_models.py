@@ -341,5 +341,5 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     prepared = Preparation(MODELS["DBM"], case("DBM")[0], generator=seeded_generator(1))
     prepared.start()
     prepared.affordable(1.0)
-    # a third of what is left, and the rest but for the ladders from modes
+    # a third of what is left, and the rest but for the runs from modes
     assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])

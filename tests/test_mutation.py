@@ -194,9 +194,9 @@ GROUPS = {
             (f"{AIS}zero_weights_make_every_weight_exact",),
         ),
     ],
-    "ladders and resampling": [
+    "parallel tempering and resampling": [
         Mutant(
-            "exchanges accepted too often",
+            "swaps accepted too often",
             "estimators/tempering/replicas.py",
             "accept = (ratios[:, lower] + ratios[:, upper]).exp_()",
             "accept = (0.5 * (ratios[:, lower] + ratios[:, upper])).exp_()",
@@ -206,14 +206,14 @@ GROUPS = {
             ),
         ),
         Mutant(
-            "the odd exchanges by the temperatures before the even ones",
+            "the odd swaps by the temperatures before the even ones",
             "estimators/tempering/replicas.py",
             "if parity == 1:",
             "if parity == 2:",
             (f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",),
         ),
         Mutant(
-            "the upper rung's log-ratios with the lower one's sign",
+            "the upper beta's log-ratios with the lower one's sign",
             "estimators/tempering/replicas.py",
             "upper = -ratios[:, links % 2, :, links + 1]",
             "upper = ratios[:, links % 2, :, links + 1]",
@@ -380,7 +380,7 @@ GROUPS = {
             (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
         ),
         Mutant(
-            "RAISE is forgiven whatever a ladder from its images finds",
+            "RAISE is forgiven whatever a run from its images finds",
             "evaluation/verdict.py",
             'else _of_modes([check], "a mode near some test images")',
             "else []",
@@ -398,14 +398,14 @@ GROUPS = {
             ),
         ),
         Mutant(
-            "the ladder from images starts at all of them",
+            "the run from images starts at all of them",
             "evaluation/annealing_runs.py",
             "start_bias(self._model, self._test[hard],",
             "start_bias(self._model, self._test,",
             (f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",),
         ),
         Mutant(
-            "a ladder from a mode that finds more is not believed",
+            "a run from a mode that finds more is not believed",
             "evaluation/verdict.py",
             "if check.significant and check.missed > SMALL]",
             "if check.significant and check.missed > 100 * SMALL]",
@@ -414,7 +414,7 @@ GROUPS = {
             ),
         ),
         Mutant(
-            "Z of the ladder from a mode is taken for the mass of the mode",
+            "Z of the run from a mode is taken for the mass of the mode",
             "evaluation/modes.py",
             "return scale * share, scale",
             "return scale, scale",
@@ -435,7 +435,7 @@ GROUPS = {
             (f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",),
         ),
         Mutant(
-            "a ladder that is made longer forgets what it has recorded",
+            "a run that is made longer forgets what it has recorded",
             "estimators/tempering/run.py",
             "self._steps += chain_steps // self.replicas.num_chains",
             "self._steps += chain_steps // self.replicas.num_chains; self._log_ratios.zero_()",

@@ -193,7 +193,7 @@ def test_bad_traces_are_refused(changes, message):
         some_traces(**changes)
 
 
-# ---- ladders
+# ---- parallel tempering
 
 
 def test_page_holds_parallel_tempering():

@@ -241,22 +241,22 @@ def seconds_of_a_chain_step(row: Row, key: str) -> float:
 
 
 def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
-    """The 95 % interval of the ladder's error as a fraction of that of AIS on CD25(500)."""
+    """The 95 % interval of parallel tempering's error as a fraction of that of AIS on CD25(500)."""
     tempering, ais = (at_equal_cost(stored, name, chain_steps) for name in ("ladder", "AIS"))
     ratio, free = (tempering["rmse"] / ais["rmse"]) ** 2, (tempering["repeats"], ais["repeats"])
     return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
 
 
 def above_the_mean(stored: Stored) -> float:
-    """How far the ladder's longer run on mnistPCD-500 ended above the mean of the ten that were timed."""
+    """How far parallel tempering's longer run on mnistPCD-500 ended above the mean of the ten that were timed."""
     longer = stored.row("tempering-brackets", model="mnistPCD-500")["log_z"]
     return longer - stored.row("tempering-seconds", model="mnistPCD-500")["log_z"]
 
 
 def ratio_from_the_longer_run(stored: Stored) -> list[float]:
-    """AIS's time on mnistPCD-500 as a multiple of the ladder's, if errors are from that longer run, and its 95 % interval."""
+    """AIS's time on mnistPCD-500 as a multiple of parallel tempering's, if errors are from that longer run, and its 95 % interval."""
     row, shift = stored.row("tempering-seconds", model="mnistPCD-500"), above_the_mean(stored)
-    # ten runs each; the ladder's error was their standard deviation, with nine degrees of freedom
+    # ten runs each; parallel tempering's error was their standard deviation, with nine degrees of freedom
     tempering = 0.9 * row["ladder_error"] ** 2 + shift**2
     ais = row["ais_error"] ** 2 - 2 * shift * row["ais_mean"] + shift**2
     ratio = row["ratio"] * (ais / row["ais_error"] ** 2) / (tempering / row["ladder_error"] ** 2)
@@ -859,33 +859,33 @@ STATEMENTS = [
      lambda s: near((r := s.row("own-weights-schedules", schedule="from a pilot"))["above"], 0.09, 0.005) and near(r["variance"], 2.0, 0.05)),
     Statement("15", "From one repeat to the next $\\ln \\hat Z$ varies by 0.45 to 0.65 nats",
      lambda s: spans([r["spread"] for r in s.rows("own-weights-schedules")], 0.45, 0.65, 0.005)),
-    # 16: the ladder
-    Statement("16", "With 100,000 chain-steps the ladder's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24",
+    # 16: parallel tempering
+    Statement("16", "With 100,000 chain-steps parallel tempering's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24",
      lambda s: all(near(at_equal_cost(s, e, k)["rmse"], rmse, 0.005)
                    for e, k, rmse in (("ladder", 100_000, 0.34), ("AIS", 100_000, 0.87), ("ladder", 1_000_000, 0.13), ("AIS", 1_000_000, 0.24)))),
-    Statement("16", "The ladder's 95 % intervals hold the truth in 99 of 100 runs, and in 19 of 20. Those of AIS hold it in 39 of 100, and in 18 of 20",
+    Statement("16", "Parallel tempering's 95 % intervals hold the truth in 99 of 100 runs, and in 19 of 20. Those of AIS hold it in 39 of 100, and in 18 of 20",
      lambda s: all((at_equal_cost(s, e, k)["repeats"], round(at_equal_cost(s, e, k)["repeats"] * at_equal_cost(s, e, k)["coverage"])) == (n, held)
                    for e, k, n, held in (("ladder", 100_000, 100, 99), ("AIS", 100_000, 100, 39), ("ladder", 1_000_000, 20, 19), ("AIS", 1_000_000, 20, 18)))),
-    Statement("16", "The ladder is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in all of 50 runs, and every run has a warning",
+    Statement("16", "Parallel tempering is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in all of 50 runs, and every run has a warning",
      lambda s: near((r := at_equal_cost(s, "ladder", 10_000))["coverage"], 1, 1e-9) and r["repeats"] == 50 and r["warned"] == 50
      and near(r["mean_error"], -0.8, 0.05)),
-    Statement("16", "The ladder has four fifths of the error of RTS with 100,000 chain-steps. With a million it has a quarter more",
+    Statement("16", "Parallel tempering has four fifths of the error of RTS with 100,000 chain-steps. With a million it has a quarter more",
      lambda s: near(at_equal_cost(s, "ladder", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "ladder", 1_000_000)["rmse"] / 0.10, 1.25, 0.05)),
-    Statement("16", "A chain-step of the ladder takes about twice the time of one of AIS",
+    Statement("16", "A chain-step of parallel tempering takes about twice the time of one of AIS",
      lambda s: all(1.6 < seconds_of_a_chain_step(r, "ladder") / seconds_of_a_chain_step(r, "ais") < 2.4 for r in s.rows("tempering-seconds"))),
-    Statement("16", "by the $F$ distribution the ladder's error is 0.32 to 0.47 of that of AIS. So do twenty runs of a million, with 0.34 to 0.84",
+    Statement("16", "by the $F$ distribution parallel tempering's error is 0.32 to 0.47 of that of AIS. So do twenty runs of a million, with 0.34 to 0.84",
      lambda s: [round(end, 2) for steps in (100_000, 1_000_000) for end in error_ratio(s, steps)] == [0.32, 0.47, 0.34, 0.84]),
     Statement("16", "On three of the four models the interval holds 1, and these runs cannot tell which is faster",
      lambda s: [model for model, (low, high) in s.column("tempering-seconds", "ratio_interval").items() if not low < 1 < high] == ["mnistPCD-500"]),
     Statement("16", "On mnistCD1-500 both are right to 0.03 nats with a million chain-steps",
      lambda s: (r := s.row("tempering-seconds", model="mnistCD1-500"))["ladder_steps"] == r["ais_steps"] == 1_000_000
      and near(r["ladder_error"], 0.03, 0.005) and near(r["ais_error"], 0.03, 0.005)),
-    Statement("16", "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and the ladder is eleven times faster, 2.8 to 42 times with 95 %",
+    Statement("16", "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and parallel tempering is eleven times faster, 2.8 to 42 times with 95 %",
      lambda s: near((r := s.row("tempering-seconds", model="mnistPCD-500"))["ais_error"], 0.65, 0.005) and r["ais_steps"] == 4_000_000
      and near(r["ratio"], 11, 0.5) and near(r["ratio_interval"][0], 2.8, 0.05) and near(r["ratio_interval"][1], 42, 0.5)),
     Statement("16", "ends 0.27 nats above the mean of the ten, where AIS's mean is, too",
      lambda s: near(above_the_mean(s), 0.27, 0.005) and near(s.row("tempering-seconds", model="mnistPCD-500")["ais_mean"], 0.27, 0.01)),
-    Statement("16", "From that value AIS takes five times as long as the ladder, 1.3 to 18 times with 95 %",
+    Statement("16", "From that value AIS takes five times as long as parallel tempering, 1.3 to 18 times with 95 %",
      lambda s: near((found := ratio_from_the_longer_run(s))[0], 5, 0.5) and near(found[1], 1.3, 0.05) and near(found[2], 18, 0.5)),
     Statement("16", "On one of four models of 784 × 500 units it is clearly faster than AIS; on the other three, ten runs cannot tell",
      lambda s: sum(low > 1 for low, _ in s.column("tempering-seconds", "ratio_interval").values()) == 1
@@ -894,10 +894,10 @@ STATEMENTS = [
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and sum(r["chain_steps"] > 2_000_000 for r in rows) == 6),
     Statement("16", "The longest run lasted two and a half minutes",
      lambda s: near(max(r["seconds"] for r in s.rows("tempering-brackets")) / 60, 2.5, 0.25)),
-    Statement("16", "No ladder has a warning, and so all ten brackets are decided",
+    Statement("16", "No run of parallel tempering has a warning, and so all ten brackets are decided",
      lambda s: all(r["warnings"] == "none" and r["reading"] != "not decided" and r["round_trips"] > 100 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. "
-     "Elsewhere, with the paper's 100,000 steps, AIS and the ladder are within two tenths of a nat of each other",
+     "Elsewhere, with the paper's 100,000 steps, AIS and parallel tempering are within two tenths of a nat of each other",
      lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
      and all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     Statement("16", "For mnistCD1-20 RAISE is 1.2 nats too high",
@@ -908,7 +908,7 @@ STATEMENTS = [
     Statement("16", "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest",
      lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
      and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
-    Statement("16", "For mnistPCD-20 the ladder's average is right to two hundredths of a nat",
+    Statement("16", "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat",
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     Statement("16", "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat",
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)

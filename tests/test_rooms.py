@@ -36,8 +36,8 @@ ROOMS = [
     {"mcmc": 350},
     {"learning": 730},
     {"annealing": 1_020},
-    {"estimators": 2_460},
-    {"evaluation": 2_610},
+    {"estimators": 2_465},
+    {"evaluation": 2_620},
     {"boltzmann_companion": 10_500},
     {"cli": 375, "cli_options": 165, "__main__": 10},
 ]

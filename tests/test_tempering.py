@@ -1,4 +1,4 @@
-"""Parallel tempering against enumeration, its exchanges one by one, its error, its warnings, and what survives an interruption."""
+"""Parallel tempering against enumeration, its swaps one by one, its error, its warnings, and what survives an interruption."""
 
 import itertools
 import math
@@ -92,14 +92,14 @@ def test_every_temperature_has_its_distribution(make_problem, backend):
     for number, beta in enumerate(betas):
         units = path.units(path.select(replicas.state, replicas.chain_at[:, number])).cpu()
         p = table_at(path, beta)
-        # 45 rungs of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
+        # 45 temperatures of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
         # probabilities one draw too many is more than that
         allowed = 4.5 * (p * (1 - p) / count).sqrt() + 1 / count
         assert ((frequencies(units) - p).abs() < allowed).all()
 
 
 class Frozen(AnnealingPath[torch.Tensor]):
-    """Numbers that never move; ln f_beta(x) = beta x. What happens is exchanges alone."""
+    """Numbers that never move; ln f_beta(x) = beta x. What happens is swaps alone."""
 
     log_z_start = 0.0
 
@@ -114,7 +114,7 @@ class Frozen(AnnealingPath[torch.Tensor]):
 
 
 def test_swaps_are_accepted_as_often_as_they_should_be():
-    """Two states 0 and 1 on two rungs: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-1}."""
+    """Two states 0 and 1 at two temperatures: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-1}."""
     count = 4_000
     betas = torch.tensor([0.0, 1.0], dtype=torch.float64)
     for below, above, expected in ((1.0, 0.0, 1.0), (0.0, 1.0, math.exp(-1)), (0.0, 0.0, 1.0)):
@@ -137,7 +137,7 @@ class Captured:
 
 
 def test_a_step_of_two_temperatures_as_a_matrix_has_the_distribution_of_each(monkeypatch):
-    """Rungs at 0.5 and 1: were the lower one at 0, exchanges by the free energy at 1 would be right, too."""
+    """Temperatures at 0.5 and 1: were the lower one at 0, swaps by the free energy at 1 would be right, too."""
     rbm, betas = random_rbm(4, 3, seed=0, scale=2.5), torch.tensor([0.5, 1.0], dtype=torch.float64)
     path, captured, count = BaseRatePath(rbm), Captured(), 16
     pairs = torch.cartesian_prod(torch.arange(count), torch.arange(count))
@@ -160,7 +160,7 @@ def test_a_step_of_two_temperatures_as_a_matrix_has_the_distribution_of_each(mon
         return [(found - p).abs().sum().item() / 2 for found, p in zip(marginals, (below, above), strict=True)]  # fmt: skip
 
     assert max(variation_after_many_steps(accept)) < 1e-12
-    # the power of this test: exchanges by the free energy at 1 miss both
+    # the power of this test: swaps by the free energy at 1 miss both
     by_free_energy = (0.5 * (log_f[1][pairs[:, 0]] - log_f[1][pairs[:, 1]])).exp().clamp(max=1)
     assert min(variation_after_many_steps(by_free_energy)) > 0.01
 
@@ -181,7 +181,7 @@ def test_every_temperature_keeps_one_chain_of_each_replica_and_all_pairs_take_tu
             torch.arange(num_temperatures).expand(3, -1),
         )
         if step == 1:
-            # All are accepted: chains of even rungs went up by two, others down, and those at the ends turned.
+            # All are accepted: chains at even temperatures went up by two, others down, and those at the ends turned.
             first = replicas.chain_at[0].tolist()
     expected = {2: [1, 0], 3: [1, 2, 0], 4: [1, 3, 0, 2], 7: [1, 3, 0, 5, 2, 6, 4]}
     assert first == expected[num_temperatures]
@@ -196,7 +196,7 @@ def test_recorded_ratios_are_those_of_neighbouring_temperatures():
     ratios = replicas.step(generator)
     record = Record(betas, ratios[None], replicas.ends()[None])
     lower, upper = record.links()
-    # Even links were measured before any exchange.
+    # Even links were measured before any swap.
     for replica in range(2):
         for link in (0, 2):
             for side, chain in ((lower, before[replica, link]), (upper, before[replica, link + 1])):
@@ -289,7 +289,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatc
     backend = BACKENDS[3]  # float32, fast
     path, _ = base_rate_problem(backend)
     whole = parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4)
-    file = tmp_path / "ladder.safetensors"
+    file = tmp_path / "run.safetensors"
     transition, calls = BaseRatePath.transition, []
 
     def interrupted(self, state, beta, generator):
@@ -365,7 +365,7 @@ def test_temperatures_go_where_swaps_are_rejected():
 
 
 def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
-    """A link with normal log-ratios: exchanges are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
+    """A link with normal log-ratios: swaps are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
     x = torch.linspace(-80, 80, 400_001, dtype=torch.float64)
     rates = []
     for s in (0.1, 1.0, 4.0):
@@ -379,7 +379,7 @@ def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
 
 
 def test_a_link_whose_swaps_are_all_rejected_is_divided():
-    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its rungs are."""
+    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its temperatures are."""
     betas = torch.linspace(0, 1, 11, dtype=torch.float64)
     memory = torch.tensor([1.0] + 9 * [25.0], dtype=torch.float64)
     for rate, fewest in ((0.99, 1), (0.9999, 2)):
@@ -496,7 +496,7 @@ def test_warnings():
     assert "One chain stayed at the target for 60 of 100 steps" in stays
     apart = series + torch.tensor([-0.1, 0.1, 0.1, -0.1])
     (disagree,) = doubts_of(ends, ratios, apart)
-    assert "Replicas of the ladder disagree" in disagree
+    assert "Replicas disagree" in disagree
     drifting = series.clone()
     drifting[:50], drifting[50:] = -0.05, 0.05
     (drifted,) = doubts_of(ends, ratios, drifting)
@@ -535,7 +535,7 @@ def test_log_z_at_every_temperature_is_that_of_enumeration():
     exact = [log_f_table(target, start.visible_bias, beta).logsumexp(0).item() for beta in betas]
     assert exact[-1] == pytest.approx(truth)
     assert estimate.log_z_at_betas.tolist() == pytest.approx(exact, abs=5 * estimate.std_error)
-    # so that each rung is told from its neighbours
+    # so that each temperature is told from its neighbours
     steps = [abs(high - low) for low, high in itertools.pairwise(exact)]
     assert min(steps) > 10 * estimate.std_error
 

@@ -1,4 +1,4 @@
-"""Repeated runs at equal chain-steps, and what the ladder says of a bracket."""
+"""Repeated runs at equal chain-steps, and what parallel tempering says of a bracket."""
 
 import json
 import math

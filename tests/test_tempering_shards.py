@@ -61,7 +61,7 @@ def test_one_that_contradicts_the_others_is_said():
     assert not join_tempering(runs).warnings
     far = replace(runs[0], log_z=runs[0].log_z + 3)
     [said] = join_tempering([far, *runs[1:]]).warnings
-    assert said.startswith("One of 4 ladders says")
+    assert said.startswith("One of 4 runs says")
     warned = replace(runs[1], warnings=("few round trips",))
     assert join_tempering([warned, warned, runs[2]]).warnings == ("few round trips",)
 
@@ -69,7 +69,7 @@ def test_one_that_contradicts_the_others_is_said():
 def test_bad_input(tmp_path):
     with pytest.raises(InputError, match="runs: expected at least one"):
         join_tempering([])
-    with pytest.raises(InputError, match="runs: expected the same rungs"):
+    with pytest.raises(InputError, match="runs: expected the same temperatures"):
         join_tempering([single(1), parallel_tempering(PATH, STEPS, betas=[0, 1])])
     with pytest.raises(InputError, match="num_runs"):
         run(tmp_path, runs=0)

@@ -1,6 +1,6 @@
 """AIS, RAISE and parallel tempering in shards: parts that are kept, and never computed twice (`paperlib.keep`).
 
-A shard is a block of chains, or a whole ladder. Its draws follow from the path, the schedule, the seed, the shard's
+A shard is a block of chains, or a whole run of parallel tempering. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
 An interrupted run therefore continues where it stopped, a run with more chains starts from those of
 a smaller run, and a changed model gets different file names.
@@ -54,7 +54,7 @@ Walk = tuple[Any, Tensor]
 # Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
 Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
-# It includes the version of a ladder's steps, since another version would use the same random numbers differently.
+# It includes the version of the steps of parallel tempering, since another version would use the same random numbers differently.
 _TEMPERING = "tempering 1"
 _SAMPLES_OF_TEMPERING = 1_000
 # What its shard holds besides warnings and samples.
@@ -260,25 +260,25 @@ def tempering_in_shards(
     executor: Executor | None = None,
     device: torch.device | str | None = None,
 ) -> TemperingEstimate:
-    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent ladders, each a shard kept in a folder.
+    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent runs, each a shard kept in a folder.
 
-    The first ladder chooses the rungs, and all others use the same ones.
+    The first run chooses the temperatures, and all others use the same ones.
 
     Parameters
     ----------
     path : AnnealingPath
         A path that a checksum identifies.
     chain_steps : int
-        Transitions of single chains for each ladder, at least 1,000.
+        Transitions of single chains for each run, at least 1,000.
     num_runs : int
-        Independent ladders. The first ones are the same however many there are.
+        Independent runs. The first ones are the same however many there are.
     seed, folder, progress, executor, device
         As in `ais_in_shards`.
 
     Returns
     -------
     TemperingEstimate
-        All ladders joined (`paperlib.estimators.join_tempering`). It is the same whether they were found or computed, here or elsewhere,
+        All runs joined (`paperlib.estimators.join_tempering`). It is the same whether they were found or computed, here or elsewhere,
         in one run or in many.
 
     Raises
@@ -309,7 +309,7 @@ def tempering_in_shards(
     def runs(betas: Tensor, numbers: range) -> list[TemperingEstimate]:
         identity = f"{identity_of(_TEMPERING, path, betas, on)} {chain_steps} {seed}"
         run = Work(
-            f"Parallel tempering, {len(numbers)} of {num_runs} ladders",
+            f"Parallel tempering, {len(numbers)} of {num_runs} runs",
             (path, betas),
             [shard(f"{identity} {n}", partial(_temper, chain_steps), chain_steps) for n in numbers],
             lambda shards: [_estimate_of(path, shard) for shard in shards],
@@ -395,7 +395,7 @@ def _estimate_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Tempe
         zip((*_NUMBERS, *_COUNTS), shard["numbers"].tolist(), strict=True)
     )
     fields |= {name: int(fields[name]) for name in _COUNTS}
-    # Older shards do not hold ln Z at every rung.
+    # Older shards do not hold ln Z at every temperature.
     fields["log_z_at_betas"] = torch.full_like(shard["betas"], math.nan)
     fields |= {name: shard[name] for name in _SERIES if name in shard}
     fields["samples"] = shard["samples"].to(path.device, path.dtype)

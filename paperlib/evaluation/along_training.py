@@ -3,10 +3,10 @@
 ln Z of the checkpoints is enumerated where a layer is small. Otherwise it comes from one walk through all of them
 (`paperlib.estimators.log_z_along_training`), which is done twice: first with an eighth of the work, so that a later interruption
 still leaves a result. The walk is checked in three ways: it has its own warnings; no estimate may lie below the proven bound on ln Z; and at
-the best checkpoint and at the last one, a ladder of temperatures, which knows nothing of training, must find the same ln Z.
+the best checkpoint and at the last one, parallel tempering, which knows nothing of training, must find the same ln Z.
 
-Alternatively, each checkpoint gets its own ladder (`by="ladder"`). If cooling a model meets no jump, this is more accurate for the same
-work; if it does, the ladder's warnings say so.
+Alternatively, each checkpoint gets its own run of parallel tempering (`by="ladder"`). If cooling a model meets no jump, this is more
+accurate for the same work; if it does, parallel tempering's warnings say so.
 
 All checkpoints see the same images, so differences are taken image by image, as in `compare`. Chains that walk through two checkpoints
 make errors that the two share; these also cancel in the difference.
@@ -44,7 +44,7 @@ from paperlib.numerics import joined_error, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 EXACT, TRAJECTORY, TEMPERING = "exact", "trajectory", "ladder"
-# Shares of the chain-steps that the first of the two walks and each check by a ladder take.
+# Shares of the chain-steps that the first of the two walks and each check by parallel tempering take.
 _FIRST_SHARE, _CHECK_SHARE = 1 / 8, 1 / 8
 _CHAINS, _POPULATIONS = 100, 10
 # Fewest and most chain-steps of the walk for each checkpoint; it needs at least two for each of its chains.
@@ -114,8 +114,8 @@ class TrainingLikelihood:
     findings : tuple of str
         Reasons to doubt the numbers; empty if none were found.
     interrupted : bool
-        Whether the run was stopped early. With enumeration or ladders, the last checkpoints are then missing; with a trajectory, the result
-        may be that of the shorter walk.
+        Whether the run was stopped early. With enumeration or parallel tempering, the last checkpoints are then missing; with a trajectory,
+        the result may be that of the shorter walk.
 
     Examples
     --------
@@ -205,7 +205,8 @@ def evaluate_training(
     names : sequence of str, optional
         Names of the checkpoints; by default `1`, `2`, ...
     by : str, optional
-        `trajectory` or `ladder`. None: enumeration if the smaller layer has at most 25 units, otherwise a trajectory.
+        `trajectory` or `ladder`, which is parallel tempering. None: enumeration if the smaller layer has at most 25 units, otherwise a
+        trajectory.
     minutes : float
         Approximate time to spend on ln Z. Not needed where it is exact.
     chain_steps : int, optional
@@ -341,7 +342,7 @@ def _by_tempering(
     spent, interrupted = 0, False
     try:
         for label, rbm in tqdm(
-            [*zip(labels, models, strict=True)], "Ladders", unit="model", disable=hide
+            [*zip(labels, models, strict=True)], "Parallel tempering", unit="model", disable=hide
         ):
             found = parallel_tempering(BaseRatePath(rbm, rates), steps, generator, progress=False)
             log_z.append(found.log_z)
@@ -405,8 +406,8 @@ def _by_trajectory(
         error = math.hypot(found.std_error[number].item(), tempering.std_error)
         if not tempering.warnings and abs(apart) > max(SMALL, 3 * error):
             findings.append(
-                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and a ladder of temperatures "
-                f"{tempering.log_z:.2f}: they differ by more than their errors allow. Give it more time, or take every checkpoint by a ladder."
+                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and parallel tempering "
+                f"{tempering.log_z:.2f}: they differ by more than their errors allow. Give it more time, or run parallel tempering for every checkpoint."
             )
     findings += _below_bounds(models, labels, images, found)
     if interrupted:

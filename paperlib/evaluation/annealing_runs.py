@@ -1,9 +1,9 @@
-"""The ladder, AIS and RAISE on one model: first all of them, then more of what is in doubt.
+"""Parallel tempering, AIS and RAISE on one model: first all of them, then more of what is in doubt.
 
-The first round runs AIS and RAISE with K/16 steps, the whole ladder, AIS and RAISE with K/4 steps, and short ladders from modes of the model.
-What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer ladder, or a longer ladder from a mode.
-As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If RAISE is then too low for some images,
-one more short ladder starts there, in addition to the planned work.
+The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
+tempering from modes of the model. What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer
+run, or a longer run from a mode. As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If
+RAISE is then too low for some images, one more short run of parallel tempering starts there, in addition to the planned work.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as running thousands of them.
 _PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
-# The share of the time for the ladder, and the work for ladders from two modes together in units of the ladder's.
+# The share of the time for parallel tempering, and the work for its runs from two modes together in units of that of the first run.
 TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the ladder's steps. A doubt gets a third of the ladder's steps at a time.
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubt gets a third of these steps at a
+# time.
 _LEFT, _PORTION = 4 / 3, 1 / 3
-# Fewest and most chain-steps of the ladder in the first round; by default it takes half as many as AIS and RAISE. Its memory grows with
-# them, to 400 MB at most.
+# Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
+# with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
 _PILOT_STEPS = 10_000
 _SAMPLES = 1_000
@@ -60,7 +61,7 @@ _SAMPLES = 1_000
 
 @dataclass
 class _Tempering:
-    """A ladder that can be made longer, and its estimate so far."""
+    """Parallel tempering that can be made longer, and its estimate so far."""
 
     path: Any
     run: TemperingRun
@@ -68,7 +69,7 @@ class _Tempering:
 
 
 class AnnealingRuns:
-    """A ladder, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
+    """Parallel tempering, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
     `evaluate` uses it where nothing can be enumerated, and `boltzmann_companion.studies.study` where the truth is known.
 
@@ -110,14 +111,14 @@ class AnnealingRuns:
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K for which everything but the ladders fits the time, found with a pilot run that leaves the generator unchanged."""
+        """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
         steps = sum(1 / part for part in _FRACTIONS)
         with self._pilot():
             affordable = seconds / self._seconds_per_step() / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
 
     def affordable_tempering_steps(self, seconds: float) -> int:
-        """How many chain-steps of the ladder fit the time, found with pilot runs that leave the generator unchanged.
+        """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
 
         The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
@@ -147,7 +148,7 @@ class AnnealingRuns:
             self._generator = kept
 
     def usual_tempering_steps(self, largest: int) -> int:
-        """The ladder's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
+        """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
         of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
         return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], of_runs // 2))
 
@@ -170,7 +171,7 @@ class AnnealingRuns:
             + round((1 + MODES_WORK) * tempering_steps),
             unit="step",
             unit_scale=True,
-            desc="Ladder, AIS and RAISE",
+            desc="Tempering, AIS and RAISE",
             disable=None if progress is None else not progress,
         ) as bar:
             try:
@@ -225,7 +226,7 @@ class AnnealingRuns:
     def _doubtful(
         self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
     ) -> _Tempering | None:
-        """The ladder that should be longer, if one should: none where nothing would settle a doubt."""
+        """Parallel tempering that should be longer, if one should: none where nothing would settle a doubt."""
         parts = [doubt.part for doubt in find_doubts(found)]
         if NOTHING in parts:
             return None
@@ -236,7 +237,7 @@ class AnnealingRuns:
         return None
 
     def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
-        """What the ladders from modes say about the ladder."""
+        """What the runs from modes say about parallel tempering."""
         return tuple(
             check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.path)
             for mode in modes
@@ -249,14 +250,14 @@ class AnnealingRuns:
         on_step: Callable[[int], object],
         check: bool = True,
     ) -> _Tempering:
-        """A ladder along a path, from its beginning."""
+        """Parallel tempering along a path, from its beginning."""
         run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
         return _Tempering(path, run, finish(run, on_step, check))
 
     def _extend(
         self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
     ) -> None:
-        """Make a ladder longer."""
+        """Make parallel tempering longer."""
         tempering.run.extend(chain_steps)
         check = tempering.estimate.lower_bound is not None
         tempering.estimate = finish(tempering.run, on_step, check)

@@ -5,7 +5,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
 this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
 interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
-estimate, raised by what ladders from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
+estimate, raised by what parallel tempering from the model's own modes found: RAISE starts at the images and knows nothing of a mode far
+from them.
 
 A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
 sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
@@ -13,7 +14,7 @@ sign. One is named only if ln Z is known so well that a claim would hardly fit i
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
 ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
-the ladder, `upper_bound_from_reached` takes its place. Half a nat is added to either.
+parallel tempering, `upper_bound_from_reached` takes its place. Half a nat is added to either.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def compare(
     train : array or Tensor, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
-        Approximate time to spend on both together. Both get the same K and the same number of ladder steps.
+        Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional

@@ -1,8 +1,9 @@
-"""The average test log-probability of a model: exact where possible, otherwise from a ladder of temperatures within a budget.
+"""The average test log-probability of a model: exact where possible, otherwise from parallel tempering within a budget.
 
-The number and its interval come from parallel tempering. AIS from above, RAISE from below and ladders from the model's own modes look for
-reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
-(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle them.
+The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from the model's own modes
+look for reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
+(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle
+them.
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
@@ -73,24 +74,24 @@ def evaluate(
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
     minutes : float
-        Approximate time to spend, a third of it on the ladder and four ninths where a doubt is; pilot runs choose K and the ladder's steps
-        accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
+        Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
+        of parallel tempering accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is
-        ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
+        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering takes their time. If it is given, `minutes`
+        is ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
     tempering_steps : int, optional
-        Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
-        for AIS and RAISE.
+        Transitions of single chains for parallel tempering in the first round, at least 5,000; only together with `steps`. By default half
+        as many as for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
         Weights of the test images, at least 0 (`paperlib.evaluation.averages`); by default all count alike.
     exact : bool
         Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a model can be compared with the truth.
     uniform_start : bool
-        Let annealing and the ladder start at the uniform distribution, which is the classic way to miss a mode.
+        Let annealing and parallel tempering start at the uniform distribution, which is the classic way to miss a mode.
 
     Returns
     -------
@@ -108,8 +109,8 @@ def evaluate(
     Notes
     -----
     Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
-    and for every chain-step of the ladder, of which there are at most 24 million. A million memory-mapped images of 784 bytes take less
-    than 2 GiB in total.
+    and for every chain-step of parallel tempering, of which there are at most 24 million. A million memory-mapped images of 784 bytes take
+    less than 2 GiB in total.
 
     Examples
     --------
@@ -133,7 +134,7 @@ def evaluate(
 
 
 def given_effort(steps: int | None, tempering_steps: int | None) -> Effort | None:
-    """The effort that was given in steps, with 0 ladder steps for the usual number; None if the time decides.
+    """The effort that was given in steps, with 0 steps of parallel tempering for the usual number; None if the time decides.
 
     Examples
     --------
@@ -239,7 +240,7 @@ class Preparation:
         return Effort(series.affordable_steps(seconds - of_tempering), tempering_steps, minutes)
 
     def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
-        """Estimate with this effort, doubt and judge; 0 ladder steps stand for the usual number."""
+        """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
         series, model = self.start(), self._model
         tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
         finished = series.run_up_to(effort.num_steps, progress, tempering_steps)

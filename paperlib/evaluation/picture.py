@@ -28,7 +28,7 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how the ladder went.
+    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how parallel tempering went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
     """
@@ -74,7 +74,7 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
 
 
 def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
-    """The averages according to AIS, RAISE and the ladder, against K."""
+    """The averages according to AIS, RAISE and parallel tempering, against K."""
     from matplotlib.ticker import NullLocator
 
     runs = evaluation.runs
@@ -113,8 +113,10 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
         of_images = upper[-1] + runs[-1].ais.log_z
         low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
         if math.isfinite(low):
-            left.axhspan(low, high, color="#009E73", alpha=0.3, label="ladder, 95 % interval")
-        left.axhline(of_images - tempering.log_z, color="#009E73", label="ladder")
+            left.axhspan(
+                low, high, color="#009E73", alpha=0.3, label="parallel tempering, 95 % interval"
+            )
+        left.axhline(of_images - tempering.log_z, color="#009E73", label="parallel tempering")
     left.set(
         xscale="log",
         xlabel="intermediate distributions K",
@@ -133,7 +135,7 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
 
 
 def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
-    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has settled agrees early."""
+    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has equilibrated agrees early."""
     count = len(tempering.blocks)
     # ten parts can still be told apart
     counts = range(count, 0, -math.ceil(count / 10))
@@ -155,22 +157,22 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
     low, high = tempering.interval(LEVEL)
     if math.isfinite(low):
         axes.axhspan(low, high, color="#009E73", alpha=0.3, label="whole run, 95 % interval")
-    axes.set(xlabel="part of the ladder's run, %", ylabel="ln Z, nats")
+    axes.set(xlabel="part of the run of parallel tempering, %", ylabel="ln Z, nats")
     axes.margins(y=0.25)  # room for the legend
     axes.legend(fontsize="small")
 
 
 def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
-    """How many exchanges each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
+    """How many swaps each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
     links = len(tempering.rejection_rates)
     middles = [link + 0.5 for link in range(links)]
     axes.bar(middles, tempering.rejection_rates.tolist(), width=0.8, color="#0072B2")
-    # Ten rungs have room for their labels, and that of the target is one of them.
+    # Ten temperatures have room for their labels, and that of the target is one of them.
     shown = range(links, -1, -math.ceil(links / 9))
     axes.set_xticks(shown, [f"{tempering.betas[number].item():.2g}" for number in shown])
     axes.set(
         ylim=(0, 1),
-        xlabel=f"inverse temperature of the {links + 1} rungs",
-        ylabel="share of exchanges rejected",
+        xlabel=f"inverse temperature of the {links + 1} temperatures",
+        ylabel="share of swaps rejected",
         title=f"{round_trips(tempering)} between the ends",
     )

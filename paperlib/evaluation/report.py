@@ -34,13 +34,13 @@ def verdict(evaluation: Evaluation) -> str:
         word = f" ({evaluation.judgement.word})" if evaluation.judgement is not None else ""
         return f"do not rely on this number yet{word}"
     return (
-        f"trusted: the ladder made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
+        f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
         "RAISE contradicts it"
     )
 
 
 def round_trips(tempering: TemperingEstimate) -> str:
-    """How many round trips a ladder made, in words."""
+    """How many round trips parallel tempering made, in words."""
     return (
         "1 round trip" if tempering.round_trips == 1 else f"{tempering.round_trips:,} round trips"
     )
@@ -117,8 +117,8 @@ def _log_z(evaluation: Evaluation) -> str:
         return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
     low, high = tempering.interval(LEVEL)
     return (
-        f"ln Z = {tempering.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({round_trips(tempering)} on "
-        f"{len(tempering.betas)} rungs)."
+        f"ln Z = {tempering.log_z:.2f} by parallel tempering, 95 % interval {low:.2f} to {high:.2f} ({round_trips(tempering)} at "
+        f"{len(tempering.betas)} temperatures)."
     )
 
 
@@ -128,7 +128,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     lower = best.bracket.lower
     lines = []
     if average is not None and evaluation.judgement is not None:
-        by = "AIS" if evaluation.tempering is None else "the ladder"
+        by = "AIS" if evaluation.tempering is None else "parallel tempering"
         lines += [
             f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {_between(average.interval)}",
             f"  for other images of the kind: 95 % interval {_between(average.sample_interval)} (standard error over images "

@@ -21,7 +21,7 @@ TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothi
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason not to believe the ladder's value.
+    """A reason not to believe the value of parallel tempering.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Doubt:
     text : str
         The reason, a sentence.
     part : str
-        What might settle it if it had more work: the ladder, the ladders from modes, annealing, or nothing.
+        What might settle it if it had more work: parallel tempering, the runs from modes, annealing, or nothing.
     factor : float
         How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
     """
@@ -52,7 +52,7 @@ class Judgement:
     doubts : tuple of Doubt
         Reasons to doubt the number; empty if it is trusted.
     settled : tuple of str
-        Doubts about AIS and RAISE, which do not count against the ladder's number.
+        Doubts about AIS and RAISE, which do not count against the number of parallel tempering.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Judgement:
 def known_log_z(
     ais: PartitionEstimate, tempering: TemperingEstimate | None
 ) -> tuple[float, float, float]:
-    """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
+    """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
 
     Examples
     --------
@@ -142,13 +142,13 @@ class FinishedRuns:
     runs : tuple of AnnealingRun
         At least one, with increasing K.
     mode_checks : tuple of ModeCheck
-        What ladders from modes of the model say about the ladder.
+        What runs from modes of the model say about the first run of parallel tempering.
     interrupted : bool
         Whether Ctrl-C ended the series.
     tempering : TemperingEstimate or None
         Parallel tempering from the same start; None if it was interrupted.
     image_check : ModeCheck or None
-        What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
+        What a run from images that RAISE hardly reaches says about the first run; None if RAISE is not too low.
     """
 
     runs: tuple[AnnealingRun, ...]
@@ -173,7 +173,7 @@ class Effort:
     num_steps : int
         K of the largest runs of AIS and RAISE.
     tempering_steps : int
-        Transitions of single chains for the ladder.
+        Transitions of single chains for parallel tempering.
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
 
@@ -229,7 +229,7 @@ class Evaluation:
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
     start : str
-        Where annealing and the ladder start.
+        Where annealing and parallel tempering start.
     interrupted : bool
         Whether the run was stopped before its largest K.
     tempering : TemperingEstimate or None
@@ -239,7 +239,7 @@ class Evaluation:
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
     log_z_with_modes : float
-        The largest estimate of ln Z, including what ladders from the model's own modes found in addition, in nats; minus infinity where the
+        The largest estimate of ln Z, including what runs from the model's own modes found in addition, in nats; minus infinity where the
         exact value is known.
     model : str
         The kind of the model and its sizes.
@@ -332,7 +332,7 @@ class Evaluation:
 
     @property
     def source(self) -> str:
-        """What gave the reported ln Z, one of `exact`, `ladder` and, where a run was interrupted before it had a ladder, `AIS`."""
+        """What gave the reported ln Z, one of `exact`, `ladder` (parallel tempering) and, in an interrupted run, `AIS`."""
         if self.exact is not None:
             return "exact"
         return "AIS" if self.tempering is None else "ladder"

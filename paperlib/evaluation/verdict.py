@@ -2,34 +2,35 @@
 
 Three methods look at one ln Z. What each of them can say about it is not the same.
 
-*The ladder* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the truth was
-counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
+*Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the
+truth was counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
 
 *AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
-ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds the ladder,
-the ladder is too low. If AIS lies below the ladder, that says nothing: to this side it errs itself, and the fewer of its chains count, the
-further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
+ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
+tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
+fewer of its chains count, the further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
 
 *RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
 down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
-RAISE is further below the ladder, chains hardly reach some images, and the ladder may know their surroundings as little. Whether it does is
-asked of a second ladder, which starts at the base rates of those images. A part of Z that was missed elsewhere would lower RAISE for every
-image alike. If RAISE lies above the ladder, that says nothing: short annealing often gives more probability to images than a bad model does.
+RAISE is further below parallel tempering, chains hardly reach some images, and parallel tempering may know their surroundings as little.
+Whether it does is asked of a second run of parallel tempering, which starts at the base rates of those images. A part of Z that was missed
+elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says nothing: short annealing often gives
+more probability to images than a bad model does.
 
-*Ladders from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the mass of regions that
-the ladder may have missed.
+*Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the
+mass of regions that parallel tempering may have missed.
 
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
-1. `not trusted`: the ladder has a warning of its own (fewer than ten round trips, a link without exchanges, halves or replicas that
-   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above the ladder's interval at the same
-   level; a ladder from a mode or from images finds more than half a nat that the ladder missed; the run was interrupted; or the training
-   images are not of the model's kind.
-2. `open`: a mode could add more than half a nat within two standard errors; the ladder missed a mode that adds less, but where one was
-   missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or
-   without a ladder from those that are affected.
-3. `too noisy to tell`: the ladder's 95 % interval extends more than half a nat to either side.
+1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
+   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
+   the same level; a run of parallel tempering from a mode or from images finds more than half a nat that parallel tempering missed; the run
+   was interrupted; or the training images are not of the model's kind.
+2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
+   was missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images
+   or without a run of parallel tempering from those that are affected.
+3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
 
 The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
@@ -68,16 +69,16 @@ _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
-# A mode of which the ladder knows less than this part, and which adds more nats than this, may be one of many that were missed.
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
 _MOST = 0.75
-# The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
+# The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
 _CERTAIN = 0.999
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats."""
+    """The largest estimate of ln Z, by AIS or parallel tempering, and with what runs from modes significantly add to it, in nats."""
     of_ais = finished.runs[-1].ais.log_z
     if finished.tempering is None:
         return of_ais
@@ -101,7 +102,12 @@ def judge(
     if finished.interrupted:
         found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
     if finished.tempering is None:
-        found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
+        found.append(
+            Doubt(
+                NOT_TRUSTED,
+                "There is no run of parallel tempering yet, and AIS alone is not believed.",
+            )
+        )
     found += find_doubts(finished, explained)
     settled += _settled_at_images(finished, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
@@ -109,7 +115,7 @@ def judge(
 
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
-    """What speaks against the ladder, in the order in which it is worth working on; `explained` as for `judge`."""
+    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`."""
     tempering = finished.tempering
     if tempering is None:
         return []
@@ -125,12 +131,13 @@ def _of_tempering(tempering: TemperingEstimate) -> list[Doubt]:
     trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
     found = [
-        Doubt(NOT_TRUSTED, f"The ladder: {text}", factor=factor) for text in tempering.warnings
+        Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
+        for text in tempering.warnings
     ]
     low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
-        text = f"The ladder knows ln Z to {half:.1f} nats only (95 %)."
+        text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
         found.append(Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2))
     return found
 
@@ -140,7 +147,7 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
     if certified <= tempering.interval(_CERTAIN)[1]:
         return []
     text = (
-        f"The ladder says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
+        f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
         f"{certified:.2f}."
     )
     return [Doubt(NOT_TRUSTED, text)]
@@ -151,7 +158,7 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
         return [
             Doubt(
                 OPEN,
-                "The model's own modes were not looked at, and the ladder may have missed one.",
+                "The model's own modes were not looked at, and parallel tempering may have missed one.",
                 MODES,
             )
         ]
@@ -159,7 +166,7 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     if found:
         worst = max(found, key=lambda check: check.missed)
         text = (
-            f"A ladder that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first ladder missed that "
+            f"A run of parallel tempering that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
             "mode."
         )
         return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
@@ -167,14 +174,14 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     largest = max(unmet, default=0.0)
     if largest > _FIRST_OF_MANY:
         text = (
-            f"The ladder missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
+            f"Parallel tempering missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
             "beside it may be."
         )
         return [Doubt(OPEN, text, NOTHING)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
-    text = f"{mode.capitalize()} that the ladder may have missed could raise ln Z by up to {most:.1f} nats."
+    text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
     return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
 
 
@@ -189,7 +196,7 @@ def _of_raise(
     if check is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
-        text = "More than three quarters of the images are affected, as all would be if the ladder had missed a part of Z."
+        text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
     if text:
         found.append(Doubt(OPEN, f"{short.text} {text}", ANNEALING, short.nats / _TOLERANCE))
     return found
@@ -201,12 +208,14 @@ def _settled_at_images(finished: FinishedRuns, explained: float) -> tuple[str, .
     short = None if tempering is None else shortfall(finished.runs[-1], tempering, explained)
     if tempering is None or short is None or _of_raise(finished, tempering, explained):
         return ()
-    return (f"{short.text} A ladder that starts at such images finds no mode that was missed.",)
+    return (
+        f"{short.text} A run of parallel tempering that starts at such images finds no mode that was missed.",
+    )
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """By how many nats RAISE is below the ladder's average, how many of them are explained, and which of its images [n] lack more."""
+    """By how many nats RAISE is below parallel tempering's average, how many of them are explained, and which of its images [n] lack more."""
 
     nats: float
     explained: float
@@ -216,7 +225,7 @@ class Shortfall:
     def text(self) -> str:
         """The numbers, in a sentence."""
         return (
-            f"RAISE is {self.nats:.1f} nats below the ladder's average, and what annealing loses on its way explains {self.explained:.1f} of "
+            f"RAISE is {self.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {self.explained:.1f} of "
             "them."
         )
 

@@ -1,4 +1,4 @@
-"""The error of a mean over a Markov chain: blocks in time, and where the chain has settled.
+"""The error of a mean over a Markov chain: blocks in time, and where the chain has equilibrated.
 
 Values at neighbouring steps are alike, so the naive standard error is too small. Means over long blocks are nearly independent. To see
 how long is long enough, make the blocks longer until the error stops growing (Flyvbjerg & Petersen 1989).
@@ -32,7 +32,7 @@ def block_means(series: Tensor, num_blocks: int) -> Tensor:
 
 
 def equilibration(series: Tensor) -> int:
-    """Where a series has settled: leaving out the values before gives the rest the smallest standard error (White 1997).
+    """Where a series has equilibrated: leaving out the values before gives the rest the smallest standard error (White 1997).
 
     Parameters
     ----------

@@ -204,7 +204,7 @@ def test_tempering_follows_the_chain_that_is_chosen(tab):
     (box,) = open_page(tab, some_tempering())
     box.get_by_role("combobox").select_option(label="3")
     box.locator(".time").press("Home")
-    # chain 2 of 0, 1, 2 begins on the last rung and turns around: 2, 0, 1, 2, 0, ...
+    # chain 2 of 0, 1, 2 begins on the last temperature and turns around: 2, 0, 1, 2, 0, ...
     for step, (beta, trips) in enumerate(
         [("1.00", 0), ("0.00", 0), ("0.25", 0), ("1.00", 0), ("0.00", 1)]
     ):

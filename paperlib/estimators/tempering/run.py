@@ -1,8 +1,8 @@
 """A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
 
 Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses the rest of the budget. The first half
-of the first round heats the chains: it takes them from the start to their rungs. The replicas of the main round begin with the chains
-of different times of the last pilot round.
+of the first round heats the chains: it takes them from the start to their temperatures. The replicas of the main round begin with the
+chains of different times of the last pilot round.
 
 If a checkpoint is requested, everything that a run depends on is saved in it after every round and ten times within the main round. A
 resumed run gives the same result, bit for bit.
@@ -38,8 +38,8 @@ from paperlib.numerics import seeded_generator
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
 _MOST_FIRST_TEMPERATURES = 24
-# This gives 4 replicas of 23 rungs at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and 8 a
-# larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
+# This gives 4 replicas of 23 temperatures at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and
+# 8 a larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
 # the chains of one time of the pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
 _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
@@ -60,9 +60,9 @@ class Plan:
     chain_steps : int
         Transitions of single chains that may be spent.
     betas : Tensor or None
-        The rungs, [N]. None: chosen by pilot rounds.
+        The temperatures, [N]. None: chosen by pilot rounds.
     num_replicas : int or None
-        Chains on each rung. None: chosen to suit the budget.
+        Chains at each temperature. None: chosen to suit the budget.
     max_samples : int
         How many draws of the target to keep.
     """
@@ -105,7 +105,7 @@ class TemperingRun:
     Attributes
     ----------
     replicas : Replicas
-        The current round's ladder.
+        The chains of the current round.
     spent : int
         Transitions of single chains so far.
 
@@ -154,7 +154,7 @@ class TemperingRun:
         return self.main and self._done == self._steps
 
     def _begin(self, number: int, replicas: Replicas[Any]) -> None:
-        """Set up a round that begins with this ladder."""
+        """Set up a round that begins with these chains."""
         self._number, self.replicas = number, replicas
         left = self._plan.chain_steps - self.spent
         share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
@@ -249,7 +249,7 @@ class TemperingRun:
         return Replicas(self.path, betas, num_replicas, self.path.concatenate(states))
 
     def record(self, first: int = 0) -> Record:
-        """The record of the current round's ladder so far, from step `first` on."""
+        """The record of the current round so far, from step `first` on."""
         return Record(self.replicas.betas.cpu(), self._log_ratios[first:], self._ends[first:])
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:

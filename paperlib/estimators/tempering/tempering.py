@@ -1,11 +1,11 @@
-"""Parallel tempering: ln Z, its error, and draws from the target, from chains that climb up and down a ladder of temperatures.
+"""Parallel tempering: ln Z, its error, and draws from the target, from chains that travel between all temperatures.
 
-AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.estimators.tempering.replicas`) keeps
-chains at all temperatures at all times. They exchange temperatures, so that draws from the target keep coming from the start, and modes
-are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
-(`paperlib.estimators.tempering.bennett`).
+AIS walks from the start to the target once, and never sees again what it missed on the way. Replicas
+(`paperlib.estimators.tempering.replicas`) have chains at all temperatures at all times. They swap temperatures, so that draws from the
+target keep coming from the start, and modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all
+links (`paperlib.estimators.tempering.bennett`).
 
-1. *Temperatures.* Three short runs, a seventh of the budget, find where exchanges are rejected and where chains are slow. The rungs are
+1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and where chains are slow. The temperatures are
    placed so that the links contribute alike to the error (`paperlib.estimators.tempering.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
 3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
@@ -66,7 +66,7 @@ _BLOCKS = 20
 
 @dataclass(frozen=True, repr=False)
 class TemperingEstimate(StudentEstimate[float]):
-    """An estimate of ln Z, or of ln(Z_1 / Z_0), from a ladder of temperatures.
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class TemperingEstimate(StudentEstimate[float]):
     degrees_of_freedom : float
         Of the standard error: the number of blocks that it comes from, minus one.
     betas : Tensor, shape [N]
-        The rungs, from 0 to 1.
+        The temperatures, from 0 to 1.
     rejection_rates : Tensor, shape [N - 1]
-        Of the exchanges between neighbours.
+        Of the swaps between neighbours.
     round_trips : int
         How often a chain went from beta = 0 to beta = 1 and back, after the burn-in.
     samples : Tensor, shape [n, D]
@@ -88,9 +88,10 @@ class TemperingEstimate(StudentEstimate[float]):
     blocks : Tensor, shape [B, R]
         The estimates of ln Z from each replica alone in each of B blocks in time, to first order; their mean is `log_z`.
     log_z_at_betas : Tensor, shape [N]
-        float64: the estimate at every rung, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold it.
+        float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold
+        it.
     num_replicas : int
-        Chains on each rung, R.
+        Chains at each temperature, R.
     chain_steps : int
         Transitions of single chains that were spent, including pilots and burn-in.
     counted_steps : int
@@ -132,7 +133,7 @@ class TemperingEstimate(StudentEstimate[float]):
         return self.rejection_rates.sum().item()
 
     def _details(self) -> str:
-        return f", {self.round_trips} round trips on {len(self.betas)} rungs"
+        return f", {self.round_trips} round trips at {len(self.betas)} temperatures"
 
 
 def parallel_tempering(
@@ -162,7 +163,7 @@ def parallel_tempering(
     betas : sequence of N numbers, optional
         0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
     num_replicas : int, optional
-        Chains on each rung. None: more for a larger budget.
+        Chains at each temperature. None: more for a larger budget.
     max_samples : int
         The largest number of draws from the target to keep.
     check : bool
@@ -179,7 +180,7 @@ def parallel_tempering(
     Raises
     ------
     InputError
-        If an argument is not as described, `chain_steps` is too small for the rungs and replicas, the log-ratios overflow, or the
+        If an argument is not as described, `chain_steps` is too small for the temperatures and replicas, the log-ratios overflow, or the
         checkpoint is damaged or belongs to another run.
 
     Notes
@@ -210,7 +211,7 @@ def parallel_tempering(
     fewest *= num_replicas or (1 if temperatures is None else plan.replicas_for(len(temperatures)))
     if chain_steps < fewest:
         raise InputError(
-            f"chain_steps: expected at least {fewest} for so many rungs and replicas, got {chain_steps}"
+            f"chain_steps: expected at least {fewest} for so many temperatures and replicas, got {chain_steps}"
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
@@ -231,7 +232,7 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
-    # All steps are used to judge where the run has settled; the estimate uses only the steps after that.
+    # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
     _, series = joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
     log_ratios, series = joined_estimate(record, steps, corrections, first)
@@ -272,12 +273,12 @@ def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -
 
 @renamed(ladders="runs")
 def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
-    """Join independent runs of one ladder into a single estimate, each weighted with its number of steps.
+    """Join independent runs at the same temperatures into a single estimate, each weighted with its number of steps.
 
     Parameters
     ----------
     runs : sequence of TemperingEstimate
-        Estimates for the same path, with the same rungs.
+        Estimates for the same path, with the same temperatures.
 
     Returns
     -------
@@ -287,7 +288,7 @@ def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
     Raises
     ------
     InputError
-        If there are no ladders, or the rungs differ.
+        If there are no runs, or the temperatures differ.
 
     Examples
     --------
@@ -305,7 +306,7 @@ def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
         raise InputError("runs: expected at least one, got none")
     betas = runs[0].betas
     if any(not torch.equal(run.betas, betas) for run in runs):
-        raise InputError("runs: expected the same rungs, got others")
+        raise InputError("runs: expected the same temperatures, got others")
     counted = sum(run.counted_steps for run in runs)
     weighted = [(run.counted_steps / counted, run) for run in runs]
     log_z = sum(share * run.log_z for share, run in weighted)
@@ -340,7 +341,7 @@ def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, 
     low, high = furthest.interval(1 - (1 - _SURE) / len(runs))
     if len(runs) > 1 and not low <= log_z <= high:
         text = (
-            f"One of {len(runs)} ladders says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
+            f"One of {len(runs)} runs says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
             "errors allow. Use more chain_steps."
         )
         return (*of_runs, text)
@@ -350,7 +351,7 @@ def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, 
 def joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
-    """ln(Z_beta / Z_0) at every rung, with the true distributions at both ends, and the series whose mean is the error of the last.
+    """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
 
     Parameters
     ----------
@@ -366,7 +367,7 @@ def joined_estimate(
     Returns
     -------
     log_ratios : Tensor, shape [N]
-        float64, in nats: zero at the first rung, whose ln Z is that of the true start.
+        float64, in nats: zero at the first temperature, whose ln Z is that of the true start.
     series : Tensor, shape [T - first, R]
         float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """

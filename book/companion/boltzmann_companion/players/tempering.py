@@ -1,4 +1,4 @@
-"""A player for a ladder: the rung of each chain of a replica after every step.
+"""A player for parallel tempering: at which temperature each chain of a replica is after every step.
 
 The chain that the reader chooses is drawn in colour, with its round trips so far; the others are
 grey. Without scripts, the first chain is shown after the last step.
@@ -25,14 +25,14 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 468, 30, 254
 
 @dataclass(frozen=True)
 class TemperingPlayer:
-    """The result of `ladder_player`, which shows itself in a notebook and in the book.
+    """The result of `tempering_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
     visited : list of lists of int
-        The rung of each chain after each step, [T + 1][N].
+        The number of each chain's temperature after each step, [T + 1][N].
     betas : list of float
-        The temperatures of the rungs, [N].
+        The inverse temperatures, [N].
     description : str
         Description for readers who cannot see the player.
     """
@@ -47,7 +47,7 @@ class TemperingPlayer:
 
     @property
     def trips(self) -> list[list[int]]:
-        """Round trips of each chain so far, from the first rung to the last and back, [T + 1][N]."""
+        """Round trips of each chain so far, from the first temperature to the last and back, [T + 1][N]."""
         last = len(self.betas) - 1
         trips, rows, upward, returning = [0] * len(self.betas), [], set(), set()
         for row in self.visited:
@@ -147,17 +147,17 @@ def tempering_player(
     Parameters
     ----------
     visited : array or Tensor, shape [T + 1, N]
-        The rung of each chain before the first step and after each of at least one step. Each row has every whole number
+        The number of each chain's temperature before the first step and after each of at least one step. Each row has every whole number
         from 0 to N - 1.
     betas : sequence of N numbers
-        The temperatures of the rungs, at least two.
+        The inverse temperatures, at least two.
     description : str
         What the player shows, in plain text.
 
     Raises
     ------
     InputError
-        If there is no step, there are fewer than two rungs, or a row does not give each chain its own rung.
+        If there is no step, there are fewer than two temperatures, or a row does not give each chain its own temperature.
     """
     table = as_tensor("visited", visited).cpu()
     require_shape("visited", table, [None, len(betas)])

@@ -153,7 +153,8 @@ def audit_study(
         Where the row of each finished model is kept, so that an interrupted study can continue. Stored rows do not reflect later
         changes to the code; use a new folder after such changes.
     largest_steps, tempering_steps : int
-        K of the last of `evaluate`'s three runs, at least 32, and transitions of the ladder's chains. Both are far fewer than `evaluate` uses.
+        K of the last of `evaluate`'s three runs, at least 32, and transitions of the chains of parallel tempering. Both are far fewer than
+        `evaluate` uses.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 

@@ -272,8 +272,8 @@ def held_out_cases() -> tuple[Case, ...]:
 
     `CASES` were looked at while the rule of `paperlib.evaluation.verdict` was made, so what it achieves on them is too good. These are the
     fifth draw. The first one had a mode that several units hold together, for which the search did not look yet. The second was looked at
-    when the rule was derived anew. The third had a mode of many parts between which no chain moves, and the ladder from one of them knew that
-    part alone. The fourth was evaluated before a ladder from images settled what RAISE says.
+    when the rule was derived anew. The third had a mode of many parts between which no chain moves, and parallel tempering from one of them
+    knew that part alone. The fourth was evaluated before a run from images settled what RAISE says.
 
     Examples
     --------
@@ -477,7 +477,7 @@ FULL_SIZE = (
     FullSizeCase("Omniglot PCD(1000)", "omniglot", "omniglot-pcd-1000"),
     FullSizeCase("CD25(500) of the authors", "mnist 2008", "authors"),
 )
-# Steps for 784 x 500 units: K, and the ladder's. On one core of the machine that the study ran on they take about so many minutes.
+# Steps for 784 x 500 units: K, and parallel tempering's. On one core of the machine that the study ran on they take about so many minutes.
 MINUTES = {2: (6_000, 3_000_000), 6: (18_000, 9_000_000)}
 _USUAL_SIZE = 784 * 500
 # Ladders that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
@@ -545,7 +545,7 @@ def full_size_study(
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
-    """ln Z and its standard error by long ladders, in turns from the base rates and the strongest mode, until the error is small enough."""
+    """ln Z and its standard error by long runs of parallel tempering, from the base rates and the strongest mode in turns, until they suffice."""
     rbm, (train, _) = case.make().to(dtype=torch.float32), case.images()
     generator = seeded_generator(_SEED)
     starts = [start_bias(rbm, train, generator)]
@@ -560,7 +560,7 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The mean of estimates, weighted by their precision, and its standard error: a ladder that got stuck says so by its error."""
+    """The mean of estimates, weighted by their precision, and its standard error: a run that got stuck says so by its error."""
     log_z, std_error = np.array(runs).T
     precision = std_error**-2.0
     return float(np.average(log_z, weights=precision)), float(precision.sum() ** -0.5)
