@@ -64,7 +64,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     Parameters
     ----------
     plot : FILE
-        Also draw the ladder and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
+        Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
     """
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
@@ -204,8 +204,8 @@ def training(
     at_most
         Largest number of checkpoints to take, evenly spaced.
     by
-        Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (one for each). By default enumeration up to 25
-        units, otherwise a trajectory.
+        Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (parallel tempering for each). By default enumeration
+        up to 25 units, otherwise a trajectory.
     minutes
         Time to spend on ln Z, about.
     chain_steps
@@ -288,7 +288,7 @@ def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tenso
         "minutes": job.minutes,
         "generator": seeded_generator(job.seed, job.device),
         "steps": job.steps,
-        "ladder_steps": job.ladder_steps,
+        "tempering_steps": job.ladder_steps,
         "weights": weights,
     }
     return found, found.rbm.to(job.device), test_images, options

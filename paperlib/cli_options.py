@@ -55,12 +55,12 @@ class Job:
         Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such
         biases. ignore=NAME: this array, or group of entries, is not part of the model.
     minutes
-        Time to spend on the estimate, a third on the ladder.
+        Time to spend on the estimate, a third on parallel tempering.
     steps : K
         Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
         same numbers.
     ladder_steps : N
-        Chain-steps of the ladder, with --steps; by default half of those of AIS and RAISE.
+        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE.
     seed
         Seed of all chains.
     device
@@ -145,7 +145,7 @@ class Job:
         shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
         given = {**{name: getattr(self, name) for name in shared}, **options}
         if effort is not None:
-            given |= {"steps": effort.num_steps, "ladder-steps": effort.ladder_steps}
+            given |= {"steps": effort.num_steps, "ladder-steps": effort.tempering_steps}
         for name, value in given.items():
             if value is not None:
                 words += [f"--{name}", str(value)]

@@ -5,8 +5,8 @@ import torch
 from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.chains import chain_player
 from boltzmann_companion.players.frames import frame_player
-from boltzmann_companion.players.ladders import ladder_player
 from boltzmann_companion.players.particles import particle_player, particle_run
+from boltzmann_companion.players.tempering import tempering_player
 from boltzmann_companion.players.traces import trace_player
 from paperlib.mcmc import MarkovChain
 
@@ -55,13 +55,13 @@ def some_traces(updates=12, description=NASTY, **changes):
     return trace_player(**(arguments | changes))
 
 
-def some_rungs(steps=12):
-    """Three chains that turn around the rungs: 0, 1, 2, then 1, 2, 0, and so on."""
+def some_visits(steps=12):
+    """Three chains that turn around the temperatures: 0, 1, 2, then 1, 2, 0, and so on."""
     return [[(chain + step) % 3 for chain in range(3)] for step in range(steps + 1)]
 
 
-def some_ladder(steps=12, description=NASTY):
-    return ladder_player(some_rungs(steps), [0.0, 0.25, 1.0], description)
+def some_tempering(steps=12, description=NASTY):
+    return tempering_player(some_visits(steps), [0.0, 0.25, 1.0], description)
 
 
 def some_particles(moments=12, description=NASTY):
@@ -92,7 +92,7 @@ KINDS = {
     "frames": some_frames,
     "chains": some_chains,
     "traces": some_traces,
-    "ladders": some_ladder,
+    "ladders": some_tempering,
     "particles": some_particles,
     "brackets": some_bracket,
 }

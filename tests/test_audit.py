@@ -35,7 +35,7 @@ LOG_P = SMALL.log_unnormalized(STATES) - exact_log_z(SMALL)
 def _counted_work(monkeypatch):
     """So much work, however busy the machine is."""
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda runs, seconds: 480)
-    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 20_000)
 
 
 def audited(rbm, test, **claim):
@@ -201,8 +201,8 @@ def test_the_study_has_every_model_and_every_family_and_goes_on(tmp_path):
     assert audit_study(chosen, tmp_path, 32, 5_000, progress=False)[0]["model"] == "from the file"
     with pytest.raises(InputError, match="largest_steps: expected"):
         audit_study(chosen, largest_steps=3)
-    with pytest.raises(InputError, match="ladder_steps: expected"):
-        audit_study(chosen, ladder_steps=3)
+    with pytest.raises(InputError, match="tempering_steps: expected"):
+        audit_study(chosen, tempering_steps=3)
 
 
 @pytest.mark.usefixtures("_estimated")

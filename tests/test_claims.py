@@ -338,13 +338,13 @@ def test_gain_of_a_second_layer(gain, ais, warnings, outcome):
 
 
 def cd25(gain, above, below=-86.2, width=0.2):
-    """The records about a second layer on CD25(500): gain of the bound, and averages by the ladder."""
-    ladder = [
+    """The records about a second layer on CD25(500): gain of the bound, and averages by parallel tempering."""
+    tempering = [
         {"model": name, "ladder": value, "interval": [-value - width, -value + width]}
         for name, value in (("MNIST DBN", above), ("mnistCD25-500", below))
     ]
     rows = [bound("Test DBN-CD25", -86.2, gain), bound("Train DBN-CD25", -83.0, 0.6)]
-    return rows, [{"model": "DBN-CD25", "gain": 1.8}], ladder
+    return rows, [{"model": "DBN-CD25", "gain": 1.8}], tempering
 
 
 def test_a_second_layer_may_gain_what_its_bound_does_not_show():

@@ -197,7 +197,7 @@ from paperlib.numerics import seeded_generator
 
 file = numpy.load(sys.argv[1])
 rbm = RBM(*(file[name] for name in ("weights", "visible_bias", "hidden_bias")))
-options = {"steps": 32, "ladder_steps": 5_000, "generator": seeded_generator(1), "progress": False}
+options = {"steps": 32, "tempering_steps": 5_000, "generator": seeded_generator(1), "progress": False}
 print(as_dict(evaluate(rbm, file["draws"][:50], **options))["ladder"]["log_z"])
 """
 

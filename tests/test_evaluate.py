@@ -50,7 +50,7 @@ from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-# What the JSON had before there was a ladder.
+# What the JSON had before there was parallel tempering.
 OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "verdict"}
 OLD_KEYS |= {"findings", "start", "interrupted", "estimates"}
 
@@ -72,7 +72,7 @@ def estimate(rbm, test, **options):
 @pytest.mark.usefixtures("_estimated")
 def test_bracket_holds_the_truth():
     test = draws(SMALL, 300, 3)
-    result = estimate(SMALL, test, steps=200, ladder_steps=20_000)
+    result = estimate(SMALL, test, steps=200, tempering_steps=20_000)
     truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
     best = result.runs[-1].bracket
     assert best.upper_interval[0] <= truth <= best.upper_interval[1]
@@ -95,14 +95,14 @@ def test_bracket_holds_the_truth():
     assert len(plot(result).axes) == 4
 
 
-def test_the_interval_of_the_ladder_holds_the_truth_as_often_as_it_says():
+def test_the_interval_of_parallel_tempering_holds_the_truth_as_often_as_it_says():
     """At 95 %, fewer than 15 of 20 happen once in 3,000 times."""
     test = draws(SMALL, 100, 3)
     truth = SMALL.log_unnormalized(test).mean().item() - log_z(SMALL)
     held = 0
     for seed in range(20):
         runs = AnnealingRuns(SMALL, test, None, seeded_generator(seed))
-        finished = runs.run_up_to(32, progress=False, ladder_steps=5_000)
+        finished = runs.run_up_to(32, progress=False, tempering_steps=5_000)
         low, high = runs.average(finished).interval
         held += low <= truth <= high
     assert held >= 15
@@ -124,13 +124,13 @@ def test_the_average_joins_both_errors():
 def sound():
     """A run in which everything agrees."""
     runs = AnnealingRuns(SMALL, draws(SMALL, 100, 3), None, seeded_generator(1))
-    return runs.run_up_to(200, progress=False, ladder_steps=20_000)
+    return runs.run_up_to(200, progress=False, tempering_steps=20_000)
 
 
 OPEN_BRACKET = ("The bracket is open.",)
 
 
-def test_what_is_said_of_ais_does_not_count_against_the_ladder(sound):
+def test_what_is_said_of_ais_does_not_count_against_parallel_tempering(sound):
     found = judge(sound, OPEN_BRACKET)
     assert (found.word, found.findings, found.settled) == ("trusted", (), OPEN_BRACKET)
 
@@ -157,8 +157,8 @@ def finished_with(*runs):
 
 
 def with_chains(sound, log_weights):
-    """The same run with these log-weights of AIS, in nats above the ladder's ln Z, and RAISE where the ladder is."""
-    log_z = sound.ladder.log_z
+    """The same run with these log-weights of AIS, in nats above parallel tempering's ln Z, and RAISE where parallel tempering is."""
+    log_z = sound.tempering.log_z
     return replace(sound, runs=(annealed(log_z + torch.tensor(log_weights), -log_z),))
 
 
@@ -184,11 +184,11 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
 @pytest.mark.parametrize(
     ("change", "word", "said", "factor"),
     [
-        (lambda run: {"ladder": replace(run.ladder, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
-        (lambda run: {"ladder": replace(run.ladder, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),
-        (lambda run: {"ladder": replace(run.ladder, round_trips=4, warnings=("Few.",))}, "not trusted", "The ladder: Few.", 2.5),
-        (lambda run: {"ladder": replace(run.ladder, warnings=("Halves.",))}, "not trusted", "The ladder: Halves.", math.inf),
-        (lambda run: {"ladder": None}, "not trusted", "no ladder yet", math.inf),
+        (lambda run: {"tempering": replace(run.tempering, std_error=0.4)}, "too noisy to tell", "to 0.", 3.6),
+        (lambda run: {"tempering": replace(run.tempering, std_error=math.inf)}, "too noisy to tell", "to inf", math.inf),
+        (lambda run: {"tempering": replace(run.tempering, round_trips=4, warnings=("Few.",))}, "not trusted", "Parallel tempering: Few.", 2.5),
+        (lambda run: {"tempering": replace(run.tempering, warnings=("Halves.",))}, "not trusted", "Parallel tempering: Halves.", math.inf),
+        (lambda run: {"tempering": None}, "not trusted", "no run of parallel tempering yet", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(1.0, 0.7, 1.5),)}, "not trusted", "missed that mode", math.inf),
         (lambda run: {"mode_checks": (ModeCheck(0.0, 0.0, 0.2), ModeCheck(0.0, 0.0, 1.0))}, "open", "by up to 1.0 nats", 4),
         (lambda run: {"mode_checks": (ModeCheck(0.2, 0.1, 0.3, met=0.0),)}, "open", "others beside it may be", math.inf),
@@ -196,7 +196,7 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
         (lambda run: {"interrupted": True}, "not trusted", "Interrupted", math.inf),
     ],
 )  # fmt: skip
-def test_what_speaks_against_the_ladder(sound, change, word, said, factor):
+def test_what_speaks_against_parallel_tempering(sound, change, word, said, factor):
     found = judge(replace(sound, **change(sound)), OPEN_BRACKET)
     assert found.word == word
     assert said in " ".join(found.findings)
@@ -205,11 +205,11 @@ def test_what_speaks_against_the_ladder(sound, change, word, said, factor):
 
 
 def with_raise(sound, short, lost=0.0):
-    """The same run with RAISE so many nats below the ladder, for each of ten images.
+    """The same run with RAISE so many nats below parallel tempering, for each of ten images.
 
     Half of AIS's chains lost `lost` nats on their way, and the mean weight is right.
     """
-    log_z = sound.ladder.log_z
+    log_z = sound.tempering.log_z
     weights = torch.full((1000,), log_z - lost, dtype=torch.float64)
     weights[:500] = log_z + math.log(2 - math.exp(-lost))
     return replace(sound, runs=(annealed(weights, -log_z - torch.tensor(short)),))
@@ -226,21 +226,21 @@ def with_raise(sound, short, lost=0.0):
     ],
 )
 def test_raise_may_fall_short_by_what_is_explained(sound, lost, explained, short, word):
-    """A nat is left without remark, and so is RAISE above the ladder."""
+    """A nat is left without remark, and so is RAISE above parallel tempering."""
     assert judge(with_raise(sound, short, lost), explained=explained).word == word
 
 
 @pytest.mark.parametrize(
     ("check", "word", "said"),
     [
-        (None, "open", "RAISE is 4.0 nats below the ladder's average"),
+        (None, "open", "RAISE is 4.0 nats below parallel tempering's average"),
         (ModeCheck(0.0, 0.0, 0.2), "trusted", ""),
-        (ModeCheck(0.0, 0.0, 1.0), "open", "A mode near some test images that the ladder may have missed"),
+        (ModeCheck(0.0, 0.0, 1.0), "open", "A mode near some test images that parallel tempering may have missed"),
         (ModeCheck(1.0, 0.7, 1.5), "not trusted", "starts at a mode near some test images raises ln Z by 1.0 nats"),
-        (ModeCheck(0.2, 0.1, 0.3, met=0.0), "open", "The ladder missed a mode near some test images"),
+        (ModeCheck(0.2, 0.1, 0.3, met=0.0), "open", "Parallel tempering missed a mode near some test images"),
     ],
 )  # fmt: skip
-def test_a_ladder_from_images_that_raise_hardly_reaches_decides(sound, check, word, said):
+def test_a_run_from_images_that_raise_hardly_reaches_decides(sound, check, word, said):
     run = replace(with_raise(sound, [0.5] * 5 + [7.5] * 5), image_check=check)
     found = judge(run, OPEN_BRACKET)
     assert found.word == word
@@ -264,7 +264,7 @@ def test_where_raise_falls_short_for_nearly_all_images_their_place_does_not_expl
 
 def test_the_images_asked_about_are_those_that_fall_short(sound):
     def reached(short):
-        found = shortfall(with_raise(sound, short).runs[-1], sound.ladder)
+        found = shortfall(with_raise(sound, short).runs[-1], sound.tempering)
         return found and found.affected.tolist()
 
     assert reached(4.0) == [True] * 10
@@ -272,10 +272,10 @@ def test_the_images_asked_about_are_those_that_fall_short(sound):
     assert reached([9.0, 0.5, 3.0, 0.0, 0.0] * 2) == [True, False, True, False, False] * 2
 
 
-def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
+def test_the_last_run_starts_at_the_images_that_fall_short(monkeypatch):
     images, begun = draws(SMALL, 12, 3), []
 
-    def lacking(best, ladder):
+    def lacking(best, tempering):
         return Shortfall(4.0, 0.0, (best.chosen == 4) | (best.chosen == 7))
 
     monkeypatch.setattr(annealing_runs, "shortfall", lacking)
@@ -286,7 +286,7 @@ def test_the_last_ladder_starts_at_the_images_that_fall_short(monkeypatch):
 
     monkeypatch.setattr(annealing_runs, "start_bias", start)
     runs = AnnealingRuns(SMALL, images, None, seeded_generator(1))
-    finished = runs.run_up_to(64, progress=False, ladder_steps=20_000)
+    finished = runs.run_up_to(64, progress=False, tempering_steps=20_000)
     (rows,) = begun
     assert sorted(rows.tolist()) == sorted(images[[4, 7]].tolist())
     assert not finished.interrupted
@@ -310,7 +310,7 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     images = torch.cat([test[:180], inside])
     runs = AnnealingRuns(rbm, images, start, seeded_generator(5))
     finished = runs.run_up_to(128, progress=False)
-    assert exact - finished.ladder.log_z == pytest.approx(missed, abs=0.3)
+    assert exact - finished.tempering.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
     assert finished.image_check.missed == pytest.approx(missed, abs=0.15)
     assert judge(finished).word == ("not trusted" if missed > 1 else "trusted")
@@ -320,10 +320,10 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     ("doubts", "minutes", "said"),
     [
         ([], 2.0, ""),
-        ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "ladder", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
-        ([Doubt("too noisy to tell", "", "ladder", 1.2)], None, "2 times as much time should settle this: --steps 200 --ladder-steps 2000."),
-        ([Doubt("not trusted", "", "ladder")], 2.0, "cannot be told"),
-        ([Doubt("not trusted", "", "ladder", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
+        ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
+        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --ladder-steps 2000."),
+        ([Doubt("not trusted", "", "tempering")], 2.0, "cannot be told"),
+        ([Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
     ],
 )  # fmt: skip
 def test_the_advice_says_how_much_more_time(doubts, minutes, said):
@@ -335,9 +335,9 @@ def test_the_advice_says_how_much_more_time(doubts, minutes, said):
     assert bool(found.advice) == bool(said)
 
 
-@pytest.mark.parametrize("where", ["ladder", "modes", "nowhere", "nothing"])
+@pytest.mark.parametrize("where", ["tempering", "modes", "nowhere", "nothing"])
 def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
-    """A ladder with a warning, or a mode that could matter, gets four more portions. AIS and RAISE get what no doubt takes.
+    """Parallel tempering with a warning, or a mode that could matter, gets four more portions. AIS and RAISE get what no doubt takes.
 
     Where a mode was missed for certain, more work settles nothing.
     """
@@ -345,9 +345,9 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
     extended, asked = [], []
     extend = AnnealingRuns._extend
 
-    def counted(self, ladder, chain_steps, on_step):
-        extended.append((ladder.estimate.lower_bound is not None, chain_steps))
-        extend(self, ladder, chain_steps, on_step)
+    def counted(self, tempering, chain_steps, on_step):
+        extended.append((tempering.estimate.lower_bound is not None, chain_steps))
+        extend(self, tempering, chain_steps, on_step)
 
     def doubts(finished, explained=0.0):
         asked.append(finished)
@@ -355,17 +355,17 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
 
     monkeypatch.setattr(AnnealingRuns, "_extend", counted)
     monkeypatch.setattr(annealing_runs, "find_doubts", doubts)
-    finished = runs.run_up_to(64, progress=False, ladder_steps=9_000)
+    finished = runs.run_up_to(64, progress=False, tempering_steps=9_000)
     assert not finished.interrupted
     if where in ("nowhere", "nothing"):
         assert extended == []
         assert [run.num_steps for run in finished.runs] == [4, 16, 64]
-        assert finished.ladder.chain_steps <= 9_000
+        assert finished.tempering.chain_steps <= 9_000
     else:
-        assert extended == [(where == "ladder", 3_000)] * 4
+        assert extended == [(where == "tempering", 3_000)] * 4
         assert [run.num_steps for run in finished.runs] == [4, 16]
-        steps = finished.ladder.chain_steps
-        assert (20_000 < steps <= 21_000) if where == "ladder" else steps <= 9_000
+        steps = finished.tempering.chain_steps
+        assert (20_000 < steps <= 21_000) if where == "tempering" else steps <= 9_000
 
 
 def test_steps_fill_the_time(monkeypatch):
@@ -386,13 +386,13 @@ def test_steps_fill_the_time(monkeypatch):
         (1e-12, 10_000_000, [10_000, *(10_000 * 4**n for n in range(5)), 10_000_000]),
     ],
 )
-def test_the_ladder_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
-    """By a clock that goes on with the ladder's steps alone."""
+def test_parallel_tempering_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
+    """By a clock that goes on with the steps of parallel tempering alone."""
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
     made = []
     monkeypatch.setattr(runs, "_climb", lambda _, steps, *__, **options: made.append(steps))
     monkeypatch.setattr(annealing_runs.time, "perf_counter", lambda: sum(made) * seconds_per_step)
-    assert runs.affordable_ladder_steps(1.0) == pytest.approx(expected, rel=1e-9)
+    assert runs.affordable_tempering_steps(1.0) == pytest.approx(expected, rel=1e-9)
     assert made == pilots
 
 
@@ -404,13 +404,13 @@ def test_too_little_time_is_said():
     for _ in range(200):
         state = rbm.gibbs_step(state, generator)
     result = estimate(rbm, state, minutes=1e-6)
-    # The ladder took what was meant for AIS and RAISE with 32 steps.
+    # Parallel tempering took what was meant for AIS and RAISE with 32 steps.
     assert result.runs[-1].num_steps == 8
-    assert result.ladder.chain_steps > 9_000
+    assert result.tempering.chain_steps > 9_000
     assert not result.trustworthy
     assert "do not rely" in describe(result)
     assert result.judgement.word == "not trusted"
-    assert any(text.startswith("The ladder: ") for text in result.findings)
+    assert any(text.startswith("Parallel tempering: ") for text in result.findings)
     assert "time should settle this" in describe(result) or "cannot be told" in describe(result)
 
 
@@ -452,7 +452,7 @@ def test_an_error_that_is_not_known_excuses_no_movement(unknown):
 @pytest.mark.usefixtures("_estimated")
 def test_training_images_of_something_else_are_noticed():
     test = draws(SMALL, 300, 3)
-    result = estimate(SMALL, test, train=1 - test, steps=100, ladder_steps=20_000)
+    result = estimate(SMALL, test, train=1 - test, steps=100, tempering_steps=20_000)
     assert any("base rates are far" in finding for finding in result.findings)
 
 
@@ -494,19 +494,19 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     best = finished.runs[-1]
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)
-    # The ladder makes its round trips, and is distrusted if it has missed as much.
-    assert finished.ladder.round_trips > 100
-    assert finished.ladder.log_z == pytest.approx(exact - missed, abs=0.3)
+    # Parallel tempering makes its round trips, and is distrusted if it has missed as much.
+    assert finished.tempering.round_trips > 100
+    assert finished.tempering.log_z == pytest.approx(exact - missed, abs=0.3)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
     judgement = judge(finished, find_reasons(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
-    told = [text for text in judgement.findings if "the first ladder missed that mode" in text]
+    told = [text for text in judgement.findings if "the first run missed that mode" in text]
     assert len(told) == (missed > 1)
 
 
-def ladder_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
-    """A ladder with this value and these draws."""
+def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
+    """A run with this value and these draws."""
     one, many = torch.zeros(1), torch.zeros(1, 1)
     return TemperingEstimate(
         log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, 1, warnings=warnings
@@ -524,12 +524,12 @@ NEUTRAL, AT_MODE = torch.zeros(50, 8), torch.ones(50, 8)
 @pytest.mark.parametrize("nats", [-800.0, 0.0, 3.0, 800.0])
 def test_what_a_mode_adds_is_in_nats_however_large(nats):
     path, other = other_start()
-    base, at_mode = ladder_with(0.0, NEUTRAL), ladder_with(nats, AT_MODE)
+    base, at_mode = tempering_with(0.0, NEUTRAL), tempering_with(nats, AT_MODE)
     found = check_mode(base, path, at_mode, other)
     assert found.missed == found.most == pytest.approx(np.logaddexp(0, nats), abs=1e-12)
     assert found.significant == (nats > -700)
-    # A ladder whose draws are elsewhere says nothing of the mode.
-    stray = ladder_with(nats, NEUTRAL)
+    # A run whose draws are elsewhere says nothing of the mode.
+    stray = tempering_with(nats, NEUTRAL)
     assert check_mode(base, path, stray, other) == ModeCheck(0.0, 0.0, 0.0)
 
 
@@ -537,12 +537,10 @@ def test_what_a_mode_adds_is_in_nats_however_large(nats):
     ("nats", "trips", "warnings", "could_matter"),
     [(-2.0, 100, (), False), (-2.0, 40, (), True), (-2.0, 100, ("Halves.",), True), (-9.0, 0, ("Few.",), False)],
 )  # fmt: skip
-def test_the_error_of_a_short_ladder_from_a_mode_is_not_believed(
-    nats, trips, warnings, could_matter
-):
+def test_the_error_of_a_short_run_from_a_mode_is_not_believed(nats, trips, warnings, could_matter):
     path, other = other_start()
-    at_mode = ladder_with(nats, AT_MODE, 0.1, trips, warnings)
-    found = check_mode(ladder_with(0.0, NEUTRAL, 0.1), path, at_mode, other)
+    at_mode = tempering_with(nats, AT_MODE, 0.1, trips, warnings)
+    found = check_mode(tempering_with(0.0, NEUTRAL, 0.1), path, at_mode, other)
     assert (found.most > 0.5) == could_matter
     assert found.met == 0
 
@@ -555,23 +553,25 @@ def test_the_errors_of_ln_z_decide_what_is_known_of_a_mode(
     nats, std_error, significant, could_matter
 ):
     path, other = other_start()
-    at_mode = ladder_with(nats, AT_MODE, std_error)
-    found = check_mode(ladder_with(0.0, NEUTRAL), path, at_mode, other)
+    at_mode = tempering_with(nats, AT_MODE, std_error)
+    found = check_mode(tempering_with(0.0, NEUTRAL), path, at_mode, other)
     assert (found.significant, found.most > 0.5) == (significant, could_matter)
 
 
-def test_two_ladders_agree_on_the_mass_of_a_region():
+def test_two_runs_agree_on_the_mass_of_a_region():
     """From either start, Z times the share of draws in the region is its mass, by enumeration."""
     v, bias = all_states(8), torch.linspace(-2, 2, 8).double()
     path, other = BaseRatePath(SMALL), BaseRatePath(SMALL, bias)
     inside = other.log_start(v) > path.log_start(v)
     mass = (SMALL.log_unnormalized(v) - log_z(SMALL)).exp()[inside].sum().item()
     assert 0.01 < mass < 0.99
-    ladders = [parallel_tempering(p, 100_000, seeded_generator(3)) for p in (path, other)]
-    for ladder in ladders:
-        share = (other.log_start(ladder.samples) > path.log_start(ladder.samples)).double().mean()
+    runs = [parallel_tempering(p, 100_000, seeded_generator(3)) for p in (path, other)]
+    for tempering in runs:
+        share = (
+            (other.log_start(tempering.samples) > path.log_start(tempering.samples)).double().mean()
+        )
         assert share.item() == pytest.approx(mass, abs=0.08)
-    found = check_mode(ladders[0], path, ladders[1], other)
+    found = check_mode(runs[0], path, runs[1], other)
     assert not found.significant
     assert found.most < 0.3
 
@@ -586,13 +586,13 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
 
 
 @pytest.mark.usefixtures("_estimated")
-def test_interruption_of_the_ladder_leaves_ais_and_raise(monkeypatch):
+def test_interruption_of_parallel_tempering_leaves_ais_and_raise(monkeypatch):
     interrupt_call(monkeypatch, AnnealingRuns, "_climb", 1)
     # the budget's pilot is not what is interrupted
-    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", lambda runs, seconds: 20_000)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 20_000)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.001, progress=False)
     assert result.interrupted
-    assert result.ladder is None
+    assert result.tempering is None
     assert len(result.runs) == 1
     assert any("Interrupted" in finding for finding in result.findings)
     stored = as_dict(result)

@@ -335,11 +335,11 @@ def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     clock, given = iter([100.0, 140.0]), []
     monkeypatch.setattr("paperlib.evaluation.evaluation.time.perf_counter", lambda: next(clock))
     monkeypatch.setattr(
-        AnnealingRuns, "affordable_ladder_steps", lambda _, seconds: given.append(seconds)
+        AnnealingRuns, "affordable_tempering_steps", lambda _, seconds: given.append(seconds)
     )
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", lambda _, seconds: given.append(seconds))
     prepared = Preparation(MODELS["DBM"], case("DBM")[0], generator=seeded_generator(1))
     prepared.start()
     prepared.affordable(1.0)
-    # a third of what is left, and the rest but for the ladders from modes
+    # a third of what is left, and the rest but for the runs from modes
     assert given == pytest.approx([20 / 3, 20 - 5 / 4 * 20 / 3])

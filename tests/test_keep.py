@@ -86,7 +86,7 @@ def raise_log_weights(**given):
     return (raise_in_shards(progress=False, **given).log_weights,)
 
 
-def ladders(**given):
+def tempering_shards(**given):
     found = tempering_in_shards(progress=False, **given)
     return found.betas, found.rejection_rates, found.log_z_at_betas, found.samples, found.blocks.T
 
@@ -157,13 +157,13 @@ SHARDS = {
         {"num_chains": 301},
         1,
     ),
-    "ladders": Kind(
-        ladders,
-        {"path": PATH, "chain_steps": 2_000, "num_ladders": 3, "seed": 1},
-        "paperlib.estimators.shards.climb",
+    "tempering": Kind(
+        tempering_shards,
+        {"path": PATH, "chain_steps": 2_000, "num_runs": 3, "seed": 1},
+        "paperlib.estimators.shards.finish",
         3,
         [{"path": MOVED}, {"chain_steps": 2_500}, {"seed": 2}],
-        {"num_ladders": 4},
+        {"num_runs": 4},
         1,
     ),
     # five vectors in a shard
@@ -192,7 +192,7 @@ RUNS = {
         {"repeats": 3},
         1,
     )
-    for name, inner in (("ladder", "_ladder"), ("AIS", "_ais"))
+    for name, inner in (("ladder", "_temper"), ("AIS", "_ais"))
 }
 STUDIES = {
     "estimator study": Kind(
@@ -211,13 +211,13 @@ STUDIES = {
     ),
     "audits": Kind(
         audits,
-        {"models": AUDITED, "largest_steps": 32, "ladder_steps": 5_000},
+        {"models": AUDITED, "largest_steps": 32, "tempering_steps": 5_000},
         "boltzmann_companion.studies.audit_study._row",
         2,
         [
             {"models": [replace(each, family="other") for each in AUDITED]},
             {"largest_steps": 33},
-            {"ladder_steps": 5_001},
+            {"tempering_steps": 5_001},
         ],
         {"models": [*AUDITED, replace(AUDITED[0], name="three")]},
         1,
@@ -340,7 +340,7 @@ NAMES = {
     "AIS": "97afdd5bfe71286f",
     "RAISE": "11a8f53f7f7d6e37",
     "CSL": "b4d5a5d086ab3a91",
-    "ladders": "69dbf4d505a7393e",
+    "tempering": "69dbf4d505a7393e",
     "ln p*(v)": "134abc766a0944cd",
     "tempering runs, ladder": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
@@ -436,7 +436,7 @@ class Backwards(Executor):
                 future.set_exception(error)
 
 
-@pytest.mark.parametrize("name", [name for name in SHARDS if name != "ladders"])
+@pytest.mark.parametrize("name", [name for name in SHARDS if name != "tempering"])
 def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
     tmp_path, monkeypatch, name
 ):

@@ -55,7 +55,7 @@ AIS_DRAWS = f"{AIS}every_draw_of_a_run_makes_up_the_models_own_partition_functio
 DBM_DRAWS = f"{DEEP}every_draw_of_raise_for_dbms[{{}}]"
 DBN_DRAWS = f"{DEEP}every_draw_of_raise_for_dbns[{{}}]"
 MODELS = "tests/test_evaluate_models.py::test_"
-LADDER, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
+TEMPERING, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "bennett", "smc", "two_sided", "certified")
 )
@@ -194,51 +194,51 @@ GROUPS = {
             (f"{AIS}zero_weights_make_every_weight_exact",),
         ),
     ],
-    "ladders and resampling": [
+    "parallel tempering and resampling": [
         Mutant(
-            "exchanges accepted too often",
-            "estimators/tempering/ladder.py",
+            "swaps accepted too often",
+            "estimators/tempering/replicas.py",
             "accept = (ratios[:, lower] + ratios[:, upper]).exp_()",
             "accept = (0.5 * (ratios[:, lower] + ratios[:, upper])).exp_()",
             (
-                f"{LADDER}exchanges_are_accepted_as_often_as_they_should_be",
-                f"{LADDER}every_rung_has_its_distribution[float64-RBM]",
+                f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
+                f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
             ),
         ),
         Mutant(
-            "the odd exchanges by the temperatures before the even ones",
-            "estimators/tempering/ladder.py",
+            "the odd swaps by the temperatures before the even ones",
+            "estimators/tempering/replicas.py",
             "if parity == 1:",
             "if parity == 2:",
-            (f"{LADDER}every_rung_has_its_distribution[float64-RBM]",),
+            (f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",),
         ),
         Mutant(
-            "the upper rung's log-ratios with the lower one's sign",
-            "estimators/tempering/ladder.py",
+            "the upper beta's log-ratios with the lower one's sign",
+            "estimators/tempering/replicas.py",
             "upper = -ratios[:, links % 2, :, links + 1]",
             "upper = ratios[:, links % 2, :, links + 1]",
-            (f"{LADDER}recorded_ratios_are_those_of_neighbouring_rungs",),
+            (f"{TEMPERING}recorded_ratios_are_those_of_neighbouring_temperatures",),
         ),
         Mutant(
             "the rounding at the target counted with the wrong sign",
             "estimators/tempering/tempering.py",
             "for end, sign in ((0, -1), (1, 1)):",
             "for end, sign in ((0, -1), (1, -1)):",
-            (f"{LADDER}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-DBM]",),
+            (f"{TEMPERING}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-DBM]",),
         ),
         Mutant(
             "an error that is smaller where chains have not been at the start",
             "estimators/tempering/tempering.py",
             "std_error = std_error / math.sqrt(arrived) if",
             "std_error = std_error * math.sqrt(arrived) if",
-            (f"{LADDER}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",),
+            (f"{TEMPERING}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",),
         ),
         Mutant(
             "replicas that all begin with the last chains of the pilot",
-            "estimators/tempering/ladder_run.py",
+            "estimators/tempering/run.py",
             "times = torch.linspace(len(self._earlier) - 1, 0,",
             "times = torch.linspace(len(self._earlier) - 1, len(self._earlier) - 1,",
-            (f"{LADDER}replicas_begin_with_the_chains_of_different_times[8-8]",),
+            (f"{TEMPERING}replicas_begin_with_the_chains_of_different_times[8-8]",),
         ),
         Mutant(
             "the numbers of draws on the wrong sides of Bennett's equation",
@@ -359,8 +359,8 @@ GROUPS = {
         Mutant(
             "AIS contradicts from below as it does from above",
             "evaluation/verdict.py",
-            "if certified <= ladder.interval(_CERTAIN)[1]:",
-            "if abs(ais.log_z - ladder.log_z) <= SMALL:",
+            "if certified <= tempering.interval(_CERTAIN)[1]:",
+            "if abs(ais.log_z - tempering.log_z) <= SMALL:",
             (
                 f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",
             ),
@@ -368,8 +368,8 @@ GROUPS = {
         Mutant(
             "AIS's number is reported",
             "evaluation/result.py",
-            "    if ladder is None:\n        return ais.log_z",
-            "    if ladder is not None:\n        return ais.log_z",
+            "    if tempering is None:\n        return ais.log_z",
+            "    if tempering is not None:\n        return ais.log_z",
             (f"{EVALUATE}bracket_holds_the_truth",),
         ),
         Mutant(
@@ -380,12 +380,12 @@ GROUPS = {
             (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
         ),
         Mutant(
-            "RAISE is forgiven whatever a ladder from its images finds",
+            "RAISE is forgiven whatever a run from its images finds",
             "evaluation/verdict.py",
             'else _of_modes([check], "a mode near some test images")',
             "else []",
             (
-                f"{EVALUATE}a_ladder_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
+                f"{EVALUATE}a_run_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
             ),
         ),
         Mutant(
@@ -398,23 +398,23 @@ GROUPS = {
             ),
         ),
         Mutant(
-            "the ladder from images starts at all of them",
+            "the run from images starts at all of them",
             "evaluation/annealing_runs.py",
             "start_bias(self._model, self._test[hard],",
             "start_bias(self._model, self._test,",
-            (f"{EVALUATE}the_last_ladder_starts_at_the_images_that_fall_short",),
+            (f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",),
         ),
         Mutant(
-            "a ladder from a mode that finds more is not believed",
+            "a run from a mode that finds more is not believed",
             "evaluation/verdict.py",
             "if check.significant and check.missed > SMALL]",
             "if check.significant and check.missed > 100 * SMALL]",
             (
-                f"{EVALUATE}what_speaks_against_the_ladder[<lambda>-not trusted-missed that mode-inf]",
+                f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-missed that mode-inf]",
             ),
         ),
         Mutant(
-            "Z of the ladder from a mode is taken for the mass of the mode",
+            "Z of the run from a mode is taken for the mass of the mode",
             "evaluation/modes.py",
             "return scale * share, scale",
             "return scale, scale",
@@ -430,16 +430,16 @@ GROUPS = {
         Mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
             "evaluation/annealing_runs.py",
-            "left, portion = _LEFT * ladder_steps, round(_PORTION * ladder_steps)",
-            "left, portion = _LEFT * ladder_steps, round(9 * _PORTION * ladder_steps)",
-            (f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[ladder]",),
+            "left, portion = _LEFT * tempering_steps, round(_PORTION * tempering_steps)",
+            "left, portion = _LEFT * tempering_steps, round(9 * _PORTION * tempering_steps)",
+            (f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",),
         ),
         Mutant(
-            "a ladder that is made longer forgets what it has recorded",
-            "estimators/tempering/ladder_run.py",
-            "self._steps += chain_steps // self.ladder.num_chains",
-            "self._steps += chain_steps // self.ladder.num_chains; self._log_ratios.zero_()",
-            (f"{LADDER}a_finished_run_can_be_made_longer[float64-1]",),
+            "a run that is made longer forgets what it has recorded",
+            "estimators/tempering/run.py",
+            "self._steps += chain_steps // self.replicas.num_chains",
+            "self._steps += chain_steps // self.replicas.num_chains; self._log_ratios.zero_()",
+            (f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",),
         ),
     ],
 }

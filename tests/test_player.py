@@ -19,19 +19,19 @@ from players import (
     some_bracket,
     some_chains,
     some_frames,
-    some_ladder,
     some_particles,
-    some_rungs,
     some_runs,
+    some_tempering,
     some_traces,
+    some_visits,
 )
 
 from boltzmann_companion.players import page
 from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.chains import chain_player
 from boltzmann_companion.players.frames import frame_player
-from boltzmann_companion.players.ladders import ladder_player
 from boltzmann_companion.players.particles import particle_player, particle_run
+from boltzmann_companion.players.tempering import tempering_player
 from paperlib.errors import InputError
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
@@ -193,13 +193,13 @@ def test_bad_traces_are_refused(changes, message):
         some_traces(**changes)
 
 
-# ---- ladders
+# ---- parallel tempering
 
 
-def test_page_holds_the_ladder():
-    shown = some_ladder(7)
+def test_page_holds_parallel_tempering():
+    shown = some_tempering(7)
     data = data_of(shown)
-    assert data["rungs"] == some_rungs(7)
+    assert data["rungs"] == some_visits(7)
     assert data["betas"] == [0.0, 0.25, 1.0]
     # Counted by hand: chain 0 is at 0 1 2 0 1 2 0 1, chain 1 at 1 2 0 1 2 0 1 2, chain 2 at 2 0 1 2 0 1 2 0.
     trips = [[0, 0, 0]] * 3 + [[1, 0, 0]] + [[1, 0, 1]] + [[1, 1, 1]] + [[2, 1, 1]] + [[2, 1, 2]]
@@ -208,19 +208,27 @@ def test_page_holds_the_ladder():
 
 
 @pytest.mark.parametrize(
-    ("rungs", "betas", "message"),
+    ("visited", "betas", "message"),
     [
-        (some_rungs(0), [0.0, 0.5, 1.0], "rungs: expected at least one step on two rungs, got 0"),
-        ([[0], [0]], [0.0], "rungs: expected at least one step on two rungs, got 1 on 1"),
-        (some_rungs(), [0.0, 1.0], "rungs: expected shape"),
-        ([[0, 1], [1, 1]], [0.0, 1.0], "rungs: expected each rung once in every row"),
-        ([[0, 1], [0, 2]], [0.0, 1.0], "rungs: expected each rung once in every row"),
-        ([[0, 1], [0, float("nan")]], [0.0, 1.0], "rungs: expected each rung once in every row"),
+        (
+            some_visits(0),
+            [0.0, 0.5, 1.0],
+            "visited: expected at least one step at two temperatures, got 0",
+        ),
+        ([[0], [0]], [0.0], "visited: expected at least one step at two temperatures, got 1 at 1"),
+        (some_visits(), [0.0, 1.0], "visited: expected shape"),
+        ([[0, 1], [1, 1]], [0.0, 1.0], "visited: expected each temperature once in every row"),
+        ([[0, 1], [0, 2]], [0.0, 1.0], "visited: expected each temperature once in every row"),
+        (
+            [[0, 1], [0, float("nan")]],
+            [0.0, 1.0],
+            "visited: expected each temperature once in every row",
+        ),
     ],
 )
-def test_bad_ladders_are_refused(rungs, betas, message):
+def test_bad_visits_are_refused(visited, betas, message):
     with pytest.raises(ValueError, match=message):
-        ladder_player(rungs, betas, "Nothing")
+        tempering_player(visited, betas, "Nothing")
 
 
 # ---- particles

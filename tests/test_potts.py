@@ -286,16 +286,16 @@ def test_raise_is_unbiased(backend):
     assert bool(((weights.mean(1) - p_ann).abs() < 5 * error).all())
 
 
-def test_ladder_smc_and_certified_bound():
+def test_tempering_smc_and_certified_bound():
     model = random_potts(12, 4, 8, seed=2, scale=0.7)
     truth = exact_log_z(model)
     path = PottsPath(model)
-    ladder = parallel_tempering(path, 40_000, seeded_generator(1), progress=False)
-    low, high = ladder.interval(0.999)
+    tempering = parallel_tempering(path, 40_000, seeded_generator(1), progress=False)
+    low, high = tempering.interval(0.999)
     assert low < truth < high
-    assert ladder.std_error < 0.1
-    assert ladder.samples.shape[1] == 48
-    assert ladder.lower_bound <= truth
+    assert tempering.std_error < 0.1
+    assert tempering.samples.shape[1] == 48
+    assert tempering.lower_bound <= truth
     found = smc(path, 1_000, generator=seeded_generator(2), progress=False)
     low, high = found.interval(0.999)
     assert low < truth < high

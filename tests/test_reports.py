@@ -78,7 +78,7 @@ def test_steps_and_seed_repeat_to_the_digit(monkeypatch, command):
         raise AssertionError
 
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", ask_the_clock)
-    monkeypatch.setattr(AnnealingRuns, "affordable_ladder_steps", ask_the_clock)
+    monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", ask_the_clock)
     line = f"{command} --steps 48 --ladder-steps 6000"
     first = stored(f"{line} --seed 7")
     assert stored(f"{line} --seed 7") == first
@@ -115,11 +115,11 @@ def test_deep_models_repeat_too(folder):
     assert numbers(again) == numbers(first)
 
 
-def test_usual_steps_of_the_ladder(found):
+def test_usual_steps_of_parallel_tempering(found):
     """Half of (200 + 60 x 4) chains with 160 + 40 + 10 steps."""
-    assert found.effort.ladder_steps == 440 * 210 // 2
+    assert found.effort.tempering_steps == 440 * 210 // 2
     assert found.effort.minutes is None
-    assert found.ladder.chain_steps <= found.effort.ladder_steps
+    assert found.tempering.chain_steps <= found.effort.tempering_steps
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,11 @@ def test_usual_steps_of_the_ladder(found):
         ({"steps": 31}, "steps: expected a whole number of at least 32, got 31"),
         ({"steps": 1.5}, "steps: expected a whole number of at least 32"),
         ({"steps": True}, "steps: expected a whole number of at least 32"),
-        ({"steps": 64, "ladder_steps": 100}, "ladder_steps: expected a whole number of at least"),
-        ({"ladder_steps": 9_000}, "ladder_steps: expected together with steps"),
+        (
+            {"steps": 64, "tempering_steps": 100},
+            "tempering_steps: expected a whole number of at least",
+        ),
+        ({"tempering_steps": 9_000}, "tempering_steps: expected together with steps"),
     ],
 )
 def test_wrong_steps(options, message):
@@ -148,7 +151,7 @@ def test_quote_of_an_estimate(found):
         f"To quote: {average.mean:.2f} nats, 95 % interval {low:.2f} to {high:.2f} (parallel tempering, "
     )
     for part in (
-        f"{found.ladder.chain_steps:,} chain-steps",
+        f"{found.tempering.chain_steps:,} chain-steps",
         f"AIS {found.runs[-1].bracket.upper:.2f}, RAISE {found.runs[-1].bracket.lower.mean:.2f}",
         "K = 160",
         f"standard error over 60 images {average.image_std_error:.2f}",
@@ -190,7 +193,7 @@ def test_seed_of_a_generator_that_was_used_before():
     generator = seeded_generator(6)
     torch.rand(1, generator=generator)
     result = evaluate(
-        SMALL, TEST, generator=generator, steps=32, ladder_steps=5_000, progress=False
+        SMALL, TEST, generator=generator, steps=32, tempering_steps=5_000, progress=False
     )
     assert result.seed is None
 
@@ -240,7 +243,7 @@ def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
 
 
 def test_one_round_trip_is_no_round_trips(found):
-    once = replace(found, ladder=replace(found.ladder, round_trips=1))
+    once = replace(found, tempering=replace(found.tempering, round_trips=1))
     assert "(1 round trip on" in describe(once)
 
 
@@ -354,21 +357,21 @@ def test_ticks_stand_at_the_k_that_were_used(found):
     assert ends == pytest.approx(sorted(found.runs[-1].bracket.upper_interval), abs=1e-6)
 
 
-def test_how_the_ladder_went_is_drawn(found):
-    ladder = found.ladder
-    _, _, growing, exchanges = plot(found).axes
+def test_how_parallel_tempering_went_is_drawn(found):
+    tempering = found.tempering
+    _, _, growing, swaps = plot(found).axes
     for container, blocks in zip(
-        growing.containers, (ladder.blocks, ladder.blocks.flip(0)), strict=True
+        growing.containers, (tempering.blocks, tempering.blocks.flip(0)), strict=True
     ):
         shares, means = container[0].get_data()
         assert (shares == sorted(shares, reverse=True)).all()
-        assert means[0] == pytest.approx(ladder.blocks.mean().item())  # all of the run
+        assert means[0] == pytest.approx(tempering.blocks.mean().item())  # all of the run
         part = round(len(blocks) * shares[-1] / 100)
         assert means[-1] == pytest.approx(blocks[:part].mean().item())
-    heights = [bar.get_height() for bar in exchanges.patches]
-    assert heights == pytest.approx(ladder.rejection_rates.tolist())
-    assert exchanges.get_title() == f"{ladder.round_trips:,} round trips between the ends"
-    assert exchanges.get_xticklabels()[0].get_text() == "1"
+    heights = [bar.get_height() for bar in swaps.patches]
+    assert heights == pytest.approx(tempering.rejection_rates.tolist())
+    assert swaps.get_title() == f"{tempering.round_trips:,} round trips between the ends"
+    assert swaps.get_xticklabels()[0].get_text() == "1"
 
 
 def test_json_has_log_z_at_every_temperature(found):
@@ -384,7 +387,7 @@ def test_an_unknown_error_is_drawn_too(found):
     bracket = replace(best.bracket, upper_interval=(best.bracket.upper - 1, np.inf))
     unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
     assert len(plot(unknown).axes) == 4
-    lost = replace(found, ladder=replace(found.ladder, std_error=np.inf, round_trips=1))
+    lost = replace(found, tempering=replace(found.tempering, std_error=np.inf, round_trips=1))
     figure = plot(lost)
     assert [c.has_yerr for c in figure.axes[2].containers] == [False, False]
     assert figure.axes[3].get_title().startswith("1 round trip ")

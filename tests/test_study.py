@@ -80,7 +80,7 @@ def test_a_uniform_start_knows_nothing_of_the_images():
     """AIS begins at half of the pixels on, where ln Z_0 counts all states, and says so."""
     rbm, _ = CASES[0].make()
     train, test = study_images(CASES[0].data)
-    options = {"steps": 32, "ladder_steps": 5_000, "exact": False, "progress": False}
+    options = {"steps": 32, "tempering_steps": 5_000, "exact": False, "progress": False}
     found = evaluate(rbm, test, generator=seeded_generator(1), uniform_start=True, **options)
     assert found.exact is None
     expected = ais(

@@ -1,4 +1,4 @@
-"""Parallel tempering against enumeration, its exchanges one by one, its error, its warnings, and what survives an interruption."""
+"""Parallel tempering against enumeration, its swaps one by one, its error, its warnings, and what survives an interruption."""
 
 import itertools
 import math
@@ -17,22 +17,22 @@ from enumeration import (
     random_rbm,
     transition_matrix,
 )
-from ladders import base_rate_problem, dbm_problem, pair_problem, rung_table, two_modes
+from tempering_problems import base_rate_problem, dbm_problem, pair_problem, table_at, two_modes
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
 from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
-from paperlib.estimators.tempering import ladder_doubts as doubts
-from paperlib.estimators.tempering.ladder import Ladder, Record
-from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering import warnings as doubts
+from paperlib.estimators.tempering.replicas import Record, Replicas
+from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.temperatures import (
     link_barriers,
     link_shares,
-    place_rungs,
-    rungs_for,
+    place_temperatures,
+    temperatures_for,
 )
-from paperlib.estimators.tempering.tempering import climb
-from paperlib.mcmc.series import mean_error, settled
+from paperlib.estimators.tempering.tempering import finish
+from paperlib.mcmc.series import equilibration, mean_error
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -77,29 +77,29 @@ def test_estimate_on_every_backend(make_problem, backend):
 def many_replicas(path, betas, count, num_steps, seed=0):
     generator = seeded_generator(seed, path.device)
     betas = torch.tensor(betas, dtype=torch.float64)
-    ladder = Ladder(path, betas, count, path.sample_start(count * len(betas), generator))
+    replicas = Replicas(path, betas, count, path.sample_start(count * len(betas), generator))
     for _ in range(num_steps):
-        ladder.step(generator)
-    return ladder
+        replicas.step(generator)
+    return replicas
 
 
 @PROBLEMS
-def test_every_rung_has_its_distribution(make_problem, backend):
+def test_every_temperature_has_its_distribution(make_problem, backend):
     """Replicas are independent, so that frequencies over them have binomial errors."""
     path, _ = make_problem(backend)
     betas, count = [0.0, 0.5, 1.0], 2_000
-    ladder = many_replicas(path, betas, count, 12)
-    for rung, beta in enumerate(betas):
-        units = path.units(path.select(ladder.state, ladder.chain_at[:, rung])).cpu()
-        p = rung_table(path, beta)
-        # 45 rungs of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
+    replicas = many_replicas(path, betas, count, 12)
+    for number, beta in enumerate(betas):
+        units = path.units(path.select(replicas.state, replicas.chain_at[:, number])).cpu()
+        p = table_at(path, beta)
+        # 45 temperatures of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
         # probabilities one draw too many is more than that
         allowed = 4.5 * (p * (1 - p) / count).sqrt() + 1 / count
         assert ((frequencies(units) - p).abs() < allowed).all()
 
 
 class Frozen(AnnealingPath[torch.Tensor]):
-    """Numbers that never move; ln f_beta(x) = beta x. What happens is exchanges alone."""
+    """Numbers that never move; ln f_beta(x) = beta x. What happens is swaps alone."""
 
     log_z_start = 0.0
 
@@ -113,16 +113,16 @@ class Frozen(AnnealingPath[torch.Tensor]):
         return state
 
 
-def test_exchanges_are_accepted_as_often_as_they_should_be():
-    """Two states 0 and 1 on two rungs: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-1}."""
+def test_swaps_are_accepted_as_often_as_they_should_be():
+    """Two states 0 and 1 at two temperatures: from x = 1 below y = 0 always, from y = 1 above x = 0 with probability e^{-1}."""
     count = 4_000
     betas = torch.tensor([0.0, 1.0], dtype=torch.float64)
     for below, above, expected in ((1.0, 0.0, 1.0), (0.0, 1.0, math.exp(-1)), (0.0, 0.0, 1.0)):
         state = torch.tensor([below, above], dtype=torch.float64).repeat(count)
-        ladder = Ladder(Frozen(), betas, count, state)
-        ladder.step(seeded_generator(1))
-        exchanged = (ladder.chain_at[:, 0] % 2 == 1).double().mean().item()
-        assert abs(exchanged - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / count)
+        replicas = Replicas(Frozen(), betas, count, state)
+        replicas.step(seeded_generator(1))
+        swapped = (replicas.chain_at[:, 0] % 2 == 1).double().mean().item()
+        assert abs(swapped - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / count)
 
 
 class Captured:
@@ -136,15 +136,15 @@ class Captured:
         return torch.zeros_like(accept, dtype=torch.bool)
 
 
-def test_a_step_of_two_rungs_as_a_matrix_has_the_distribution_of_each(monkeypatch):
-    """Rungs at 0.5 and 1: were the lower one at 0, exchanges by the free energy at 1 would be right, too."""
+def test_a_step_of_two_temperatures_as_a_matrix_has_the_distribution_of_each(monkeypatch):
+    """Temperatures at 0.5 and 1: were the lower one at 0, swaps by the free energy at 1 would be right, too."""
     rbm, betas = random_rbm(4, 3, seed=0, scale=2.5), torch.tensor([0.5, 1.0], dtype=torch.float64)
     path, captured, count = BaseRatePath(rbm), Captured(), 16
     pairs = torch.cartesian_prod(torch.arange(count), torch.arange(count))
-    ladder = Ladder(path, betas, len(pairs), path.state_at(all_states(4)[pairs.flatten()]))
+    replicas = Replicas(path, betas, len(pairs), path.state_at(all_states(4)[pairs.flatten()]))
     monkeypatch.setattr(path, "transition", lambda state, beta, generator: state)
     monkeypatch.setattr(torch, "rand", lambda *args, **keywords: captured)
-    ladder.step(seeded_generator(0))
+    replicas.step(seeded_generator(0))
     accept = captured.probabilities[0].flatten()
 
     start = WeightlessRBM(torch.zeros(4, dtype=torch.float64))
@@ -153,49 +153,54 @@ def test_a_step_of_two_rungs_as_a_matrix_has_the_distribution_of_each(monkeypatc
     transition = torch.kron(*(transition_matrix(start, rbm, beta) for beta in betas))
 
     def variation_after_many_steps(accept):
-        exchange = torch.diag(1 - accept)
-        exchange[torch.arange(len(pairs)), pairs[:, 1] * count + pairs[:, 0]] += accept
-        settled = torch.linalg.matrix_power(transition @ exchange, 2**12)[0].view(count, count)
-        marginals = settled.sum(1), settled.sum(0)
+        swap = torch.diag(1 - accept)
+        swap[torch.arange(len(pairs)), pairs[:, 1] * count + pairs[:, 0]] += accept
+        stationary = torch.linalg.matrix_power(transition @ swap, 2**12)[0].view(count, count)
+        marginals = stationary.sum(1), stationary.sum(0)
         return [(found - p).abs().sum().item() / 2 for found, p in zip(marginals, (below, above), strict=True)]  # fmt: skip
 
     assert max(variation_after_many_steps(accept)) < 1e-12
-    # the power of this test: exchanges by the free energy at 1 miss both
+    # the power of this test: swaps by the free energy at 1 miss both
     by_free_energy = (0.5 * (log_f[1][pairs[:, 0]] - log_f[1][pairs[:, 1]])).exp().clamp(max=1)
     assert min(variation_after_many_steps(by_free_energy)) > 0.01
 
 
-@pytest.mark.parametrize("num_rungs", [2, 3, 4, 7])
-def test_every_rung_keeps_one_chain_of_each_replica_and_all_pairs_take_turns(num_rungs):
-    betas = torch.linspace(0, 1, num_rungs, dtype=torch.float64)
-    ladder = Ladder(Frozen(), betas, 3, torch.zeros(3 * num_rungs, dtype=torch.float64))
+@pytest.mark.parametrize("num_temperatures", [2, 3, 4, 7])
+def test_every_temperature_keeps_one_chain_of_each_replica_and_all_pairs_take_turns(
+    num_temperatures,
+):
+    betas = torch.linspace(0, 1, num_temperatures, dtype=torch.float64)
+    replicas = Replicas(Frozen(), betas, 3, torch.zeros(3 * num_temperatures, dtype=torch.float64))
     generator = seeded_generator(0)
     for step in range(1, 5):
-        ladder.step(generator)
-        chains = torch.arange(3 * num_rungs).view(3, -1)
-        assert torch.equal(ladder.chain_at.sort(1).values, chains)
-        assert torch.equal(ladder.rung_of()[ladder.chain_at], torch.arange(num_rungs).expand(3, -1))
+        replicas.step(generator)
+        chains = torch.arange(3 * num_temperatures).view(3, -1)
+        assert torch.equal(replicas.chain_at.sort(1).values, chains)
+        assert torch.equal(
+            replicas.temperature_of()[replicas.chain_at],
+            torch.arange(num_temperatures).expand(3, -1),
+        )
         if step == 1:
-            # All are accepted: chains of even rungs went up by two, others down, and those at the ends turned.
-            first = ladder.chain_at[0].tolist()
+            # All are accepted: chains at even temperatures went up by two, others down, and those at the ends turned.
+            first = replicas.chain_at[0].tolist()
     expected = {2: [1, 0], 3: [1, 2, 0], 4: [1, 3, 0, 2], 7: [1, 3, 0, 5, 2, 6, 4]}
-    assert first == expected[num_rungs]
+    assert first == expected[num_temperatures]
 
 
-def test_recorded_ratios_are_those_of_neighbouring_rungs():
+def test_recorded_ratios_are_those_of_neighbouring_temperatures():
     path, _ = base_rate_problem(FLOAT64)
     betas = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
     generator = seeded_generator(2)
-    ladder = Ladder(path, betas, 2, path.sample_start(8, generator))
-    before = ladder.chain_at.clone()
-    ratios = ladder.step(generator)
-    record = Record(betas, ratios[None], ladder.ends()[None])
+    replicas = Replicas(path, betas, 2, path.sample_start(8, generator))
+    before = replicas.chain_at.clone()
+    ratios = replicas.step(generator)
+    record = Record(betas, ratios[None], replicas.ends()[None])
     lower, upper = record.links()
-    # Even links were measured before any exchange.
+    # Even links were measured before any swap.
     for replica in range(2):
         for link in (0, 2):
             for side, chain in ((lower, before[replica, link]), (upper, before[replica, link + 1])):
-                state = path.select(ladder.state, chain[None])
+                state = path.select(replicas.state, chain[None])
                 expected = path.log_ratio(state, float(betas[link]), float(betas[link + 1]))
                 assert side[0, replica, link].item() == pytest.approx(expected.item(), abs=1e-12)
     expected = 1 - (lower - upper).clamp(max=0).exp()[0].mean(0)
@@ -259,7 +264,7 @@ def test_a_path_with_the_defaults_alone():
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
 
 
-def test_given_rungs_and_the_same_bits_for_the_same_generator():
+def test_given_temperatures_and_the_same_bits_for_the_same_generator():
     path, truth = base_rate_problem(FLOAT64)
     betas = [0.0, 0.2, 0.6, 1.0]
     one, other = (
@@ -284,7 +289,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatc
     backend = BACKENDS[3]  # float32, fast
     path, _ = base_rate_problem(backend)
     whole = parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4)
-    file = tmp_path / "ladder.safetensors"
+    file = tmp_path / "run.safetensors"
     transition, calls = BaseRatePath.transition, []
 
     def interrupted(self, state, beta, generator):
@@ -325,7 +330,7 @@ def test_a_finished_run_can_be_made_longer(portions, backend):
     generator = backend.generator(4)
     given = torch.tensor([0, 0.4, 1]).double()
     plan = Plan(1_000 if backend.on_gpu else 3_000, given, 5, 200)
-    run = LadderRun(path, plan, generator)
+    run = TemperingRun(path, plan, generator)
     while not run.finished:
         run.advance(lambda _: None)
     before, spent = run.record().log_ratios.clone(), run.spent
@@ -334,33 +339,33 @@ def test_a_finished_run_can_be_made_longer(portions, backend):
         assert not run.finished
         while not run.finished:
             run.advance(lambda _: None)
-    chains = run.ladder.num_chains
+    chains = run.replicas.num_chains
     assert spent + sum(portions) - len(portions) * chains < run.spent <= spent + sum(portions)
     after = run.record().log_ratios
     assert torch.equal(after[: len(before)], before)
     assert len(after) - len(before) == (run.spent - spent) // chains
     assert after[len(before) :].abs().sum(dim=(1, 2, 3)).min() > 0
-    estimate = climb(run, lambda _: None, check=False)
+    estimate = finish(run, lambda _: None, check=False)
     assert 0 < estimate.std_error < 0.3
     # 18 cases, and the seeds are fixed
     assert abs(estimate.log_z - exact) < 4 * estimate.std_error
 
 
-def test_rungs_go_where_exchanges_are_rejected():
+def test_temperatures_go_where_swaps_are_rejected():
     betas = torch.linspace(0, 1, 5, dtype=torch.float64)
-    placed = place_rungs(betas, torch.tensor([0.1, 0.1, 0.1, 0.7]), 11)
+    placed = place_temperatures(betas, torch.tensor([0.1, 0.1, 0.1, 0.7]), 11)
     assert len(placed) == 11
     assert placed[0] == 0
     assert placed[-1] == 1
     assert (placed.diff() > 0).all()
     assert (placed > 0.75).sum() == 7
     # without any barrier they are even
-    assert torch.allclose(place_rungs(betas, torch.zeros(4), 5), betas, atol=1e-3)
-    assert rungs_for(torch.zeros(4)) == 3
+    assert torch.allclose(place_temperatures(betas, torch.zeros(4), 5), betas, atol=1e-3)
+    assert temperatures_for(torch.zeros(4)) == 3
 
 
 def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
-    """A link with normal log-ratios: exchanges are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
+    """A link with normal log-ratios: swaps are accepted with the mean of min(1, e^x), x normal with mean -s^2 and variance 2 s^2."""
     x = torch.linspace(-80, 80, 400_001, dtype=torch.float64)
     rates = []
     for s in (0.1, 1.0, 4.0):
@@ -373,13 +378,15 @@ def test_barrier_of_a_link_is_the_sum_of_the_rates_of_its_parts():
     assert math.isfinite(link_barriers(torch.ones(1)).item())
 
 
-def test_a_link_whose_exchanges_are_all_rejected_is_divided():
-    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its rungs are."""
+def test_a_link_whose_swaps_are_all_rejected_is_divided():
+    """Although its chains forget at once and all others are slow: its rate says nothing of how far apart its temperatures are."""
     betas = torch.linspace(0, 1, 11, dtype=torch.float64)
     memory = torch.tensor([1.0] + 9 * [25.0], dtype=torch.float64)
     for rate, fewest in ((0.99, 1), (0.9999, 2)):
         barriers = link_barriers(torch.tensor([rate] + 9 * [0.3]))
-        placed = place_rungs(betas, link_shares(barriers, memory), rungs_for(barriers))
+        placed = place_temperatures(
+            betas, link_shares(barriers, memory), temperatures_for(barriers)
+        )
         assert ((placed > 0) & (placed < 0.1)).sum() >= fewest
 
 
@@ -396,12 +403,12 @@ class Clock(Frozen):
 @pytest.mark.parametrize(("replicas", "times"), [(1, 1), (8, 8), (80, 35)])
 def test_replicas_begin_with_the_chains_of_different_times(replicas, times):
     """Replicas that begin with the chains of one time have an error in common, which their differences do not show."""
-    run = LadderRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
+    run = TemperingRun(Clock(), Plan(4_000, None, replicas, 100), seeded_generator(0))
     while not run.main:
-        steps_before, num_chains = run.spent, run.ladder.num_chains
+        steps_before, num_chains = run.spent, run.replicas.num_chains
         run.advance(lambda _: None)
     last_round = (run.spent - steps_before) / num_chains
-    began = run.ladder.state[run.ladder.chain_at]
+    began = run.replicas.state[run.replicas.chain_at]
     assert began.shape[0] == replicas
     assert (began == began[:, :1]).all()
     assert len(began[:, 0].unique()) == times
@@ -455,15 +462,17 @@ def test_error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start(mo
 
 def test_burn_in_is_left_out():
     series = torch.randn(1_000, dtype=torch.float64, generator=seeded_generator(0))
-    assert settled(series) <= 250
+    assert equilibration(series) <= 250
     series[:200] += 5
-    assert settled(series) == 200
-    assert settled(torch.zeros(1)) == 0
+    assert equilibration(series) == 200
+    assert equilibration(torch.zeros(1)) == 0
 
 
 def doubts_of(ends, log_ratios, series, std_error=0.01, freedom=50.0):
     betas = torch.linspace(0, 1, log_ratios.shape[3], dtype=torch.float64)
-    return doubts.find_ladder_warnings(Record(betas, log_ratios, ends), series, std_error, freedom)
+    return doubts.find_tempering_warnings(
+        Record(betas, log_ratios, ends), series, std_error, freedom
+    )
 
 
 def test_warnings():
@@ -487,17 +496,17 @@ def test_warnings():
     assert "One chain stayed at the target for 60 of 100 steps" in stays
     apart = series + torch.tensor([-0.1, 0.1, 0.1, -0.1])
     (disagree,) = doubts_of(ends, ratios, apart)
-    assert "Replicas of the ladder disagree" in disagree
+    assert "Replicas disagree" in disagree
     drifting = series.clone()
     drifting[:50], drifting[50:] = -0.05, 0.05
-    (unsettled,) = doubts_of(ends, ratios, drifting)
-    assert "have not settled" in unsettled
+    (drifted,) = doubts_of(ends, ratios, drifting)
+    assert "have not settled" in drifted
     assert doubts_of(ends, ratios, drifting, std_error=0.05) == ()
     (large,) = doubts_of(ends, ratios, series, std_error=0.6)
     assert "error is large, 0.6 nats" in large
     (unknown,) = doubts_of(ends, ratios, series, std_error=math.inf)
     assert "too few steps to tell" in unknown
-    for sentence in (few, rejected, stays, disagree, unsettled, large, unknown):
+    for sentence in (few, rejected, stays, disagree, drifted, large, unknown):
         assert "Use more chain_steps" in sentence
 
 
@@ -526,7 +535,7 @@ def test_log_z_at_every_temperature_is_that_of_enumeration():
     exact = [log_f_table(target, start.visible_bias, beta).logsumexp(0).item() for beta in betas]
     assert exact[-1] == pytest.approx(truth)
     assert estimate.log_z_at_betas.tolist() == pytest.approx(exact, abs=5 * estimate.std_error)
-    # so that each rung is told from its neighbours
+    # so that each temperature is told from its neighbours
     steps = [abs(high - low) for low, high in itertools.pairwise(exact)]
     assert min(steps) > 10 * estimate.std_error
 
@@ -567,11 +576,11 @@ def test_overflow_is_told():
 
 
 @pytest.mark.parametrize(
-    ("chain_steps", "num_rungs", "replicas"),
+    ("chain_steps", "num_temperatures", "replicas"),
     [(10_000, 24, 2), (100_000, 23, 4), (100_000, 5, 18), (1_000_000, 25, 4), (10**8, 25, 4)],
 )
 def test_replicas_grow_with_the_budget_until_there_are_a_hundred_chains(
-    chain_steps, num_rungs, replicas
+    chain_steps, num_temperatures, replicas
 ):
-    assert Plan(chain_steps, None, None, 1_000).replicas(num_rungs) == replicas
-    assert Plan(chain_steps, None, 7, 1_000).replicas(num_rungs) == 7
+    assert Plan(chain_steps, None, None, 1_000).replicas_for(num_temperatures) == replicas
+    assert Plan(chain_steps, None, 7, 1_000).replicas_for(num_temperatures) == 7

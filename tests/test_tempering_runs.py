@@ -1,4 +1,4 @@
-"""Repeated runs at equal chain-steps, and what the ladder says of a bracket."""
+"""Repeated runs at equal chain-steps, and what parallel tempering says of a bracket."""
 
 import json
 import math
@@ -41,9 +41,9 @@ def test_runs_agree_with_enumeration(estimator):
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._LONG_RUN", 2_000)
     whole = timed_run("ladder", PATH, 2_000, 1)
-    from paperlib.estimators.tempering.ladder_run import LadderRun
+    from paperlib.estimators.tempering.run import TemperingRun
 
-    advance, calls = LadderRun.advance, []
+    advance, calls = TemperingRun.advance, []
 
     def interrupted(self, on_step):
         calls.append(1)
@@ -51,7 +51,7 @@ def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return advance(self, on_step)
 
-    monkeypatch.setattr(LadderRun, "advance", interrupted)
+    monkeypatch.setattr(TemperingRun, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         timed_run("ladder", PATH, 2_000, 1, tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".safetensors"]
@@ -108,7 +108,7 @@ def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypat
         log_z = 2.5 if steps == 4_000 else values[name, seed]
         return {"log_z": log_z, "interval": [0.0, 9.0], "warnings": []}
 
-    monkeypatch.setattr(tempering_runs, "_ladder", lambda _, *given: run("ladder", *given[:2]))
+    monkeypatch.setattr(tempering_runs, "_temper", lambda _, *given: run("ladder", *given[:2]))
     monkeypatch.setattr(tempering_runs, "_ais", lambda *given: run("AIS", *given[:2]))
     taken_in_turns = [(name, 2_000, seed) for seed in range(2) for name in ESTIMATORS]
 

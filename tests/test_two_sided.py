@@ -6,7 +6,7 @@ import pytest
 import torch
 from backends import BACKENDS
 from enumeration import all_states, random_rbm
-from ladders import base_rate_problem, dbm_problem, pair_problem
+from tempering_problems import base_rate_problem, dbm_problem, pair_problem
 
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
@@ -64,7 +64,7 @@ def test_both_sides_err_their_own_way_and_bennett_lies_between():
     assert square[2] < square[:2].min()
 
 
-def test_draws_of_a_ladder_and_weights_of_ais():
+def test_draws_of_parallel_tempering_and_weights_of_ais():
     path, truth = base_rate_problem(FLOAT64)
     betas = uniform_betas(20)
     samples = parallel_tempering(path, 10_000, seeded_generator(0), num_replicas=10).samples

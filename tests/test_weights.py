@@ -199,7 +199,7 @@ def test_weights_reach_the_runs():
     """Without the weights AIS's average would be another."""
     kept = WEIGHTS > 0
     runs = AnnealingRuns(SMALL, ROWS[kept], None, seeded_generator(1), WEIGHTS[kept])
-    best = runs.run_up_to(32, progress=False, ladder_steps=5_000).runs[-1]
+    best = runs.run_up_to(32, progress=False, tempering_steps=5_000).runs[-1]
     expected = np.average(SMALL.log_unnormalized(ROWS), weights=WEIGHTS)
     assert best.bracket.upper == pytest.approx(expected - best.ais.log_z, abs=1e-4)
 

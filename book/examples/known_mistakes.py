@@ -80,7 +80,7 @@ def tempering(rbm: RBM, mistake: str = "", num_replicas: int = 100) -> float:
         for k, (low, high) in enumerate(pairwise(betas)):
             x, y = v[:, k], v[:, k + 1]
             log_accept = log_ratio(x, low, high) - log_ratio(y, low, high)
-            if mistake == "exchanges by the free energy at 1":
+            if mistake == "swaps by the free energy at 1":
                 # minus the free energies; but ln f at beta is not beta times ln f at 1
                 one = betas[-1]
                 difference = log_f(rbm, x, one, one) - log_f(rbm, y, one, one)
@@ -124,7 +124,7 @@ def main() -> None:
     modes = two_modes()
     v = exact_hidden_samples(modes, 100, seeded_generator(0))[0]
     print(f"two modes, exact: ln Z = {exact_log_z(modes):.2f}")
-    for mistake in ("", "exchanges by the free energy at 1"):
+    for mistake in ("", "swaps by the free energy at 1"):
         log_z = tempering(modes, mistake)
         print(
             f"- tempering {mistake or 'as it should be'}: ln Z = {log_z:.2f}\n"

@@ -1,4 +1,4 @@
-"""A path along the training of an RBM: its rungs are checkpoints instead of temperatures.
+"""A path along the training of an RBM: its steps are checkpoints instead of temperatures.
 
 Cooling a trained RBM may lead through a transition at which modes appear all at once, and chains then stay in the wrong one.
 Training has mostly found the modes one after the other, so a path through its checkpoints has no such jump (Bereux, Decelle,

@@ -25,10 +25,11 @@ from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_t
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.estimators.tempering.tempering import (
     TemperingEstimate,
-    join_ladders,
+    join_tempering,
     parallel_tempering,
 )
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
+from paperlib.renamed import renamed_in
 
 __all__ = [
     "BennettEstimate",
@@ -54,7 +55,7 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
-    "join_ladders",
+    "join_tempering",
     "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",
@@ -64,3 +65,5 @@ __all__ = [
     "two_sided_ais",
     "upper_bound_from_reached",
 ]
+
+__getattr__ = renamed_in(__name__, join_ladders="join_tempering")

@@ -1,6 +1,6 @@
 """AIS, RAISE and parallel tempering in shards: parts that are kept, and never computed twice (`paperlib.keep`).
 
-A shard is a block of chains, or a whole ladder. Its draws follow from the path, the schedule, the seed, the shard's
+A shard is a block of chains, or a whole run of parallel tempering. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
 An interrupted run therefore continues where it stopped, a run with more chains starts from those of
 a smaller run, and a changed model gets different file names.
@@ -33,18 +33,19 @@ from paperlib.estimators.reverse_ais import (
     run_reverse_chains,
     summarize_reverse,
 )
-from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
+from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.tempering import (
     FEWEST_CHAIN_STEPS,
     TemperingEstimate,
-    climb,
     compared_with_bound,
-    join_ladders,
+    finish,
+    join_tempering,
 )
 from paperlib.keep import OnStep, Part, Work, kept
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
+from paperlib.renamed import renamed
 from paperlib.threads import one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
@@ -53,9 +54,9 @@ Walk = tuple[Any, Tensor]
 # Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
 Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
-# It includes the version of a ladder's steps, since another version would use the same random numbers differently.
-_LADDER = "tempering 1"
-_SAMPLES_OF_LADDER = 1_000
+# It includes the version of the steps of parallel tempering, since another version would use the same random numbers differently.
+_TEMPERING = "tempering 1"
+_SAMPLES_OF_TEMPERING = 1_000
 # What its shard holds besides warnings and samples.
 _NUMBERS = ("log_z", "std_error", "degrees_of_freedom")
 _COUNTS = ("round_trips", "num_replicas", "chain_steps", "counted_steps")
@@ -248,35 +249,36 @@ def raise_run(
     return Work(f"RAISE, {len(vectors)} vectors", (path, schedule), shards, join, device)
 
 
+@renamed(num_ladders="num_runs")
 def tempering_in_shards(
     path: AnnealingPath[Any],
     chain_steps: int,
-    num_ladders: int,
+    num_runs: int,
     seed: int,
     folder: str | os.PathLike[str],
     progress: bool | None = None,
     executor: Executor | None = None,
     device: torch.device | str | None = None,
 ) -> TemperingEstimate:
-    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent ladders, each a shard kept in a folder.
+    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent runs, each a shard kept in a folder.
 
-    The first ladder chooses the rungs, and all others use the same ones.
+    The first run chooses the temperatures, and all others use the same ones.
 
     Parameters
     ----------
     path : AnnealingPath
         A path that a checksum identifies.
     chain_steps : int
-        Transitions of single chains for each ladder, at least 1,000.
-    num_ladders : int
-        Independent ladders. The first ones are the same however many there are.
+        Transitions of single chains for each run, at least 1,000.
+    num_runs : int
+        Independent runs. The first ones are the same however many there are.
     seed, folder, progress, executor, device
         As in `ais_in_shards`.
 
     Returns
     -------
     TemperingEstimate
-        All ladders joined (`paperlib.estimators.join_ladders`). It is the same whether they were found or computed, here or elsewhere,
+        All runs joined (`paperlib.estimators.join_tempering`). It is the same whether they were found or computed, here or elsewhere,
         in one run or in many.
 
     Raises
@@ -301,23 +303,23 @@ def tempering_in_shards(
     """
     require_path(path)
     chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
-    num_ladders = require_count("num_ladders", num_ladders)
+    num_runs = require_count("num_runs", num_runs)
     on = device_of(path.device, device)
 
-    def ladders(betas: Tensor, numbers: range) -> list[TemperingEstimate]:
-        identity = f"{identity_of(_LADDER, path, betas, on)} {chain_steps} {seed}"
+    def runs(betas: Tensor, numbers: range) -> list[TemperingEstimate]:
+        identity = f"{identity_of(_TEMPERING, path, betas, on)} {chain_steps} {seed}"
         run = Work(
-            f"Parallel tempering, {len(numbers)} of {num_ladders} ladders",
+            f"Parallel tempering, {len(numbers)} of {num_runs} runs",
             (path, betas),
-            [shard(f"{identity} {n}", partial(_climb, chain_steps), chain_steps) for n in numbers],
-            lambda shards: [_ladder_of(path, shard) for shard in shards],
+            [shard(f"{identity} {n}", partial(_temper, chain_steps), chain_steps) for n in numbers],
+            lambda shards: [_estimate_of(path, shard) for shard in shards],
             on,
         )
         return kept(run, folder, progress, executor)
 
-    [leader] = ladders(torch.empty(0, dtype=torch.float64), range(1))
-    others = ladders(leader.betas, range(1, num_ladders))
-    return compared_with_bound(path, join_ladders([leader, *others]))
+    [leader] = runs(torch.empty(0, dtype=torch.float64), range(1))
+    others = runs(leader.betas, range(1, num_runs))
+    return compared_with_bound(path, join_tempering([leader, *others]))
 
 
 def shard(identity: str, task: Task, steps: int) -> Part:
@@ -373,12 +375,12 @@ def _walk_back(
     return {"log_weights": log_weights.view(-1, num_chains)}
 
 
-def _climb(
+def _temper(
     chain_steps: int, walk: Walk, generator: torch.Generator, on_step: OnStep
 ) -> dict[str, Tensor]:
     path, betas = walk
-    plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_LADDER)
-    found = climb(LadderRun(path, plan, generator), on_step, check=False)
+    plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_TEMPERING)
+    found = finish(TemperingRun(path, plan, generator), on_step, check=False)
     numbers = [getattr(found, name) for name in (*_NUMBERS, *_COUNTS)]
     return {
         "numbers": torch.tensor(numbers, dtype=torch.float64),
@@ -388,12 +390,12 @@ def _climb(
     }
 
 
-def _ladder_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> TemperingEstimate:
+def _estimate_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> TemperingEstimate:
     fields: dict[str, Any] = dict(
         zip((*_NUMBERS, *_COUNTS), shard["numbers"].tolist(), strict=True)
     )
     fields |= {name: int(fields[name]) for name in _COUNTS}
-    # Older shards do not hold ln Z at every rung.
+    # Older shards do not hold ln Z at every temperature.
     fields["log_z_at_betas"] = torch.full_like(shard["betas"], math.nan)
     fields |= {name: shard[name] for name in _SERIES if name in shard}
     fields["samples"] = shard["samples"].to(path.device, path.dtype)

@@ -3,10 +3,10 @@
 ln Z of the checkpoints is enumerated where a layer is small. Otherwise it comes from one walk through all of them
 (`paperlib.estimators.log_z_along_training`), which is done twice: first with an eighth of the work, so that a later interruption
 still leaves a result. The walk is checked in three ways: it has its own warnings; no estimate may lie below the proven bound on ln Z; and at
-the best checkpoint and at the last one, a ladder of temperatures, which knows nothing of training, must find the same ln Z.
+the best checkpoint and at the last one, parallel tempering, which knows nothing of training, must find the same ln Z.
 
-Alternatively, each checkpoint gets its own ladder (`by="ladder"`). If cooling a model meets no jump, this is more accurate for the same
-work; if it does, the ladder's warnings say so.
+Alternatively, each checkpoint gets its own run of parallel tempering (`by="ladder"`). If cooling a model meets no jump, this is more
+accurate for the same work; if it does, parallel tempering's warnings say so.
 
 All checkpoints see the same images, so differences are taken image by image, as in `compare`. Chains that walk through two checkpoints
 make errors that the two share; these also cancel in the difference.
@@ -43,13 +43,13 @@ from paperlib.models.rbm import as_rbm
 from paperlib.numerics import joined_error, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_binary, require_count
 
-EXACT, TRAJECTORY, LADDER = "exact", "trajectory", "ladder"
-# Shares of the chain-steps that the first of the two walks and each check by a ladder take.
+EXACT, TRAJECTORY, TEMPERING = "exact", "trajectory", "ladder"
+# Shares of the chain-steps that the first of the two walks and each check by parallel tempering take.
 _FIRST_SHARE, _CHECK_SHARE = 1 / 8, 1 / 8
 _CHAINS, _POPULATIONS = 100, 10
 # Fewest and most chain-steps of the walk for each checkpoint; it needs at least two for each of its chains.
 _FEWEST, _MOST = 2 * _CHAINS * _POPULATIONS, 2_000_000
-_FEWEST_OF_LADDER = 5_000
+_FEWEST_OF_TEMPERING = 5_000
 # Number of images from which the search for the proven bound starts.
 _SEARCHED = 50
 
@@ -114,8 +114,8 @@ class TrainingLikelihood:
     findings : tuple of str
         Reasons to doubt the numbers; empty if none were found.
     interrupted : bool
-        Whether the run was stopped early. With enumeration or ladders, the last checkpoints are then missing; with a trajectory, the result
-        may be that of the shorter walk.
+        Whether the run was stopped early. With enumeration or parallel tempering, the last checkpoints are then missing; with a trajectory,
+        the result may be that of the shorter walk.
 
     Examples
     --------
@@ -205,7 +205,8 @@ def evaluate_training(
     names : sequence of str, optional
         Names of the checkpoints; by default `1`, `2`, ...
     by : str, optional
-        `trajectory` or `ladder`. None: enumeration if the smaller layer has at most 25 units, otherwise a trajectory.
+        `trajectory` or `ladder`, which is parallel tempering. None: enumeration if the smaller layer has at most 25 units, otherwise a
+        trajectory.
     minutes : float
         Approximate time to spend on ln Z. Not needed where it is exact.
     chain_steps : int, optional
@@ -244,8 +245,8 @@ def evaluate_training(
     labels = [str(n) for n in range(1, len(models) + 1)] if names is None else list(names)
     if len(labels) != len(models):
         raise InputError(f"names: expected {len(models)}, one for each model, got {len(labels)}")
-    if by not in (None, TRAJECTORY, LADDER):
-        raise InputError(f"by: expected {TRAJECTORY} or {LADDER}, got {by!r}")
+    if by not in (None, TRAJECTORY, TEMPERING):
+        raise InputError(f"by: expected {TRAJECTORY} or {TEMPERING}, got {by!r}")
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
     generator = resolve_generator(generator, models[0].device)
@@ -258,12 +259,12 @@ def evaluate_training(
         models = tuple(rbm.to(dtype=torch.float32) for rbm in models)
     hide = None if progress is None else not progress
     if chain_steps is not None:
-        least = len(models) * (_FEWEST_OF_LADDER if method == LADDER else 4 * _FEWEST)
+        least = len(models) * (_FEWEST_OF_TEMPERING if method == TEMPERING else 4 * _FEWEST)
         chain_steps = require_count("chain_steps", chain_steps, least)
     if method == EXACT:
         known, findings, interrupted = _exactly(models, hide)
-    elif method == LADDER:
-        known, findings, interrupted = _by_ladders(
+    elif method == TEMPERING:
+        known, findings, interrupted = _by_tempering(
             models, labels, rates, minutes, chain_steps, generator, hide
         )
     else:
@@ -317,7 +318,7 @@ def _exactly(models: Sequence[RBM], hide: bool | None) -> tuple[_Known, list[str
     return _independent(found, [(0.0, math.inf)] * len(found), 0), [], interrupted
 
 
-def _by_ladders(
+def _by_tempering(
     models: Sequence[RBM],
     labels: Sequence[str],
     rates: Tensor,
@@ -326,7 +327,7 @@ def _by_ladders(
     generator: torch.Generator,
     hide: bool | None,
 ) -> tuple[_Known, list[str], bool]:
-    steps = _FEWEST_OF_LADDER if chain_steps is None else chain_steps // len(models)
+    steps = _FEWEST_OF_TEMPERING if chain_steps is None else chain_steps // len(models)
     if chain_steps is None:
         seconds = _seconds(
             lambda: parallel_tempering(
@@ -334,14 +335,14 @@ def _by_ladders(
             )
         )
         steps = int(60 * minutes / len(models) / seconds * steps)
-        steps = max(_FEWEST_OF_LADDER, min(_MOST, steps))
+        steps = max(_FEWEST_OF_TEMPERING, min(_MOST, steps))
     log_z: list[float] = []
     errors: list[tuple[float, float]] = []
     findings: list[str] = []
     spent, interrupted = 0, False
     try:
         for label, rbm in tqdm(
-            [*zip(labels, models, strict=True)], "Ladders", unit="model", disable=hide
+            [*zip(labels, models, strict=True)], "Parallel tempering", unit="model", disable=hide
         ):
             found = parallel_tempering(BaseRatePath(rbm, rates), steps, generator, progress=False)
             log_z.append(found.log_z)
@@ -380,7 +381,7 @@ def _by_trajectory(
             walk(fewest)
             seconds = _seconds(lambda: walk(fewest)) / fewest
             chain_steps = int(min(60 * minutes / seconds, _MOST * count))
-        of_checks = max(_FEWEST_OF_LADDER, int(_CHECK_SHARE * chain_steps))
+        of_checks = max(_FEWEST_OF_TEMPERING, int(_CHECK_SHARE * chain_steps))
         total = max(fewest, chain_steps - 2 * of_checks)
         found = walk(max(fewest, int(_FIRST_SHARE * total)))
         spent, checked, interrupted = found.chain_steps, [], False
@@ -393,20 +394,20 @@ def _by_trajectory(
             )
             for number in {int(averages.argmax()), count - 1}:
                 at_it = BaseRatePath(models[number], rates)
-                ladder = parallel_tempering(at_it, of_checks, generator, progress=False)
+                tempering = parallel_tempering(at_it, of_checks, generator, progress=False)
                 bar.update(of_checks)
-                checked.append((number, ladder))
-                spent += ladder.chain_steps
+                checked.append((number, tempering))
+                spent += tempering.chain_steps
         except KeyboardInterrupt:
             interrupted = True
     findings = [f"Along training: {text}" for text in found.warnings]
-    for number, ladder in checked:
-        apart = found.log_z[number].item() - ladder.log_z
-        error = math.hypot(found.std_error[number].item(), ladder.std_error)
-        if not ladder.warnings and abs(apart) > max(SMALL, 3 * error):
+    for number, tempering in checked:
+        apart = found.log_z[number].item() - tempering.log_z
+        error = math.hypot(found.std_error[number].item(), tempering.std_error)
+        if not tempering.warnings and abs(apart) > max(SMALL, 3 * error):
             findings.append(
-                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and a ladder of temperatures "
-                f"{ladder.log_z:.2f}: they differ by more than their errors allow. Give it more time, or take every checkpoint by a ladder."
+                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and parallel tempering "
+                f"{tempering.log_z:.2f}: they differ by more than their errors allow. Give it more time, or run parallel tempering for every checkpoint."
             )
     findings += _below_bounds(models, labels, images, found)
     if interrupted:

@@ -1,9 +1,9 @@
-"""The ladder, AIS and RAISE on one model: first all of them, then more of what is in doubt.
+"""Parallel tempering, AIS and RAISE on one model: first all of them, then more of what is in doubt.
 
-The first round runs AIS and RAISE with K/16 steps, the whole ladder, AIS and RAISE with K/4 steps, and short ladders from modes of the model.
-What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer ladder, or a longer ladder from a mode.
-As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If RAISE is then too low for some images,
-one more short ladder starts there, in addition to the planned work.
+The first round runs AIS and RAISE with K/16 steps, all of parallel tempering, AIS and RAISE with K/4 steps, and short runs of parallel
+tempering from modes of the model. What is left, four ninths of the work, goes where a doubt is (`paperlib.evaluation.verdict`): a longer
+run, or a longer run from a mode. As soon as there is no doubt of these kinds, AIS and RAISE take the rest, with K steps if it is whole. If
+RAISE is then too low for some images, one more short run of parallel tempering starts there, in addition to the planned work.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from paperlib.estimators import (
     bracket,
     raise_log_prob,
 )
-from paperlib.estimators.tempering.ladder_run import LadderRun, Plan
-from paperlib.estimators.tempering.tempering import climb
+from paperlib.estimators.tempering.run import Plan, TemperingRun
+from paperlib.estimators.tempering.tempering import finish
 from paperlib.evaluation.averages import ImageAverage, average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.result import LADDER, MODES, NOTHING, AnnealingRun, FinishedRuns
+from paperlib.evaluation.result import MODES, NOTHING, TEMPERING, AnnealingRun, FinishedRuns
 from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -46,29 +46,30 @@ RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as running thousands of them.
 _PILOT_STEPS, _GPU_PILOT_STEPS = 20, 5_000
 _LARGEST_K = 100_000
-# The share of the time for the ladder, and the work for ladders from two modes together in units of the ladder's.
-LADDER_SHARE = 1 / 3
+# The share of the time for parallel tempering, and the work for its runs from two modes together in units of that of the first run.
+TEMPERING_SHARE = 1 / 3
 MODES_WORK = 1 / 4
-# The last run of AIS and RAISE costs as much as so many times the ladder's steps. A doubt gets a third of the ladder's steps at a time.
+# The last run of AIS and RAISE costs as much as so many times the steps of parallel tempering. A doubt gets a third of these steps at a
+# time.
 _LEFT, _PORTION = 4 / 3, 1 / 3
-# Fewest and most chain-steps of the ladder in the first round; by default it takes half as many as AIS and RAISE. Its memory grows with
-# them, to 400 MB at most.
-LADDER_STEPS = (5_000, 10_000_000)
-_LADDER_PILOT_STEPS = 10_000
-_LADDER_SAMPLES = 1_000
+# Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
+# with them, to 400 MB at most.
+TEMPERING_STEPS = (5_000, 10_000_000)
+_PILOT_STEPS = 10_000
+_SAMPLES = 1_000
 
 
 @dataclass
-class _Ladder:
-    """A ladder that can be made longer, and its estimate so far."""
+class _Tempering:
+    """Parallel tempering that can be made longer, and its estimate so far."""
 
     path: Any
-    run: LadderRun
+    run: TemperingRun
     estimate: TemperingEstimate
 
 
 class AnnealingRuns:
-    """A ladder, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
+    """Parallel tempering, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
 
     `evaluate` uses it where nothing can be enumerated, and `boltzmann_companion.studies.study` where the truth is known.
 
@@ -110,28 +111,28 @@ class AnnealingRuns:
         self._generator = generator
 
     def affordable_steps(self, seconds: float) -> int:
-        """The largest K for which everything but the ladders fits the time, found with a pilot run that leaves the generator unchanged."""
+        """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
         steps = sum(1 / part for part in _FRACTIONS)
         with self._pilot():
             affordable = seconds / self._seconds_per_step() / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
 
-    def affordable_ladder_steps(self, seconds: float) -> int:
-        """How many chain-steps of the ladder fit the time, found with pilot runs that leave the generator unchanged.
+    def affordable_tempering_steps(self, seconds: float) -> int:
+        """How many chain-steps of parallel tempering fit the time, found with pilot runs that leave the generator unchanged.
 
         The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
         with self._pilot():
-            return self._ladder_pilots(seconds)
+            return self._tempering_pilots(seconds)
 
-    def _ladder_pilots(self, seconds: float) -> int:
-        fewest, most = LADDER_STEPS
-        steps = _LADDER_PILOT_STEPS
+    def _tempering_pilots(self, seconds: float) -> int:
+        fewest, most = TEMPERING_STEPS
+        steps = _PILOT_STEPS
         # As for AIS, the first run only warms up.
-        self._climb(self._path, steps, lambda _: None, check=False)
+        self._temper(self._path, steps, lambda _: None, check=False)
         while True:
             began = time.perf_counter()
-            self._climb(self._path, steps, lambda _: None, check=False)
+            self._temper(self._path, steps, lambda _: None, check=False)
             took = time.perf_counter() - began
             if took > seconds / 50 or steps == most:
                 return max(fewest, min(most, int(seconds / took * steps)))
@@ -146,10 +147,10 @@ class AnnealingRuns:
         finally:
             self._generator = kept
 
-    def usual_ladder_steps(self, largest: int) -> int:
-        """The ladder's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
+    def usual_tempering_steps(self, largest: int) -> int:
+        """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
         of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
-        return max(LADDER_STEPS[0], min(LADDER_STEPS[1], of_runs // 2))
+        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], of_runs // 2))
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
@@ -159,105 +160,107 @@ class AnnealingRuns:
         self,
         largest: int,
         progress: bool | None = None,
-        ladder_steps: int | None = None,
+        tempering_steps: int | None = None,
     ) -> FinishedRuns:
         """Run everything once, and then more of what is in doubt, up to this K; Ctrl-C ends the series and gives what is finished."""
-        if ladder_steps is None:
-            ladder_steps = self.usual_ladder_steps(largest)
+        if tempering_steps is None:
+            tempering_steps = self.usual_tempering_steps(largest)
         finished = FinishedRuns((), (), interrupted=True)
         with tqdm(
             total=self._chain_count() * sum(largest // part for part in _FRACTIONS)
-            + round((1 + MODES_WORK) * ladder_steps),
+            + round((1 + MODES_WORK) * tempering_steps),
             unit="step",
             unit_scale=True,
-            desc="Ladder, AIS and RAISE",
+            desc="Tempering, AIS and RAISE",
             disable=None if progress is None else not progress,
         ) as bar:
             try:
-                for part in self._series(largest, ladder_steps, bar):
+                for part in self._series(largest, tempering_steps, bar):
                     finished = part
             except KeyboardInterrupt:
                 if not finished.runs:
                     raise
         return finished
 
-    def _series(self, largest: int, ladder_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
+    def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
         """What is finished, after each part."""
         begin, middle = (largest // part for part in _FRACTIONS[:2])
         bar.set_postfix(K=begin)
         found = FinishedRuns((self._run(begin, bar.update),), (), interrupted=True)
         yield found
-        bar.set_postfix(K="ladder")
-        ladder = self._climb(self._path, ladder_steps, bar.update)
-        yield (found := replace(found, ladder=ladder.estimate))
+        bar.set_postfix(K="tempering")
+        tempering = self._temper(self._path, tempering_steps, bar.update)
+        yield (found := replace(found, tempering=tempering.estimate))
         bar.set_postfix(K=middle)
         yield (found := replace(found, runs=(*found.runs, self._run(middle, bar.update))))
         bar.set_postfix(K="modes")
-        starts = mode_starts(self._annealed, ladder.estimate.samples, self._generator)
-        short = max(LADDER_STEPS[0], round(MODES_WORK * ladder_steps / 2))
+        starts = mode_starts(self._annealed, tempering.estimate.samples, self._generator)
+        short = max(TEMPERING_STEPS[0], round(MODES_WORK * tempering_steps / 2))
 
-        def climb_from(bias: Tensor) -> _Ladder:
-            return self._climb(path_to(self._annealed, bias), short, bar.update, check=False)
+        def temper_from(bias: Tensor) -> _Tempering:
+            return self._temper(path_to(self._annealed, bias), short, bar.update, check=False)
 
-        modes = [climb_from(bias) for bias in starts]
-        yield (found := replace(found, mode_checks=self._compare(ladder, modes)))
-        left, portion = _LEFT * ladder_steps, round(_PORTION * ladder_steps)
-        while left >= portion and (doubtful := self._doubtful(found, ladder, modes)):
-            bar.set_postfix(K="ladder" if doubtful is ladder else "modes")
+        modes = [temper_from(bias) for bias in starts]
+        yield (found := replace(found, mode_checks=self._compare(tempering, modes)))
+        left, portion = _LEFT * tempering_steps, round(_PORTION * tempering_steps)
+        while left >= portion and (doubtful := self._doubtful(found, tempering, modes)):
+            bar.set_postfix(K="tempering" if doubtful is tempering else "modes")
             self._extend(doubtful, portion, bar.update)
             left -= portion
-            checks = self._compare(ladder, modes)
-            yield (found := replace(found, ladder=ladder.estimate, mode_checks=checks))
-        last = int(largest * left / (_LEFT * ladder_steps))
+            checks = self._compare(tempering, modes)
+            yield (found := replace(found, tempering=tempering.estimate, mode_checks=checks))
+        last = int(largest * left / (_LEFT * tempering_steps))
         if last > middle:
             bar.set_postfix(K=last)
             yield (found := replace(found, runs=(*found.runs, self._run(last, bar.update))))
         best = found.runs[-1]
-        if lacking := shortfall(best, ladder.estimate):
+        if lacking := shortfall(best, tempering.estimate):
             bar.set_postfix(K="images")
             bar.total += short
             hard = best.chosen[lacking.affected.to(best.chosen.device)]
             bias = start_bias(self._model, self._test[hard], self._generator)
-            (check,) = self._compare(ladder, [climb_from(bias)])
+            (check,) = self._compare(tempering, [temper_from(bias)])
             found = replace(found, image_check=check)
         yield replace(found, interrupted=False)
 
     def _doubtful(
-        self, found: FinishedRuns, ladder: _Ladder, modes: Sequence[_Ladder]
-    ) -> _Ladder | None:
-        """The ladder that should be longer, if one should: none where nothing would settle a doubt."""
+        self, found: FinishedRuns, tempering: _Tempering, modes: Sequence[_Tempering]
+    ) -> _Tempering | None:
+        """Parallel tempering that should be longer, if one should: none where nothing would settle a doubt."""
         parts = [doubt.part for doubt in find_doubts(found)]
         if NOTHING in parts:
             return None
-        if LADDER in parts:
-            return ladder
+        if TEMPERING in parts:
+            return tempering
         if MODES in parts:
             return max(zip(found.mode_checks, modes, strict=True), key=lambda pair: pair[0].most)[1]
         return None
 
-    def _compare(self, ladder: _Ladder, modes: Sequence[_Ladder]) -> tuple[ModeCheck, ...]:
-        """What the ladders from modes say about the ladder."""
+    def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
+        """What the runs from modes say about parallel tempering."""
         return tuple(
-            check_mode(ladder.estimate, self._annealed_path, mode.estimate, mode.path)
+            check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.path)
             for mode in modes
         )
 
-    def _climb(
+    def _temper(
         self,
         path: AnnealingPath[Any],
         chain_steps: int,
         on_step: Callable[[int], object],
         check: bool = True,
-    ) -> _Ladder:
-        """A ladder along a path, from its beginning."""
-        run = LadderRun(path, Plan(chain_steps, None, None, _LADDER_SAMPLES), self._generator)
-        return _Ladder(path, run, climb(run, on_step, check))
+    ) -> _Tempering:
+        """Parallel tempering along a path, from its beginning."""
+        run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
+        return _Tempering(path, run, finish(run, on_step, check))
 
-    def _extend(self, ladder: _Ladder, chain_steps: int, on_step: Callable[[int], object]) -> None:
-        """Make a ladder longer."""
-        ladder.run.extend(chain_steps)
-        check = ladder.estimate.lower_bound is not None
-        ladder.estimate = climb(ladder.run, on_step, check)
+    def _extend(
+        self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
+    ) -> None:
+        """Make parallel tempering longer."""
+        tempering.run.extend(chain_steps)
+        check = tempering.estimate.lower_bound is not None
+        tempering.estimate = finish(tempering.run, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
         """AIS and RAISE with `num_steps` intermediate distributions."""

@@ -5,7 +5,8 @@ A claimed ln Z is *impossible* if it lies outside what is proven: the enumerated
 thousand runs. It is *not supported* if it lies outside the interval of the estimates, and *consistent* otherwise. For a trusted evaluation
 this is its 99.7 % interval, extended on either side by the half nat that the rule of trust tolerates. If the estimates are not trusted, the
 interval extends from the best proven lower bound to the largest ln Z that RAISE allows or, if this is higher, to a nat above the largest
-estimate, raised by what ladders from the model's own modes found: RAISE starts at the images and knows nothing of a mode far from them.
+estimate, raised by what parallel tempering from the model's own modes found: RAISE starts at the images and knows nothing of a mode far
+from them.
 
 A claim that is not consistent is compared with the usual mistakes: a constant that was left out or counted twice, another unit, another
 sign. One is named only if ln Z is known so well that a claim would hardly fit it by chance.
@@ -13,7 +14,7 @@ sign. One is named only if ln Z is known so well that a claim would hardly fit i
 The limit from RAISE has its own error. If the n images were draws from the model, RAISE's estimates r of p_ann(v) would satisfy
 E prod_i r(v_i) / p(v_i) = 1, since p_ann is a distribution. By Markov's inequality, the mean of ln p*(v) - ln r is then at least
 ln Z - ln(1 / q) / n, except with probability q. A few images that annealing hardly reaches spoil that mean. If nothing else speaks against
-the ladder, `upper_bound_from_reached` takes its place. Half a nat is added to either.
+parallel tempering, `upper_bound_from_reached` takes its place. Half a nat is added to either.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from paperlib.evaluation.result import ANNEALING, Evaluation
 from paperlib.evaluation.verdict import SMALL
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -116,6 +118,7 @@ class Audit:
         return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
+@renamed(ladder_steps="tempering_steps")
 def audit(
     model: UnnormalizedModel,
     test: ArrayLike,
@@ -128,7 +131,7 @@ def audit(
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
     log_z_offset: float = 0.0,
 ) -> Audit:
@@ -146,7 +149,7 @@ def audit(
         One of the two, in nats: ln Z, or the average ln p(v) of the test images.
     tolerance : float
         How far a claim may be off without consequence, to allow for rounding, in nats.
-    minutes, generator, progress, steps, ladder_steps, weights
+    minutes, generator, progress, steps, tempering_steps, weights
         As for `evaluate`.
     log_z_offset : float
         ln Z of the model that a claimed ln Z is about minus that of `model`, in nats, such as the offset of a `ForeignRBM` whose units were
@@ -195,7 +198,7 @@ def audit(
         generator,
         progress,
         steps=steps,
-        ladder_steps=ladder_steps,
+        tempering_steps=tempering_steps,
         weights=weights,
     )
     if weights is not None:
@@ -282,8 +285,8 @@ def _mean(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> float:
 def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
     if found.exact is not None:
         return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
-    best, ladder = found.runs[-1].ais, found.ladder
-    searched = [best.lower_bound, None if ladder is None else ladder.lower_bound]
+    best, tempering = found.runs[-1].ais, found.tempering
+    searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
     proven = [
         Bound(
             "the search for hidden states of large mass",

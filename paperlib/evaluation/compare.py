@@ -18,6 +18,7 @@ from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
 from paperlib.evaluation.result import Effort, Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike
 
 
@@ -78,6 +79,7 @@ class Comparison:
         return "no difference shown"
 
 
+@renamed(ladder_steps="tempering_steps")
 def compare(
     first: UnnormalizedModel,
     second: UnnormalizedModel,
@@ -88,7 +90,7 @@ def compare(
     progress: bool | None = None,
     *,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
 ) -> Comparison:
     """The paired difference of two models' average test log-probabilities, with its error.
@@ -102,12 +104,12 @@ def compare(
     train : array or Tensor, shape [any, D], optional
         Binary training images, used only for the start of the chains and for the base rates.
     minutes : float
-        Approximate time to spend on both together. Both get the same K and the same number of ladder steps.
+        Approximate time to spend on both together. Both get the same K and the same number of steps of parallel tempering.
     generator : torch.Generator, optional
         Source of randomness; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
-    steps, ladder_steps, weights
+    steps, tempering_steps, weights
         As for `evaluate`, for each of the two.
 
     Returns
@@ -134,7 +136,7 @@ def compare(
         )
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, ladder_steps)
+    effort = given_effort(steps, tempering_steps)
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
@@ -173,6 +175,6 @@ def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None
         return None
     return Effort(
         min(effort.num_steps for effort in efforts),
-        min(effort.ladder_steps for effort in efforts),
+        min(effort.tempering_steps for effort in efforts),
         minutes,
     )

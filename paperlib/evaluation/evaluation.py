@@ -1,8 +1,9 @@
-"""The average test log-probability of a model: exact where possible, otherwise from a ladder of temperatures within a budget.
+"""The average test log-probability of a model: exact where possible, otherwise from parallel tempering within a budget.
 
-The number and its interval come from parallel tempering. AIS from above, RAISE from below and ladders from the model's own modes look for
-reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
-(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle them.
+The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from the model's own modes
+look for reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
+(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle
+them.
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
@@ -23,9 +24,9 @@ from paperlib.estimators import exact_log_z
 from paperlib.evaluation.annealing_runs import (
     CHAINS_PER_VECTOR,
     FEWEST_STEPS,
-    LADDER_SHARE,
-    LADDER_STEPS,
     MODES_WORK,
+    TEMPERING_SHARE,
+    TEMPERING_STEPS,
     AnnealingRuns,
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
@@ -35,6 +36,7 @@ from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.verdict import judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
@@ -45,6 +47,7 @@ _POSTERIOR_DRAWS = 100
 _LEAST_DIGIT = 0.05
 
 
+@renamed(ladder_steps="tempering_steps")
 def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,
@@ -54,7 +57,7 @@ def evaluate(
     progress: bool | None = None,
     *,
     steps: int | None = None,
-    ladder_steps: int | None = None,
+    tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
     exact: bool = True,
     uniform_start: bool = False,
@@ -71,24 +74,24 @@ def evaluate(
         Binary training images, for the start of the annealing and for the base rates reported beside the value. Without them, both come
         from the test images, whose means RAISE's annealing model then knows.
     minutes : float
-        Approximate time to spend, a third of it on the ladder and four ninths where a doubt is; pilot runs choose K and the ladder's steps
-        accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
+        Approximate time to spend, a third of it on parallel tempering and four ninths where a doubt is; pilot runs choose K and the steps
+        of parallel tempering accordingly. Not needed where the smaller layer has at most 25 units, since ln Z is then exact.
     generator : torch.Generator, optional
         Source of randomness, on the model's device; a fresh one by default.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
     steps : int, optional
-        K of the largest runs, at least 32. They are shorter if a doubt about the ladder takes their time. If it is given, `minutes` is
-        ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
-    ladder_steps : int, optional
-        Transitions of single chains for the ladder in the first round, at least 5,000; only together with `steps`. By default half as many as
-        for AIS and RAISE.
+        K of the largest runs, at least 32. They are shorter if a doubt about parallel tempering takes their time. If it is given, `minutes`
+        is ignored, and the same generator gives the same numbers. By default K depends on the speed of the machine.
+    tempering_steps : int, optional
+        Transitions of single chains for parallel tempering in the first round, at least 5,000; only together with `steps`. By default half
+        as many as for AIS and RAISE.
     weights : array or Tensor, shape [N], optional
         Weights of the test images, at least 0 (`paperlib.evaluation.averages`); by default all count alike.
     exact : bool
         Whether ln Z is enumerated where that takes seconds. Without that, the estimates for such a model can be compared with the truth.
     uniform_start : bool
-        Let annealing and the ladder start at the uniform distribution, which is the classic way to miss a mode.
+        Let annealing and parallel tempering start at the uniform distribution, which is the classic way to miss a mode.
 
     Returns
     -------
@@ -99,15 +102,15 @@ def evaluate(
     ------
     InputError
         If an image is not binary or has the wrong width, a weight is negative or the number of weights is wrong, `minutes`, `steps` or
-        `ladder_steps` is not as described, or the model overflows.
+        `tempering_steps` is not as described, or the model overflows.
     KeyboardInterrupt
         If interrupted before there is any estimate.
 
     Notes
     -----
     Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
-    and for every chain-step of the ladder, of which there are at most 24 million. A million memory-mapped images of 784 bytes take less
-    than 2 GiB in total.
+    and for every chain-step of parallel tempering, of which there are at most 24 million. A million memory-mapped images of 784 bytes take
+    less than 2 GiB in total.
 
     Examples
     --------
@@ -122,7 +125,7 @@ def evaluate(
     """
     if not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, ladder_steps)
+    effort = given_effort(steps, tempering_steps)
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
     if checked.exact:
         return checked.enumerate()
@@ -130,22 +133,22 @@ def evaluate(
     return checked.anneal(effort or checked.affordable(minutes), progress)
 
 
-def given_effort(steps: int | None, ladder_steps: int | None) -> Effort | None:
-    """The effort that was given in steps, with 0 ladder steps for the usual number; None if the time decides.
+def given_effort(steps: int | None, tempering_steps: int | None) -> Effort | None:
+    """The effort that was given in steps, with 0 steps of parallel tempering for the usual number; None if the time decides.
 
     Examples
     --------
     >>> given_effort(1_000, None)
-    Effort(num_steps=1000, ladder_steps=0, minutes=None)
+    Effort(num_steps=1000, tempering_steps=0, minutes=None)
     """
     if steps is None:
-        if ladder_steps is not None:
-            raise InputError("ladder_steps: expected together with steps, got it alone")
+        if tempering_steps is not None:
+            raise InputError("tempering_steps: expected together with steps, got it alone")
         return None
-    ladder = 0 if ladder_steps is None else ladder_steps
-    if ladder_steps is not None:
-        ladder = require_count("ladder_steps", ladder_steps, LADDER_STEPS[0])
-    return Effort(require_count("steps", steps, FEWEST_STEPS), ladder)
+    tempering = 0 if tempering_steps is None else tempering_steps
+    if tempering_steps is not None:
+        tempering = require_count("tempering_steps", tempering_steps, TEMPERING_STEPS[0])
+    return Effort(require_count("steps", steps, FEWEST_STEPS), tempering)
 
 
 class Preparation:
@@ -232,15 +235,15 @@ class Preparation:
         series = self.start()
         # Less the time that ln p*(v) of a deep model has already taken.
         seconds = max(6 * minutes, 60 * minutes - self._spent)
-        ladder_steps = series.affordable_ladder_steps(LADDER_SHARE * seconds)
-        of_ladders = (1 + MODES_WORK) * LADDER_SHARE * seconds
-        return Effort(series.affordable_steps(seconds - of_ladders), ladder_steps, minutes)
+        tempering_steps = series.affordable_tempering_steps(TEMPERING_SHARE * seconds)
+        of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
+        return Effort(series.affordable_steps(seconds - of_tempering), tempering_steps, minutes)
 
     def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
-        """Estimate with this effort, doubt and judge; 0 ladder steps stand for the usual number."""
+        """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
         series, model = self.start(), self._model
-        ladder_steps = effort.ladder_steps or series.usual_ladder_steps(effort.num_steps)
-        finished = series.run_up_to(effort.num_steps, progress, ladder_steps)
+        tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
+        finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(model, self._train, self._test, self._weights)
@@ -255,10 +258,10 @@ class Preparation:
             self._unfinished(self._start_in_words(), average),
             runs=finished.runs,
             interrupted=finished.interrupted,
-            ladder=finished.ladder,
+            tempering=finished.tempering,
             judgement=judgement,
             log_z_with_modes=log_z_with_modes(finished),
-            effort=replace(effort, ladder_steps=ladder_steps),
+            effort=replace(effort, tempering_steps=tempering_steps),
             posterior_draws=_POSTERIOR_DRAWS if self._estimated else 0,
             variational_bound=bound,
             log_unnormalized=self._log_p,

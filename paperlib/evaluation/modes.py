@@ -1,13 +1,14 @@
-"""Modes that a ladder may have missed, and ladders that start at them.
+"""Modes that parallel tempering may have missed, and runs that start at them.
 
-AIS, RAISE and a ladder can agree and all be wrong: if most of Z lies in a mode that is far from all images, chains that come from the
-base rates do not find it, and neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far the
-largest part of Z. Where the mode and the rest share Z more evenly, the bound is too loose.
+AIS, RAISE and parallel tempering can agree and all be wrong: if most of Z lies in a mode that is far from all images, chains that come from
+the base rates do not find it, and neither do RAISE's, which start at test images. The proven bound on ln Z detects a mode that holds by far
+the largest part of Z. Where the mode and the rest share Z more evenly, the bound is too loose.
 
-But a ladder says more than Z alone: Z times the share of its draws that lie in a region R is the mass of R, wherever its chains start.
-A second ladder therefore starts at a mode that a search found, and both estimate the mass of the region that belongs to it. If the second
-finds much more mass there, the first missed the mode. Where the two modes do not mix, each ladder knows the mass of its own, and that is all
-that is needed. A ladder answers with far fewer steps than AIS from the mode, whose few heaviest chains decide everything.
+But parallel tempering says more than Z alone: Z times the share of its draws that lie in a region R is the mass of R, wherever its chains
+start. A second run of parallel tempering therefore starts at a mode that a search found, and both estimate the mass of the region that
+belongs to it. If the second finds much more mass there, the first missed the mode. Where the two modes do not mix, each run knows the mass
+of its own, and that is all that is needed. Parallel tempering answers with far fewer steps than AIS from the mode, whose few heaviest
+chains decide everything.
 
 The search is that of the proven bound, mean field from many points, with more points: hidden units that together hold a mode have weights
 that point the same way, and such units are switched on together. Gibbs chains then explore the mode, and their pixel means are the base
@@ -41,22 +42,23 @@ _MOST_UNITS = 256
 _SURELY, _PERHAPS = 3.0, 2.0
 # Beyond this error of ln Z, e to its power is no longer of interest.
 _LARGEST_ERROR = 50.0
-# With fewer round trips or a warning, ln Z of a short ladder from a mode may be wrong by so many nats, whatever error it states.
+# With fewer round trips or a warning, ln Z of a short run of parallel tempering from a mode may be wrong by so many nats, whatever error it
+# states.
 _FEWEST_TRIPS, _UNSURE = 50, 2.0
 
 
 @dataclass(frozen=True)
 class ModeCheck:
-    """What a ladder from a mode of the model says about the ladder from the base rates.
+    """What a run of parallel tempering from a mode of the model says about the run from the base rates.
 
     Attributes
     ----------
     missed : float
-        How many nats ln Z rises if the mode's region is given the mass that the ladder from the mode finds in it; 0 if that is less.
+        How many nats ln Z rises if the mode's region is given the mass that the run from the mode finds in it; 0 if that is less.
     least, most : float
         How many nats ln Z rises at least and at most: `missed` for a mass that is smaller by three standard errors, or larger by two.
     met : float
-        The part of the mass there that the ladder from the base rates knows.
+        The part of the mass there that the run from the base rates knows.
     """
 
     missed: float
@@ -66,7 +68,7 @@ class ModeCheck:
 
     @property
     def significant(self) -> bool:
-        """Whether the ladder from the mode finds more there for certain."""
+        """Whether the run from the mode finds more there for certain."""
         return self.least > 0
 
 
@@ -76,19 +78,19 @@ def check_mode(
     at_mode: TemperingEstimate,
     at_mode_path: BaseRatePath | PottsPath,
 ) -> ModeCheck:
-    """Compare two ladders of one model by the mass of the region that is more probable under the second one's start."""
+    """Compare two runs of parallel tempering for one model by the mass of the region that is more probable under the second one's start."""
     # Masses are in units of the larger Z.
     unit = max(base.log_z, at_mode.log_z)
     sure = at_mode.round_trips >= _FEWEST_TRIPS and not at_mode.warnings
     of_mode = max(at_mode.std_error, 0.0 if sure else _UNSURE)
     (less, less_error), (more, more_error) = (
         _mass(
-            ladder,
+            tempering,
             std_error,
-            at_mode_path.log_start(ladder.samples) > base_path.log_start(ladder.samples),
+            at_mode_path.log_start(tempering.samples) > base_path.log_start(tempering.samples),
             unit,
         )
-        for ladder, std_error in ((base, base.std_error), (at_mode, of_mode))
+        for tempering, std_error in ((base, base.std_error), (at_mode, of_mode))
     )
     error = math.hypot(less_error, more_error)
     missed, least, most = (
@@ -99,13 +101,13 @@ def check_mode(
 
 
 def _mass(
-    ladder: TemperingEstimate, std_error: float, inside: Tensor, unit: float
+    tempering: TemperingEstimate, std_error: float, inside: Tensor, unit: float
 ) -> tuple[float, float]:
-    """The mass of a region according to a ladder with this error of ln Z, with its standard error, in units of e^unit."""
+    """The mass of a region according to a run with this error of ln Z, with its standard error, in units of e^unit."""
     inside = inside.double()[:, None].cpu()
     share, (error, _) = inside.mean().item(), mean_error(inside)
     of_log_z = math.expm1(min(std_error, _LARGEST_ERROR))
-    scale = math.exp(ladder.log_z - unit)
+    scale = math.exp(tempering.log_z - unit)
     return scale * share, scale * math.hypot(share * of_log_z, error)
 
 
@@ -122,7 +124,7 @@ def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) 
     rbm : RBM or PottsRBM
         The model.
     draws : Tensor, shape [N, D]
-        Draws of the ladder; at most 64 of them are used, from all of its run.
+        Draws of the run; at most 64 of them are used, from all of its run.
     generator : torch.Generator
         Source of randomness, on the model's device.
 

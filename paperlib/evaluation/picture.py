@@ -28,7 +28,7 @@ def require_matplotlib() -> None:
 
 
 def plot(evaluation: Evaluation) -> Figure:
-    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how the ladder went.
+    """A picture of an estimate: the averages against K, the log-weights of the last AIS run, and how parallel tempering went.
 
     For an exact value, the picture shows instead how ln p(v) differs between the test images.
     """
@@ -40,14 +40,14 @@ def plot(evaluation: Evaluation) -> Figure:
         _draw_images(axes, evaluation, evaluation.exact)
         word = "exact"
     else:
-        rows = 1 if evaluation.ladder is None else 2
+        rows = 1 if evaluation.tempering is None else 2
         size = 9, 3.8 * rows
         figure, axes = plt.subplots(rows, 2, figsize=size, layout="constrained", squeeze=False)
         _draw_estimates(axes[0, 0], evaluation)
         _draw_log_weights(axes[0, 1], evaluation.runs[-1].ais)
-        if evaluation.ladder is not None:
-            _draw_growing_parts(axes[1, 0], evaluation.ladder)
-            _draw_exchanges(axes[1, 1], evaluation.ladder)
+        if evaluation.tempering is not None:
+            _draw_growing_parts(axes[1, 0], evaluation.tempering)
+            _draw_swaps(axes[1, 1], evaluation.tempering)
         word = evaluation.word
     title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
     figure.suptitle(f"{title}: {word}" if word else title)
@@ -74,7 +74,7 @@ def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None
 
 
 def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
-    """The averages according to AIS, RAISE and the ladder, against K."""
+    """The averages according to AIS, RAISE and parallel tempering, against K."""
     from matplotlib.ticker import NullLocator
 
     runs = evaluation.runs
@@ -107,14 +107,16 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
         capsize=3,
         label="RAISE, from below (3 standard errors)",
     )
-    ladder, average = evaluation.ladder, evaluation.average
-    if ladder is not None and average is not None:
+    tempering, average = evaluation.tempering, evaluation.average
+    if tempering is not None and average is not None:
         # The average of ln p*(v) is the same for every estimate of ln Z.
         of_images = upper[-1] + runs[-1].ais.log_z
-        low, high = (of_images - end for end in reversed(ladder.interval(LEVEL)))
+        low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
         if math.isfinite(low):
-            left.axhspan(low, high, color="#009E73", alpha=0.3, label="ladder, 95 % interval")
-        left.axhline(of_images - ladder.log_z, color="#009E73", label="ladder")
+            left.axhspan(
+                low, high, color="#009E73", alpha=0.3, label="parallel tempering, 95 % interval"
+            )
+        left.axhline(of_images - tempering.log_z, color="#009E73", label="parallel tempering")
     left.set(
         xscale="log",
         xlabel="intermediate distributions K",
@@ -132,45 +134,45 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
     right.set(xlabel="ln w less ln of their mean, nats", ylabel="chains of AIS, largest K")
 
 
-def _draw_growing_parts(axes: Axes, ladder: TemperingEstimate) -> None:
-    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has settled agrees early."""
-    count = len(ladder.blocks)
+def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
+    """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has equilibrated agrees early."""
+    count = len(tempering.blocks)
     # ten parts can still be told apart
     counts = range(count, 0, -math.ceil(count / 10))
     # As if blocks were independent. Without a round trip the error is unknown, and is not drawn.
-    errors = [ladder.std_error * math.sqrt(count / part) for part in counts]
+    errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
     for label, blocks, shift, form, color in (
-        ("forward, from the beginning", ladder.blocks, -0.7, "o-", "#0072B2"),
-        ("backward, from the end", ladder.blocks.flip(0), 0.7, "s--", "#D55E00"),
+        ("forward, from the beginning", tempering.blocks, -0.7, "o-", "#0072B2"),
+        ("backward, from the end", tempering.blocks.flip(0), 0.7, "s--", "#D55E00"),
     ):
         axes.errorbar(
             [100 * part / count + shift for part in counts],
             [blocks[:part].mean().item() for part in counts],
-            errors if math.isfinite(ladder.std_error) else None,
+            errors if math.isfinite(tempering.std_error) else None,
             fmt=form,
             color=color,
             capsize=3,
             label=f"{label} (1 standard error)",
         )
-    low, high = ladder.interval(LEVEL)
+    low, high = tempering.interval(LEVEL)
     if math.isfinite(low):
         axes.axhspan(low, high, color="#009E73", alpha=0.3, label="whole run, 95 % interval")
-    axes.set(xlabel="part of the ladder's run, %", ylabel="ln Z, nats")
+    axes.set(xlabel="part of the run of parallel tempering, %", ylabel="ln Z, nats")
     axes.margins(y=0.25)  # room for the legend
     axes.legend(fontsize="small")
 
 
-def _draw_exchanges(axes: Axes, ladder: TemperingEstimate) -> None:
-    """How many exchanges each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
-    links = len(ladder.rejection_rates)
+def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
+    """How many swaps each link rejects: one that rejects nearly all keeps the chains on its sides apart."""
+    links = len(tempering.rejection_rates)
     middles = [link + 0.5 for link in range(links)]
-    axes.bar(middles, ladder.rejection_rates.tolist(), width=0.8, color="#0072B2")
-    # Ten rungs have room for their labels, and that of the target is one of them.
+    axes.bar(middles, tempering.rejection_rates.tolist(), width=0.8, color="#0072B2")
+    # Ten temperatures have room for their labels, and that of the target is one of them.
     shown = range(links, -1, -math.ceil(links / 9))
-    axes.set_xticks(shown, [f"{ladder.betas[rung].item():.2g}" for rung in shown])
+    axes.set_xticks(shown, [f"{tempering.betas[number].item():.2g}" for number in shown])
     axes.set(
         ylim=(0, 1),
-        xlabel=f"inverse temperature of the {links + 1} rungs",
-        ylabel="share of exchanges rejected",
-        title=f"{round_trips(ladder)} between the ends",
+        xlabel=f"inverse temperature of the {links + 1} temperatures",
+        ylabel="share of swaps rejected",
+        title=f"{round_trips(tempering)} between the ends",
     )

@@ -60,11 +60,11 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
 
 def _methods(evaluation: Evaluation) -> list[str]:
     """The method that gave the number, and the estimates beside it."""
-    best, ladder = evaluation.runs[-1], evaluation.ladder
-    assert ladder is not None  # without it nothing is trusted
+    best, tempering = evaluation.runs[-1], evaluation.tempering
+    assert tempering is not None  # without it nothing is trusted
     vectors = min(RAISE_VECTORS, evaluation.num_images)
     found = [
-        f"parallel tempering, {len(ladder.betas)} temperatures, {ladder.chain_steps:,} chain-steps",
+        f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",
         f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
         f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
     ]

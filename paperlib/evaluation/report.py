@@ -30,18 +30,20 @@ def verdict(evaluation: Evaluation) -> str:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
     if evaluation.exact is not None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
-    if evaluation.ladder is None or not evaluation.trustworthy:
+    if evaluation.tempering is None or not evaluation.trustworthy:
         word = f" ({evaluation.judgement.word})" if evaluation.judgement is not None else ""
         return f"do not rely on this number yet{word}"
     return (
-        f"trusted: the ladder made {round_trips(evaluation.ladder)} without a warning, and neither AIS nor "
+        f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
         "RAISE contradicts it"
     )
 
 
-def round_trips(ladder: TemperingEstimate) -> str:
-    """How many round trips a ladder made, in words."""
-    return "1 round trip" if ladder.round_trips == 1 else f"{ladder.round_trips:,} round trips"
+def round_trips(tempering: TemperingEstimate) -> str:
+    """How many round trips parallel tempering made, in words."""
+    return (
+        "1 round trip" if tempering.round_trips == 1 else f"{tempering.round_trips:,} round trips"
+    )
 
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
@@ -110,13 +112,13 @@ def _baselines(evaluation: Evaluation) -> list[str]:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    ladder = evaluation.ladder
-    if ladder is None:
+    tempering = evaluation.tempering
+    if tempering is None:
         return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
-    low, high = ladder.interval(LEVEL)
+    low, high = tempering.interval(LEVEL)
     return (
-        f"ln Z = {ladder.log_z:.2f} by the ladder, 95 % interval {low:.2f} to {high:.2f} ({round_trips(ladder)} on "
-        f"{len(ladder.betas)} rungs)."
+        f"ln Z = {tempering.log_z:.2f} by parallel tempering, 95 % interval {low:.2f} to {high:.2f} ({round_trips(tempering)} at "
+        f"{len(tempering.betas)} temperatures)."
     )
 
 
@@ -126,7 +128,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     lower = best.bracket.lower
     lines = []
     if average is not None and evaluation.judgement is not None:
-        by = "AIS" if evaluation.ladder is None else "the ladder"
+        by = "AIS" if evaluation.tempering is None else "parallel tempering"
         lines += [
             f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {_between(average.interval)}",
             f"  for other images of the kind: 95 % interval {_between(average.sample_interval)} (standard error over images "
@@ -208,7 +210,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         }
         for run in evaluation.runs
     ]
-    ladder, average, judgement = evaluation.ladder, evaluation.average, evaluation.judgement
+    tempering, average, judgement = evaluation.tempering, evaluation.average, evaluation.judgement
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
     result["settled"] = [] if judgement is None else list(judgement.settled)
@@ -219,20 +221,20 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "interval_95": average.interval,
             "interval_95_other_images": average.sample_interval,
         }
-    if ladder is not None:
+    if tempering is not None:
         result["ladder"] = {
-            "log_z": ladder.log_z,
-            "log_z_std_error": ladder.std_error,
-            "log_z_interval_95": ladder.interval(LEVEL),
-            "round_trips": ladder.round_trips,
-            "rungs": len(ladder.betas),
-            "betas": ladder.betas.tolist(),
-            "log_z_at_betas": ladder.log_z_at_betas.tolist(),
-            "rejection_rates": ladder.rejection_rates.tolist(),
-            "replicas": ladder.num_replicas,
-            "chain_steps": ladder.chain_steps,
-            "log_z_lower_bound": ladder.lower_bound,
-            "warnings": list(ladder.warnings),
+            "log_z": tempering.log_z,
+            "log_z_std_error": tempering.std_error,
+            "log_z_interval_95": tempering.interval(LEVEL),
+            "round_trips": tempering.round_trips,
+            "rungs": len(tempering.betas),
+            "betas": tempering.betas.tolist(),
+            "log_z_at_betas": tempering.log_z_at_betas.tolist(),
+            "rejection_rates": tempering.rejection_rates.tolist(),
+            "replicas": tempering.num_replicas,
+            "chain_steps": tempering.chain_steps,
+            "log_z_lower_bound": tempering.lower_bound,
+            "warnings": list(tempering.warnings),
         }
     return finite(result)
 
@@ -246,7 +248,7 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "method": "parallel tempering, checked by AIS and RAISE",
         "start": evaluation.start,
         "num_steps": effort.num_steps,
-        "ladder_steps": effort.ladder_steps,
+        "ladder_steps": effort.tempering_steps,
         "steps_chosen_by": "the user" if effort.minutes is None else "the time",
         "minutes": effort.minutes,
         "ais_chains": AIS_CHAINS,

@@ -12,15 +12,16 @@ from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.modes import ModeCheck
+from paperlib.renamed import renamed
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
-LADDER, MODES, ANNEALING, NOTHING = "ladder", "modes", "annealing", "nothing"
+TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothing"
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason not to believe the ladder's value.
+    """A reason not to believe the value of parallel tempering.
 
     Attributes
     ----------
@@ -29,14 +30,14 @@ class Doubt:
     text : str
         The reason, a sentence.
     part : str
-        What might settle it if it had more work: the ladder, the ladders from modes, annealing, or nothing.
+        What might settle it if it had more work: parallel tempering, the runs from modes, annealing, or nothing.
     factor : float
         How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
     """
 
     word: str
     text: str
-    part: str = LADDER
+    part: str = TEMPERING
     factor: float = math.inf
 
 
@@ -51,7 +52,7 @@ class Judgement:
     doubts : tuple of Doubt
         Reasons to doubt the number; empty if it is trusted.
     settled : tuple of str
-        Doubts about AIS and RAISE, which do not count against the ladder's number.
+        Doubts about AIS and RAISE, which do not count against the number of parallel tempering.
 
     Examples
     --------
@@ -78,9 +79,9 @@ class Judgement:
 
 
 def known_log_z(
-    ais: PartitionEstimate, ladder: TemperingEstimate | None
+    ais: PartitionEstimate, tempering: TemperingEstimate | None
 ) -> tuple[float, float, float]:
-    """ln Z of the ladder, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
+    """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
 
     Examples
     --------
@@ -89,9 +90,9 @@ def known_log_z(
     >>> known_log_z(estimate, None)
     (0.0, 0.0, 10)
     """
-    if ladder is None:
+    if tempering is None:
         return ais.log_z, ais.std_error, len(ais.log_weights) - 1
-    return ladder.log_z, ladder.std_error, ladder.degrees_of_freedom
+    return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
 
 
 @dataclass(frozen=True)
@@ -141,27 +142,28 @@ class FinishedRuns:
     runs : tuple of AnnealingRun
         At least one, with increasing K.
     mode_checks : tuple of ModeCheck
-        What ladders from modes of the model say about the ladder.
+        What runs from modes of the model say about the first run of parallel tempering.
     interrupted : bool
         Whether Ctrl-C ended the series.
-    ladder : TemperingEstimate or None
+    tempering : TemperingEstimate or None
         Parallel tempering from the same start; None if it was interrupted.
     image_check : ModeCheck or None
-        What a ladder from images that RAISE hardly reaches says about the ladder; None if RAISE is not too low.
+        What a run from images that RAISE hardly reaches says about the first run; None if RAISE is not too low.
     """
 
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
-    ladder: TemperingEstimate | None = None
+    tempering: TemperingEstimate | None = None
     image_check: ModeCheck | None = None
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:
         """As `known_log_z`."""
-        return known_log_z(self.runs[-1].ais, self.ladder)
+        return known_log_z(self.runs[-1].ais, self.tempering)
 
 
+@renamed(ladder_steps="tempering_steps")
 @dataclass(frozen=True)
 class Effort:
     """How much an evaluation runs.
@@ -170,19 +172,19 @@ class Effort:
     ----------
     num_steps : int
         K of the largest runs of AIS and RAISE.
-    ladder_steps : int
-        Transitions of single chains for the ladder.
+    tempering_steps : int
+        Transitions of single chains for parallel tempering.
     minutes : float or None
         The time that the steps were chosen to fit; None where the steps were given.
 
     Examples
     --------
     >>> Effort(1_000, 50_000)
-    Effort(num_steps=1000, ladder_steps=50000, minutes=None)
+    Effort(num_steps=1000, tempering_steps=50000, minutes=None)
     """
 
     num_steps: int
-    ladder_steps: int
+    tempering_steps: int
     minutes: float | None = None
 
 
@@ -213,6 +215,7 @@ class ExactResult:
     test_std_error: float
 
 
+@renamed(ladder="tempering")
 @dataclass(frozen=True)
 class Evaluation:
     """What is known about a model's average test log-probability.
@@ -226,17 +229,17 @@ class Evaluation:
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
     start : str
-        Where annealing and the ladder start.
+        Where annealing and parallel tempering start.
     interrupted : bool
         Whether the run was stopped before its largest K.
-    ladder : TemperingEstimate or None
+    tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
     average : ImageAverage or None
         The average test log-probability with its intervals.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
     log_z_with_modes : float
-        The largest estimate of ln Z, including what ladders from the model's own modes found in addition, in nats; minus infinity where the
+        The largest estimate of ln Z, including what runs from the model's own modes found in addition, in nats; minus infinity where the
         exact value is known.
     model : str
         The kind of the model and its sizes.
@@ -281,7 +284,7 @@ class Evaluation:
     runs: tuple[AnnealingRun, ...]
     start: str
     interrupted: bool
-    ladder: TemperingEstimate | None = None
+    tempering: TemperingEstimate | None = None
     average: ImageAverage | None = None
     judgement: Judgement | None = None
     log_z_with_modes: float = -math.inf
@@ -320,17 +323,19 @@ class Evaluation:
                 return "More time alone is unlikely to help."
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
-        option = f"--steps {times * effort.num_steps} --ladder-steps {times * effort.ladder_steps}"
+        option = (
+            f"--steps {times * effort.num_steps} --ladder-steps {times * effort.tempering_steps}"
+        )
         if effort.minutes is not None:
             option = f"--minutes {times * effort.minutes:g}"
         return f"About {times:,} times as much time should settle this: {option}."
 
     @property
     def source(self) -> str:
-        """What gave the reported ln Z, one of `exact`, `ladder` and, where a run was interrupted before it had a ladder, `AIS`."""
+        """What gave the reported ln Z, one of `exact`, `ladder` (parallel tempering) and, in an interrupted run, `AIS`."""
         if self.exact is not None:
             return "exact"
-        return "AIS" if self.ladder is None else "ladder"
+        return "AIS" if self.tempering is None else "ladder"
 
     @property
     def trustworthy(self) -> bool:
@@ -342,7 +347,7 @@ class Evaluation:
         """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
-        return known_log_z(self.runs[-1].ais, self.ladder)
+        return known_log_z(self.runs[-1].ais, self.tempering)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.

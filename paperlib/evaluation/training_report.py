@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BY = {
     "exact": "exact",
     "trajectory": "by chains that walk through all checkpoints",
-    "ladder": "by a ladder of temperatures for each checkpoint",
+    "ladder": "by parallel tempering for each checkpoint",
 }
 _COLUMNS: tuple[str, ...] = (
     "checkpoint",

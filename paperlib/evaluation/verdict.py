@@ -2,34 +2,35 @@
 
 Three methods look at one ln Z. What each of them can say about it is not the same.
 
-*The ladder* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the truth was
-counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
+*Parallel tempering* (`paperlib.estimators.parallel_tempering`) errs to neither side by its nature, and how often its interval holds the
+truth was counted (chapter 17). Its value and interval are therefore what is reported, always. Others can only raise doubts about it.
 
 *AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
-ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds the ladder,
-the ladder is too low. If AIS lies below the ladder, that says nothing: to this side it errs itself, and the fewer of its chains count, the
-further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
+ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
+tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
+fewer of its chains count, the further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
 
 *RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
 down. For a DBN, RAISE has few draws of the hidden units for each image, and loses as much as importance sampling with equally few draws. If
-RAISE is further below the ladder, chains hardly reach some images, and the ladder may know their surroundings as little. Whether it does is
-asked of a second ladder, which starts at the base rates of those images. A part of Z that was missed elsewhere would lower RAISE for every
-image alike. If RAISE lies above the ladder, that says nothing: short annealing often gives more probability to images than a bad model does.
+RAISE is further below parallel tempering, chains hardly reach some images, and parallel tempering may know their surroundings as little.
+Whether it does is asked of a second run of parallel tempering, which starts at the base rates of those images. A part of Z that was missed
+elsewhere would lower RAISE for every image alike. If RAISE lies above parallel tempering, that says nothing: short annealing often gives
+more probability to images than a bad model does.
 
-*Ladders from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the mass of regions that
-the ladder may have missed.
+*Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the
+mass of regions that parallel tempering may have missed.
 
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
-1. `not trusted`: the ladder has a warning of its own (fewer than ten round trips, a link without exchanges, halves or replicas that
-   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above the ladder's interval at the same
-   level; a ladder from a mode or from images finds more than half a nat that the ladder missed; the run was interrupted; or the training
-   images are not of the model's kind.
-2. `open`: a mode could add more than half a nat within two standard errors; the ladder missed a mode that adds less, but where one was
-   missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images or
-   without a ladder from those that are affected.
-3. `too noisy to tell`: the ladder's 95 % interval extends more than half a nat to either side.
+1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
+   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
+   the same level; a run of parallel tempering from a mode or from images finds more than half a nat that parallel tempering missed; the run
+   was interrupted; or the training images are not of the model's kind.
+2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
+   was missed, many beside it may have been; or RAISE is lower by a nat more than is explained, for more than three quarters of the images
+   or without a run of parallel tempering from those that are affected.
+3. `too noisy to tell`: parallel tempering's 95 % interval extends more than half a nat to either side.
 
 The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
@@ -47,7 +48,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
-from paperlib.estimators.tempering.ladder_doubts import FEWEST_ROUND_TRIPS
+from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.result import (
@@ -68,22 +69,22 @@ _WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
 _TOLERANCE = 1.0
-# A mode of which the ladder knows less than this part, and which adds more nats than this, may be one of many that were missed.
+# A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
 _MOST = 0.75
-# The probability with which the certified bound and the ladder's interval, when they are compared, each hold.
+# The probability with which the certified bound and parallel tempering's interval, when they are compared, each hold.
 _CERTAIN = 0.999
 
 
 def log_z_with_modes(finished: FinishedRuns) -> float:
-    """The largest estimate of ln Z, by AIS or the ladder, and with what ladders from modes significantly add to it, in nats."""
+    """The largest estimate of ln Z, by AIS or parallel tempering, and with what runs from modes significantly add to it, in nats."""
     of_ais = finished.runs[-1].ais.log_z
-    if finished.ladder is None:
+    if finished.tempering is None:
         return of_ais
     checks = [*finished.mode_checks, finished.image_check]
     missed = [check.missed for check in checks if check is not None and check.significant]
-    return max(of_ais, finished.ladder.log_z + max(missed, default=0.0))
+    return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
 def judge(
@@ -100,8 +101,13 @@ def judge(
     found = [Doubt(NOT_TRUSTED, text) for text in others]
     if finished.interrupted:
         found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
-    if finished.ladder is None:
-        found.append(Doubt(NOT_TRUSTED, "There is no ladder yet, and AIS alone is not believed."))
+    if finished.tempering is None:
+        found.append(
+            Doubt(
+                NOT_TRUSTED,
+                "There is no run of parallel tempering yet, and AIS alone is not believed.",
+            )
+        )
     found += find_doubts(finished, explained)
     settled += _settled_at_images(finished, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
@@ -109,36 +115,39 @@ def judge(
 
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
-    """What speaks against the ladder, in the order in which it is worth working on; `explained` as for `judge`."""
-    ladder = finished.ladder
-    if ladder is None:
+    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`."""
+    tempering = finished.tempering
+    if tempering is None:
         return []
     return [
-        *_of_ladder(ladder),
-        *_of_ais(finished.runs[-1].ais, ladder),
+        *_of_tempering(tempering),
+        *_of_ais(finished.runs[-1].ais, tempering),
         *_of_modes(finished.mode_checks),
-        *_of_raise(finished, ladder, explained),
+        *_of_raise(finished, tempering, explained),
     ]
 
 
-def _of_ladder(ladder: TemperingEstimate) -> list[Doubt]:
-    trips = ladder.round_trips
+def _of_tempering(tempering: TemperingEstimate) -> list[Doubt]:
+    trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
-    found = [Doubt(NOT_TRUSTED, f"The ladder: {text}", factor=factor) for text in ladder.warnings]
-    low, high = ladder.interval(LEVEL)
+    found = [
+        Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
+        for text in tempering.warnings
+    ]
+    low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
-        text = f"The ladder knows ln Z to {half:.1f} nats only (95 %)."
+        text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
         found.append(Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2))
     return found
 
 
-def _of_ais(ais: PartitionEstimate, ladder: TemperingEstimate) -> list[Doubt]:
+def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
     certified = certified_lower_bound(ais.log_weights, _CERTAIN)
-    if certified <= ladder.interval(_CERTAIN)[1]:
+    if certified <= tempering.interval(_CERTAIN)[1]:
         return []
     text = (
-        f"The ladder says ln Z = {ladder.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
+        f"Parallel tempering says ln Z = {tempering.log_z:.2f}, but AIS's weights leave no more than one chance in 1,000 that it is below "
         f"{certified:.2f}."
     )
     return [Doubt(NOT_TRUSTED, text)]
@@ -149,7 +158,7 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
         return [
             Doubt(
                 OPEN,
-                "The model's own modes were not looked at, and the ladder may have missed one.",
+                "The model's own modes were not looked at, and parallel tempering may have missed one.",
                 MODES,
             )
         ]
@@ -157,7 +166,7 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     if found:
         worst = max(found, key=lambda check: check.missed)
         text = (
-            f"A ladder that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first ladder missed that "
+            f"A run of parallel tempering that starts at {mode} raises ln Z by {worst.missed:.1f} nats: the first run missed that "
             "mode."
         )
         return [Doubt(NOT_TRUSTED, text, NOTHING if worst.least > SMALL else MODES)]
@@ -165,19 +174,21 @@ def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's ow
     largest = max(unmet, default=0.0)
     if largest > _FIRST_OF_MANY:
         text = (
-            f"The ladder missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
+            f"Parallel tempering missed {mode}. That alone raises ln Z by {largest:.2f} nats only, but where one is missed, others "
             "beside it may be."
         )
         return [Doubt(OPEN, text, NOTHING)]
     most = max(check.most for check in checks)
     if most <= SMALL:
         return []
-    text = f"{mode.capitalize()} that the ladder may have missed could raise ln Z by up to {most:.1f} nats."
+    text = f"{mode.capitalize()} that parallel tempering may have missed could raise ln Z by up to {most:.1f} nats."
     return [Doubt(OPEN, text, MODES, (most / SMALL) ** 2)]
 
 
-def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: float) -> list[Doubt]:
-    short, check = shortfall(finished.runs[-1], ladder, explained), finished.image_check
+def _of_raise(
+    finished: FinishedRuns, tempering: TemperingEstimate, explained: float
+) -> list[Doubt]:
+    short, check = shortfall(finished.runs[-1], tempering, explained), finished.image_check
     if short is None:
         return []
     found = [] if check is None else _of_modes([check], "a mode near some test images")
@@ -185,7 +196,7 @@ def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: floa
     if check is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
-        text = "More than three quarters of the images are affected, as all would be if the ladder had missed a part of Z."
+        text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
     if text:
         found.append(Doubt(OPEN, f"{short.text} {text}", ANNEALING, short.nats / _TOLERANCE))
     return found
@@ -193,16 +204,18 @@ def _of_raise(finished: FinishedRuns, ladder: TemperingEstimate, explained: floa
 
 def _settled_at_images(finished: FinishedRuns, explained: float) -> tuple[str, ...]:
     """What is said of RAISE's shortfall where it leaves no doubt."""
-    ladder = finished.ladder
-    short = None if ladder is None else shortfall(finished.runs[-1], ladder, explained)
-    if ladder is None or short is None or _of_raise(finished, ladder, explained):
+    tempering = finished.tempering
+    short = None if tempering is None else shortfall(finished.runs[-1], tempering, explained)
+    if tempering is None or short is None or _of_raise(finished, tempering, explained):
         return ()
-    return (f"{short.text} A ladder that starts at such images finds no mode that was missed.",)
+    return (
+        f"{short.text} A run of parallel tempering that starts at such images finds no mode that was missed.",
+    )
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """By how many nats RAISE is below the ladder's average, how many of them are explained, and which of its images [n] lack more."""
+    """By how many nats RAISE is below parallel tempering's average, how many of them are explained, and which of its images [n] lack more."""
 
     nats: float
     explained: float
@@ -212,17 +225,17 @@ class Shortfall:
     def text(self) -> str:
         """The numbers, in a sentence."""
         return (
-            f"RAISE is {self.nats:.1f} nats below the ladder's average, and what annealing loses on its way explains {self.explained:.1f} of "
+            f"RAISE is {self.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {self.explained:.1f} of "
             "them."
         )
 
 
 def shortfall(
-    best: AnnealingRun, ladder: TemperingEstimate, explained: float = 0.0
+    best: AnnealingRun, tempering: TemperingEstimate, explained: float = 0.0
 ) -> Shortfall | None:
     """RAISE's shortfall, if on average it is larger by a nat than is explained; `explained` as for `judge`."""
-    explained += max(0.0, ladder.log_z - best.ais.log_weights.mean().item())
-    below_ais = ladder.log_z - best.ais.log_z
+    explained += max(0.0, tempering.log_z - best.ais.log_weights.mean().item())
+    below_ais = tempering.log_z - best.ais.log_z
     nats, by_image = best.bracket.gap - below_ais, best.bracket.vector_gaps - below_ais
     allowed = explained + _TOLERANCE
     if nats <= allowed:

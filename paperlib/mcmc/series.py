@@ -1,4 +1,4 @@
-"""The error of a mean over a Markov chain: blocks in time, and where the chain has settled.
+"""The error of a mean over a Markov chain: blocks in time, and where the chain has equilibrated.
 
 Values at neighbouring steps are alike, so the naive standard error is too small. Means over long blocks are nearly independent. To see
 how long is long enough, make the blocks longer until the error stops growing (Flyvbjerg & Petersen 1989).
@@ -31,8 +31,8 @@ def block_means(series: Tensor, num_blocks: int) -> Tensor:
     return torch.stack([part.mean(0) for part in series.tensor_split(num_blocks)])
 
 
-def settled(series: Tensor) -> int:
-    """Where a series has settled: leaving out the values before gives the rest the smallest standard error (White 1997).
+def equilibration(series: Tensor) -> int:
+    """Where a series has equilibrated: leaving out the values before gives the rest the smallest standard error (White 1997).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def settled(series: Tensor) -> int:
     Examples
     --------
     >>> series = torch.cat([torch.full([100], 9.0), torch.linspace(-1, 1, 10).repeat(90)])
-    >>> settled(series)
+    >>> equilibration(series)
     100
     """
     parts = series.tensor_split(min(_PARTS, len(series)))

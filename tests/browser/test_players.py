@@ -4,7 +4,7 @@ import base64
 
 import pytest
 import torch
-from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_ladder, some_traces
+from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_tempering, some_traces
 
 from boltzmann_companion.players.frames import frame_player
 from paperlib.mcmc import total_variation
@@ -200,11 +200,11 @@ def test_traces_of_every_run_are_shown(tab):
         box.locator(".time").press("ArrowRight")
 
 
-def test_ladder_follows_the_chain_that_is_chosen(tab):
-    (box,) = open_page(tab, some_ladder())
+def test_tempering_follows_the_chain_that_is_chosen(tab):
+    (box,) = open_page(tab, some_tempering())
     box.get_by_role("combobox").select_option(label="3")
     box.locator(".time").press("Home")
-    # chain 2 of 0, 1, 2 begins on the last rung and turns around: 2, 0, 1, 2, 0, ...
+    # chain 2 of 0, 1, 2 begins on the last temperature and turns around: 2, 0, 1, 2, 0, ...
     for step, (beta, trips) in enumerate(
         [("1.00", 0), ("0.00", 0), ("0.25", 0), ("1.00", 0), ("0.00", 1)]
     ):

@@ -1,1 +1,1 @@
-"""Parallel tempering: chains on a ladder of temperatures, their estimate of ln Z by Bennett's ratio, and the doubts about it."""
+"""Parallel tempering: chains at all temperatures, their estimate of ln Z by Bennett's ratio, and the warnings about it."""

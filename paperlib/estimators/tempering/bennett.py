@@ -8,8 +8,8 @@ with s the logistic function and n_0, n_1 the numbers of draws, is the estimate 
 among all that use these draws (Bennett 1976; Meng & Wong 1996). As L increases, the left side falls and the right side rises, so there
 is exactly one root.
 
-With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are exchanged. A ladder of temperatures
-(`paperlib.estimators.tempering.tempering`) therefore gains nothing from averaging over the exchanges that it might have made.
+With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are swapped. Parallel tempering
+(`paperlib.estimators.tempering.tempering`) therefore gains nothing from averaging over the swaps that it might have made.
 
 The two distributions may also be those of whole walks, AIS forward and back (`paperlib.estimators.two_sided`).
 """

@@ -1,14 +1,14 @@
-"""Placing the temperatures of a ladder, by where exchanges are rejected and where chains are slow.
+"""Placing the temperatures, by where swaps are rejected and where chains are slow.
 
-With many rungs, the sum of a ladder's rejection rates tends to a number that depends on the path alone, the communication barrier Lambda,
-and rungs at equal steps of that sum have equal rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5). About
-2 Lambda + 1 rungs make the most round trips for the number of chains that they cost. A rejection rate is at most one, however far apart its
-rungs are, so what a link adds to Lambda is computed from its rate (`link_barriers`).
+With many temperatures, the sum of the rejection rates tends to a number that depends on the path alone, the communication barrier Lambda,
+and temperatures at equal steps of that sum have equal rejection rates (Syed, Bouchard-Cote, Deligiannidis & Doucet 2022, sections 4 and 5).
+About 2 Lambda + 1 temperatures make the most round trips for the number of chains that they cost. A rejection rate is at most one, however
+far apart its temperatures are, so what a link adds to Lambda is computed from its rate (`link_barriers`).
 
-This assumes that chains forget their state from one exchange to the next. Near the start they do. Near the target of a trained RBM they
+This assumes that chains forget their state from one swap to the next. Near the start they do. Near the target of a trained RBM they
 need tens of steps, and the links there dominate the total error. If a link contributes the variance lambda^2 tau / n, where lambda is its
-share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over the ladder is
-smallest for n proportional to lambda sqrt(tau). Rungs are therefore placed at equal steps of the sum of lambda sqrt(tau).
+share of the barrier, tau the number of steps that chains take to forget, and n the number of chains, then the sum over all links is
+smallest for n proportional to lambda sqrt(tau). Temperatures are therefore placed at equal steps of the sum of lambda sqrt(tau).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from torch import Tensor
 from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.mcmc.series import block_means
 
-# A link whose exchanges were never rejected still gets some room.
+# A link whose swaps were never rejected still gets some room.
 _SMALLEST_BARRIER = 1e-3
-# So that a link whose exchanges were all rejected has a finite barrier, 5.7.
+# So that a link whose swaps were all rejected has a finite barrier, 5.7.
 _LARGEST_RATE = 1 - 1e-12
 # Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
-# ln Z compared with rungs of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
+# ln Z compared with temperatures of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
 _MEMORY_BLOCKS = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
-_RUNGS_PER_BARRIER = 2.0
+_TEMPERATURES_PER_BARRIER = 2.0
 # Grid points on which the sum is inverted.
 _FINE = 20_001
 
 
-def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
-    """Where to put `num_rungs` rungs so that they cut the sum of the shares of given links into equal steps.
+def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> Tensor:
+    """Where to put `num_temperatures` temperatures so that they cut the sum of the shares of given links into equal steps.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
         float64, 0 = beta_0 < ... < beta_{N-1} = 1.
     shares : Tensor, shape [N - 1]
         Shares of the links between them, for instance their barriers.
-    num_rungs : int
+    num_temperatures : int
         At least two.
 
     Returns
@@ -61,7 +61,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     Examples
     --------
     >>> betas = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
-    >>> placed = place_rungs(betas, torch.tensor([0.1, 0.4]), 3)
+    >>> placed = place_temperatures(betas, torch.tensor([0.1, 0.4]), 3)
     >>> 0.6 < placed[1].item() < 0.9  # most of the barrier is in the upper half
     True
     """
@@ -71,7 +71,7 @@ def place_rungs(betas: Tensor, shares: Tensor, num_rungs: int) -> Tensor:
     barrier = np.concatenate([[0.0], np.cumsum(steps)])
     fine = np.linspace(0, 1, _FINE)
     along = PchipInterpolator(betas.numpy(), barrier)(fine)
-    placed = np.interp(np.linspace(0, barrier[-1], num_rungs), along, fine)
+    placed = np.interp(np.linspace(0, barrier[-1], num_temperatures), along, fine)
     placed[0], placed[-1] = 0.0, 1.0
     return torch.from_numpy(placed)
 
@@ -82,7 +82,7 @@ def link_barriers(rejection_rates: Tensor) -> Tensor:
     Parameters
     ----------
     rejection_rates : Tensor, shape [N - 1]
-        Of the exchanges between neighbours.
+        Of the swaps between neighbours.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def link_barriers(rejection_rates: Tensor) -> Tensor:
 
     Notes
     -----
-    Let the log-ratio of a link have the same normal distribution on both of its rungs but for the mean, with the standard deviation s. Then
-    erf(s / 2) of all exchanges are rejected. If the link is cut into many parts, the rates of these add up to s / sqrt(pi).
+    Let the log-ratio of a link have the same normal distribution at both of its temperatures but for the mean, with the standard deviation
+    s. Then erf(s / 2) of all swaps are rejected. If the link is cut into many parts, the rates of these add up to s / sqrt(pi).
 
     Examples
     --------
@@ -103,8 +103,8 @@ def link_barriers(rejection_rates: Tensor) -> Tensor:
     return torch.erfinv(rates) * (2 / math.sqrt(math.pi))
 
 
-def rungs_for(barriers: Tensor) -> int:
-    """About 2 Lambda + 1 rungs, and at least three.
+def temperatures_for(barriers: Tensor) -> int:
+    """About 2 Lambda + 1 temperatures, and at least three.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ def rungs_for(barriers: Tensor) -> int:
 
     Examples
     --------
-    >>> rungs_for(torch.full([20], 0.5))
+    >>> temperatures_for(torch.full([20], 0.5))
     21
     """
-    return max(3, 1 + math.ceil(_RUNGS_PER_BARRIER * barriers.sum().item()))
+    return max(3, 1 + math.ceil(_TEMPERATURES_PER_BARRIER * barriers.sum().item()))
 
 
 def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:
@@ -146,7 +146,7 @@ def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
     Parameters
     ----------
     lower, upper : Tensor, shape [T, R, N - 1]
-        Log-ratios of the chains on the lower and on the upper rung of each link.
+        Log-ratios of the chains at the lower and at the upper beta of each link.
 
     Returns
     -------

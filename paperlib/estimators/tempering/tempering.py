@@ -1,11 +1,11 @@
-"""Parallel tempering: ln Z, its error, and draws from the target, from chains that climb up and down a ladder of temperatures.
+"""Parallel tempering: ln Z, its error, and draws from the target, from chains that travel between all temperatures.
 
-AIS walks from the start to the target once, and never sees again what it missed on the way. A ladder (`paperlib.estimators.tempering.ladder`) keeps
-chains at all temperatures at all times. They exchange temperatures, so that draws from the target keep coming from the start, and modes
-are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all links
-(`paperlib.estimators.tempering.bennett`).
+AIS walks from the start to the target once, and never sees again what it missed on the way. Replicas
+(`paperlib.estimators.tempering.replicas`) have chains at all temperatures at all times. They swap temperatures, so that draws from the
+target keep coming from the start, and modes are visited in proportion to their mass. ln Z_1 / Z_0 is the sum of Bennett's ratios over all
+links (`paperlib.estimators.tempering.bennett`).
 
-1. *Temperatures.* Three short runs, a seventh of the budget, find where exchanges are rejected and where chains are slow. The rungs are
+1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and where chains are slow. The temperatures are
    placed so that the links contribute alike to the error (`paperlib.estimators.tempering.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
 3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
@@ -46,11 +46,12 @@ from paperlib.estimators.estimate import (
 )
 from paperlib.estimators.smc.populations import systematic
 from paperlib.estimators.tempering.bennett import bennett_roots
-from paperlib.estimators.tempering.ladder import Record
-from paperlib.estimators.tempering.ladder_doubts import find_ladder_warnings
-from paperlib.estimators.tempering.ladder_run import LadderRun, Plan, run_signature
-from paperlib.mcmc.series import block_means, mean_error, settled
+from paperlib.estimators.tempering.replicas import Record
+from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
+from paperlib.estimators.tempering.warnings import find_tempering_warnings
+from paperlib.mcmc.series import block_means, equilibration, mean_error
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
 #: A shorter run tells nothing.
@@ -65,7 +66,7 @@ _BLOCKS = 20
 
 @dataclass(frozen=True, repr=False)
 class TemperingEstimate(StudentEstimate[float]):
-    """An estimate of ln Z, or of ln(Z_1 / Z_0), from a ladder of temperatures.
+    """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
 
     Attributes
     ----------
@@ -77,9 +78,9 @@ class TemperingEstimate(StudentEstimate[float]):
     degrees_of_freedom : float
         Of the standard error: the number of blocks that it comes from, minus one.
     betas : Tensor, shape [N]
-        The rungs, from 0 to 1.
+        The temperatures, from 0 to 1.
     rejection_rates : Tensor, shape [N - 1]
-        Of the exchanges between neighbours.
+        Of the swaps between neighbours.
     round_trips : int
         How often a chain went from beta = 0 to beta = 1 and back, after the burn-in.
     samples : Tensor, shape [n, D]
@@ -87,9 +88,10 @@ class TemperingEstimate(StudentEstimate[float]):
     blocks : Tensor, shape [B, R]
         The estimates of ln Z from each replica alone in each of B blocks in time, to first order; their mean is `log_z`.
     log_z_at_betas : Tensor, shape [N]
-        float64: the estimate at every rung, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold it.
+        float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold
+        it.
     num_replicas : int
-        Chains on each rung, R.
+        Chains at each temperature, R.
     chain_steps : int
         Transitions of single chains that were spent, including pilots and burn-in.
     counted_steps : int
@@ -131,7 +133,7 @@ class TemperingEstimate(StudentEstimate[float]):
         return self.rejection_rates.sum().item()
 
     def _details(self) -> str:
-        return f", {self.round_trips} round trips on {len(self.betas)} rungs"
+        return f", {self.round_trips} round trips at {len(self.betas)} temperatures"
 
 
 def parallel_tempering(
@@ -161,7 +163,7 @@ def parallel_tempering(
     betas : sequence of N numbers, optional
         0 = beta_0 < ... < beta_{N-1} = 1, for instance those of an earlier run. None: short pilot runs choose them.
     num_replicas : int, optional
-        Chains on each rung. None: more for a larger budget.
+        Chains at each temperature. None: more for a larger budget.
     max_samples : int
         The largest number of draws from the target to keep.
     check : bool
@@ -178,7 +180,7 @@ def parallel_tempering(
     Raises
     ------
     InputError
-        If an argument is not as described, `chain_steps` is too small for the rungs and replicas, the log-ratios overflow, or the
+        If an argument is not as described, `chain_steps` is too small for the temperatures and replicas, the log-ratios overflow, or the
         checkpoint is damaged or belongs to another run.
 
     Notes
@@ -203,26 +205,26 @@ def parallel_tempering(
     max_samples = require_count("max_samples", max_samples)
     if num_replicas is not None:
         num_replicas = require_count("num_replicas", num_replicas)
-    rungs = None if betas is None else check_betas(betas).double().cpu()
-    plan = Plan(chain_steps, rungs, num_replicas, max_samples)
-    fewest = _FEWEST_STEPS * (3 if rungs is None else len(rungs))
-    fewest *= num_replicas or (1 if rungs is None else plan.replicas(len(rungs)))
+    temperatures = None if betas is None else check_betas(betas).double().cpu()
+    plan = Plan(chain_steps, temperatures, num_replicas, max_samples)
+    fewest = _FEWEST_STEPS * (3 if temperatures is None else len(temperatures))
+    fewest *= num_replicas or (1 if temperatures is None else plan.replicas_for(len(temperatures)))
     if chain_steps < fewest:
         raise InputError(
-            f"chain_steps: expected at least {fewest} for so many rungs and replicas, got {chain_steps}"
+            f"chain_steps: expected at least {fewest} for so many temperatures and replicas, got {chain_steps}"
         )
     seeded = generator is not None
     generator = resolve_generator(generator, path.device)
     kept = None
     if checkpoint is not None:
         kept = Path(checkpoint), run_signature(path, plan, generator, seeded)
-    run = LadderRun(path, plan, generator, kept)
+    run = TemperingRun(path, plan, generator, kept)
     with step_bar(chain_steps, "Parallel tempering", progress) as bar:
         bar.update(run.spent)
-        return climb(run, bar.update, check)
+        return finish(run, bar.update, check)
 
 
-def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
+def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate:
     """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made."""
     while not run.finished:
         run.advance(on_step)
@@ -230,9 +232,9 @@ def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
-    # All steps are used to judge where the run has settled; the estimate uses only the steps after that.
+    # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
     _, series = joined_estimate(record, steps, corrections, 0)
-    first = settled(series.mean(1))
+    first = equilibration(series.mean(1))
     log_ratios, series = joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
     arrived = record.share_from_start(first)
@@ -256,7 +258,7 @@ def climb(run: LadderRun, on_step: OnStep, check: bool) -> TemperingEstimate:
         num_replicas=replicas,
         chain_steps=run.spent,
         counted_steps=len(series) * replicas * len(record.betas),
-        warnings=find_ladder_warnings(counted, series, std_error, freedom),
+        warnings=find_tempering_warnings(counted, series, std_error, freedom),
     )
     return compared_with_bound(path, estimate) if check else estimate
 
@@ -269,13 +271,14 @@ def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -
     return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *found))
 
 
-def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
-    """Join independent runs of one ladder into a single estimate, each weighted with its number of steps.
+@renamed(ladders="runs")
+def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
+    """Join independent runs at the same temperatures into a single estimate, each weighted with its number of steps.
 
     Parameters
     ----------
-    ladders : sequence of TemperingEstimate
-        Estimates for the same path, with the same rungs.
+    runs : sequence of TemperingEstimate
+        Estimates for the same path, with the same temperatures.
 
     Returns
     -------
@@ -285,7 +288,7 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
     Raises
     ------
     InputError
-        If there are no ladders, or the rungs differ.
+        If there are no runs, or the temperatures differ.
 
     Examples
     --------
@@ -296,49 +299,49 @@ def join_ladders(ladders: Sequence[TemperingEstimate]) -> TemperingEstimate:
     ...     parallel_tempering(path, 2_000, torch.Generator().manual_seed(seed), betas=[0, 0.5, 1])
     ...     for seed in (0, 1)
     ... ]
-    >>> join_ladders(runs).chain_steps == sum(run.chain_steps for run in runs)
+    >>> join_tempering(runs).chain_steps == sum(run.chain_steps for run in runs)
     True
     """
-    if not ladders:
-        raise InputError("ladders: expected at least one, got none")
-    betas = ladders[0].betas
-    if any(not torch.equal(ladder.betas, betas) for ladder in ladders):
-        raise InputError("ladders: expected the same rungs, got others")
-    counted = sum(ladder.counted_steps for ladder in ladders)
-    weighted = [(run.counted_steps / counted, run) for run in ladders]
+    if not runs:
+        raise InputError("runs: expected at least one, got none")
+    betas = runs[0].betas
+    if any(not torch.equal(run.betas, betas) for run in runs):
+        raise InputError("runs: expected the same temperatures, got others")
+    counted = sum(run.counted_steps for run in runs)
+    weighted = [(run.counted_steps / counted, run) for run in runs]
     log_z = sum(share * run.log_z for share, run in weighted)
     std_error, freedom = joined_error(
         *((share * run.std_error, run.degrees_of_freedom) for share, run in weighted)
     )
     rejected = [share * run.rejection_rates for share, run in weighted]
-    bounds = [run.lower_bound for run in ladders if run.lower_bound is not None]
-    fewest = min(len(run.blocks) for run in ladders)
+    bounds = [run.lower_bound for run in runs if run.lower_bound is not None]
+    fewest = min(len(run.blocks) for run in runs)
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
         degrees_of_freedom=freedom,
         betas=betas,
         rejection_rates=torch.stack(rejected).sum(0),
-        round_trips=sum(run.round_trips for run in ladders),
-        samples=torch.cat([run.samples for run in ladders]),
-        blocks=torch.cat([block_means(run.blocks, fewest) for run in ladders], 1),
+        round_trips=sum(run.round_trips for run in runs),
+        samples=torch.cat([run.samples for run in runs]),
+        blocks=torch.cat([block_means(run.blocks, fewest) for run in runs], 1),
         log_z_at_betas=torch.stack([share * run.log_z_at_betas for share, run in weighted]).sum(0),
-        num_replicas=sum(run.num_replicas for run in ladders),
-        chain_steps=sum(run.chain_steps for run in ladders),
+        num_replicas=sum(run.num_replicas for run in runs),
+        chain_steps=sum(run.chain_steps for run in runs),
         counted_steps=counted,
         lower_bound=max(bounds, default=None),
-        warnings=_warnings_of(ladders, log_z),
+        warnings=_warnings_of(runs, log_z),
     )
 
 
-def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[str, ...]:
+def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, ...]:
     """The warnings of single runs, each once, and another if a run is far from the mean of all."""
-    of_runs = dict.fromkeys(text for run in ladders for text in run.warnings)
-    furthest = max(ladders, key=lambda run: abs(run.log_z - log_z))
-    low, high = furthest.interval(1 - (1 - _SURE) / len(ladders))
-    if len(ladders) > 1 and not low <= log_z <= high:
+    of_runs = dict.fromkeys(text for run in runs for text in run.warnings)
+    furthest = max(runs, key=lambda run: abs(run.log_z - log_z))
+    low, high = furthest.interval(1 - (1 - _SURE) / len(runs))
+    if len(runs) > 1 and not low <= log_z <= high:
         text = (
-            f"One of {len(ladders)} ladders says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
+            f"One of {len(runs)} runs says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
             "errors allow. Use more chain_steps."
         )
         return (*of_runs, text)
@@ -348,7 +351,7 @@ def _warnings_of(ladders: Sequence[TemperingEstimate], log_z: float) -> tuple[st
 def joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
-    """ln(Z_beta / Z_0) at every rung, with the true distributions at both ends, and the series whose mean is the error of the last.
+    """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
 
     Parameters
     ----------
@@ -364,7 +367,7 @@ def joined_estimate(
     Returns
     -------
     log_ratios : Tensor, shape [N]
-        float64, in nats: zero at the first rung, whose ln Z is that of the true start.
+        float64, in nats: zero at the first temperature, whose ln Z is that of the true start.
     series : Tensor, shape [T - first, R]
         float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """

@@ -241,7 +241,7 @@ def damped_updates(
 ) -> Iterator[Check]:
     """Of `inference-damping`; which vectors [N] cycle without damping, their largest stable steps, and coordinate ascent's gap."""
     undamped, gentle = rows[0], rows[-2]
-    claim = "undamped, some vectors of the first model never settle"
+    claim = "undamped, some vectors of the first model never converge"
     yield Check(claim, cycling.any())
     claim = "most of these have a fixed point at which no damping would be needed"
     yield Check(claim, (stable[cycling] > 1).double().mean().item() > 0.5)

@@ -1,4 +1,4 @@
-"""What chapter 16 claims of its tables about the ladder and Bennett's ratio."""
+"""What chapter 16 claims of its tables about parallel tempering and Bennett's ratio."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def stated_errors(rows: Rows) -> Iterator[Check]:
     yield Check("intervals from blocks hold the truth in all links", enough)
 
 
-def placed_rungs(rows: Rows) -> Iterator[Check]:
-    """Of `tempering-rungs`: evenly spaced rungs against those that the run has placed."""
+def placed_temperatures(rows: Rows) -> Iterator[Check]:
+    """Of `tempering-rungs`: evenly spaced temperatures against those that the run has placed."""
     evenly, by_the_run = rows
     smaller = by_the_run["largest_rate"] < evenly["largest_rate"]
-    yield Check("placed rungs have the smaller largest rejection rate", smaller)
+    yield Check("placed temperatures have the smaller largest rejection rate", smaller)
     more = by_the_run["round_trips"] > evenly["round_trips"]
     yield Check("they make more round trips, the pilots' cost included", more)
     apart = abs(by_the_run["log_z"] - evenly["log_z"])
@@ -50,12 +50,12 @@ def equal_cost(rows: Rows, required: bool) -> Iterator[Check]:
             claim = f"{model}, {estimator}: the error falls with the cost"
             yield Check(claim, falls, required=required)
     model = rows[0]["model"]
-    ladder_error, ais_error = (rmse[model, name, few] for name in ESTIMATORS)
-    claim = f"{model}: the ladder's error is the smaller at {few:,} chain-steps"
-    yield Check(claim, ladder_error < ais_error, required=required)
-    ladder_warned, ais_warned = (row["warned"] for row in rows[-2:])
-    fewer = ladder_warned < ais_warned or few == many
-    yield Check("the ladder has fewer warnings at last", fewer, required=required)
+    tempering_error, ais_error = (rmse[model, name, few] for name in ESTIMATORS)
+    claim = f"{model}: parallel tempering's error is the smaller at {few:,} chain-steps"
+    yield Check(claim, tempering_error < ais_error, required=required)
+    tempering_warned, ais_warned = (row["warned"] for row in rows[-2:])
+    fewer = tempering_warned < ais_warned or few == many
+    yield Check("parallel tempering has fewer warnings at last", fewer, required=required)
 
 
 def closed_brackets(rows: Rows, on_digits: bool) -> Iterator[Check]:
@@ -63,15 +63,17 @@ def closed_brackets(rows: Rows, on_digits: bool) -> Iterator[Check]:
     for row in rows if on_digits else []:
         if row["exact"] is not None:
             near = abs(row["ladder"] - row["exact"]) < 0.2
-            yield Check(f"{row['model']}: ladder within 0.2 nats of the exact value", near)
+            yield Check(
+                f"{row['model']}: parallel tempering within 0.2 nats of the exact value", near
+            )
     both = all(row["reading"] == "both" for row in rows)
     yield Check("both ends of every bracket are right", both, required=on_digits)
 
 
 def missed_mode(rows: Rows) -> Iterator[Check]:
-    """Of `tempering-hidden-modes`: the last row is the mode that no rung leads to."""
+    """Of `tempering-hidden-modes`: the last row is the mode that no temperature leads to."""
     strong = rows[-1]
-    yield Check("the ladder misses the strong mode", strong["error"] < -2)
+    yield Check("parallel tempering misses the strong mode", strong["error"] < -2)
     yield Check("it makes more than a hundred round trips", strong["round_trips"] > 100)
     yield Check("it has no warning of its own", strong["warnings"] == "none")
     yield Check("the proven bound exceeds the estimate", strong["bound_off"] > 1)

@@ -1,4 +1,4 @@
-"""Chapter 16: rejection rates along a ladder, and errors against cost beside the published ones."""
+"""Chapter 16: rejection rates from temperature to temperature, and errors against cost beside the published ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paperlib.estimators import TemperingEstimate
 
 
 def rejection_rates(runs: Mapping[str, TemperingEstimate]) -> Figure:
-    """How often each link's exchanges are rejected, one line for each run of a ladder."""
+    """How often each link's swaps are rejected, one line for each run of parallel tempering."""
     figure, axes = plt.subplots(figsize=(7.0, 2.8))
     for number, (name, found) in enumerate(runs.items()):
         axes.plot(
@@ -86,5 +86,11 @@ def errors_beside_published(rows: Rows) -> Table:
         ]
         for steps, error in published_errors("RTS")
     ]
-    heading = ["chain-steps", "RTS, published", "AIS, published", "ladder, ours", "AIS, ours"]
+    heading = [
+        "chain-steps",
+        "RTS, published",
+        "AIS, published",
+        "parallel tempering, ours",
+        "AIS, ours",
+    ]
     return Table(heading, lines)

@@ -140,7 +140,7 @@ def audit_study(
     models: Sequence[AuditedModel] | None = None,
     folder: Path | None = None,
     largest_steps: int = 2_048,
-    ladder_steps: int = 100_000,
+    tempering_steps: int = 100_000,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
     """Audit three claims about each model; returns a row for each, with the keys of `COLUMNS`.
@@ -152,8 +152,9 @@ def audit_study(
     folder : Path, optional
         Where the row of each finished model is kept, so that an interrupted study can continue. Stored rows do not reflect later
         changes to the code; use a new folder after such changes.
-    largest_steps, ladder_steps : int
-        K of the last of `evaluate`'s three runs, at least 32, and transitions of the ladder's chains. Both are far fewer than `evaluate` uses.
+    largest_steps, tempering_steps : int
+        K of the last of `evaluate`'s three runs, at least 32, and transitions of the chains of parallel tempering. Both are far fewer than
+        `evaluate` uses.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
@@ -164,18 +165,18 @@ def audit_study(
 
     Examples
     --------
-    >>> [row] = audit_study(audited_models()[46:47], largest_steps=64, ladder_steps=5_000, progress=False)
+    >>> [row] = audit_study(audited_models()[46:47], largest_steps=64, tempering_steps=5_000, progress=False)
     >>> row["model"], row["truth"]
     ('25 blocks', 'consistent')
     """
     require_count("largest_steps", largest_steps, 32)
-    require_count("ladder_steps", ladder_steps, 5_000)
+    require_count("tempering_steps", tempering_steps, 5_000)
     chosen = audited_models() if models is None else models
     parts = []
     for model in chosen:
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
-        parts.append(Part(f"{name}-{largest_steps}-{ladder_steps}.json", partial(_row, model)))
-    effort = largest_steps, ladder_steps
+        parts.append(Part(f"{name}-{largest_steps}-{tempering_steps}.json", partial(_row, model)))
+    effort = largest_steps, tempering_steps
     rows = kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
@@ -206,7 +207,7 @@ def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, 
 
 
 def _evaluated(
-    rbm: RBM, train: Tensor | None, test: Tensor, largest_steps: int, ladder_steps: int
+    rbm: RBM, train: Tensor | None, test: Tensor, largest_steps: int, tempering_steps: int
 ) -> Evaluation:
     """The evaluation of a model as if nothing could be enumerated, with the work counted in steps."""
     found = evaluate(
@@ -216,7 +217,7 @@ def _evaluated(
         generator=seeded_generator(_SEED),
         progress=False,
         steps=largest_steps,
-        ladder_steps=ladder_steps,
+        tempering_steps=tempering_steps,
         exact=False,
     )
     if found.interrupted:

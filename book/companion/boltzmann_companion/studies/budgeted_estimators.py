@@ -10,7 +10,7 @@ AIS                       100 chains from the base rates, evenly spaced betas
 AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
 AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
 SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
-parallel tempering        its own choice of rungs and replicas
+parallel tempering        its own choice of temperatures and replicas
 two-sided AIS             half of the budget makes draws by parallel tempering, at most sqrt(budget) / 2; the rest walks as many
                           chains forward as backward
 certified bound           AIS as above, and the lower bound that its weights and the search for modes certify

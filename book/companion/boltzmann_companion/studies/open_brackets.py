@@ -1,6 +1,6 @@
-"""The models of the RAISE paper's tables, evaluated by the ladder: which end of a bracket was right.
+"""The models of the RAISE paper's tables, evaluated by parallel tempering: which end of a bracket was right.
 
-AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z. With ln Z from a ladder of temperatures,
+AIS and RAISE start from the same unnormalised averages ln p*(v) and differ in their estimates of Z. With ln Z from parallel tempering,
 the same average gives a third number, whose error has no preferred side. It is compared with the two ends in the records `raise-table-1` and
 `raise-table-2`.
 
@@ -104,16 +104,16 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
 
 
 def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
-    """What a run of the ladder says about a model's bracket.
+    """What a run of parallel tempering says about a model's bracket.
 
     Parameters
     ----------
     found : OpenBracket
         The model.
     run : mapping
-        From `boltzmann_companion.studies.tempering_runs.timed_run`, with the ladder.
+        From `boltzmann_companion.studies.tempering_runs.timed_run`, with parallel tempering.
     tolerance : float
-        How far an end of the bracket may be from the ladder's 95 % interval and still count as right, in nats.
+        How far an end of the bracket may be from parallel tempering's 95 % interval and still count as right, in nats.
 
     Returns
     -------

@@ -272,8 +272,8 @@ def held_out_cases() -> tuple[Case, ...]:
 
     `CASES` were looked at while the rule of `paperlib.evaluation.verdict` was made, so what it achieves on them is too good. These are the
     fifth draw. The first one had a mode that several units hold together, for which the search did not look yet. The second was looked at
-    when the rule was derived anew. The third had a mode of many parts between which no chain moves, and the ladder from one of them knew that
-    part alone. The fourth was evaluated before a ladder from images settled what RAISE says.
+    when the rule was derived anew. The third had a mode of many parts between which no chain moves, and parallel tempering from one of them
+    knew that part alone. The fourth was evaluated before a run from images settled what RAISE says.
 
     Examples
     --------
@@ -421,7 +421,7 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 "value_interval": list(average.interval),
                 "value_error": average.mean - exact,
                 "verdict": judgement.word,
-                "round_trips": found.ladder.round_trips if found.ladder else 0,
+                "round_trips": found.tempering.round_trips if found.tempering else 0,
                 "settled": list(judgement.settled),
                 "outcome": outcome(average.mean - exact, judgement.findings),
                 "findings": list(judgement.findings),
@@ -477,11 +477,11 @@ FULL_SIZE = (
     FullSizeCase("Omniglot PCD(1000)", "omniglot", "omniglot-pcd-1000"),
     FullSizeCase("CD25(500) of the authors", "mnist 2008", "authors"),
 )
-# Steps for 784 x 500 units: K, and the ladder's. On one core of the machine that the study ran on they take about so many minutes.
+# Steps for 784 x 500 units: K, and parallel tempering's. On one core of the machine that the study ran on they take about so many minutes.
 MINUTES = {2: (6_000, 3_000_000), 6: (18_000, 9_000_000)}
 _USUAL_SIZE = 784 * 500
 # Ladders that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
-_TRUTH_STEPS, _TRUTH_ERROR, _MOST_LADDERS = 20_000_000, 0.05, 6
+_TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 6
 # Raised by hand when numbers change. Unlike `study_folder`, it outlives other changes to the code, since the study takes many hours.
 _FULL_SIZE_VERSION = 1
 
@@ -545,23 +545,23 @@ def full_size_study(
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
-    """ln Z and its standard error by long ladders, in turns from the base rates and the strongest mode, until the error is small enough."""
+    """ln Z and its standard error by long runs of parallel tempering, from the base rates and the strongest mode in turns, until they suffice."""
     rbm, (train, _) = case.make().to(dtype=torch.float32), case.images()
     generator = seeded_generator(_SEED)
     starts = [start_bias(rbm, train, generator)]
-    ladders: list[list[float]] = []
-    while len(ladders) < 2 or (_mean(ladders)[1] > _TRUTH_ERROR and len(ladders) < _MOST_LADDERS):
-        path = BaseRatePath(rbm, starts[len(ladders) % len(starts)])
+    runs: list[list[float]] = []
+    while len(runs) < 2 or (_mean(runs)[1] > _TRUTH_ERROR and len(runs) < _MOST_RUNS):
+        path = BaseRatePath(rbm, starts[len(runs) % len(starts)])
         found = parallel_tempering(path, _TRUTH_STEPS, generator)
-        if not ladders:
+        if not runs:
             starts.append(mode_starts(rbm, found.samples, generator)[0])
-        ladders.append([found.log_z, found.std_error])
-    return {"ladders": ladders}
+        runs.append([found.log_z, found.std_error])
+    return {"ladders": runs}
 
 
-def _mean(ladders: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The mean of estimates, weighted by their precision, and its standard error: a ladder that got stuck says so by its error."""
-    log_z, std_error = np.array(ladders).T
+def _mean(runs: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The mean of estimates, weighted by their precision, and its standard error: a run that got stuck says so by its error."""
+    log_z, std_error = np.array(runs).T
     precision = std_error**-2.0
     return float(np.average(log_z, weights=precision)), float(precision.sum() ** -0.5)
 
@@ -569,12 +569,12 @@ def _mean(ladders: Sequence[Sequence[float]]) -> tuple[float, float]:
 def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any]:
     rbm, (train, test) = case.make(), case.images()
     share = min(1.0, _USUAL_SIZE / (rbm.num_visible * rbm.num_hidden))
-    steps, ladder_steps = (round(share * number) for number in MINUTES[minutes])
+    steps, tempering_steps = (round(share * number) for number in MINUTES[minutes])
     began = time.perf_counter()
     found = evaluate(
-        rbm, test, train, generator=seeded_generator(seed), progress=False, steps=steps, ladder_steps=ladder_steps
+        rbm, test, train, generator=seeded_generator(seed), progress=False, steps=steps, tempering_steps=tempering_steps
     )  # fmt: skip
-    if found.interrupted or found.ladder is None or found.average is None:
+    if found.interrupted or found.tempering is None or found.average is None:
         raise KeyboardInterrupt
     best = found.runs[-1]
     return {
@@ -582,13 +582,13 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
         "size": f"{rbm.num_visible} × {rbm.num_hidden}",
         "minutes": minutes,
         "seed": seed,
-        "log_z": found.ladder.log_z,
+        "log_z": found.tempering.log_z,
         "value": found.average.mean,
         "value_interval": list(found.average.interval),
         "ais": best.bracket.upper,
         "effective_chains": best.ais.effective_sample_size,
-        "round_trips": found.ladder.round_trips,
-        "ladder_steps": found.ladder.chain_steps,
+        "round_trips": found.tempering.round_trips,
+        "ladder_steps": found.tempering.chain_steps,
         "steps": best.num_steps,
         "verdict": found.word,
         "findings": list(found.findings),

@@ -1,4 +1,4 @@
-"""Runs of the ladder and of AIS at equal cost, repeated with different seeds, and how far they are from a known ln Z.
+"""Runs of parallel tempering and of AIS at equal cost, repeated with different seeds, and how far they are from a known ln Z.
 
 The cost is counted in chain-steps: transitions of single chains, everything included. A finished run is kept in the cache as a small file,
 and missing runs are computed, so that an interrupted series can continue. A file says what computed it, but does not reflect later changes
@@ -33,7 +33,7 @@ ESTIMATORS = ("ladder", "AIS")
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
-# From this many chain-steps on, an interrupted ladder continues from a checkpoint.
+# From this many chain-steps on, an interrupted run of parallel tempering continues from a checkpoint.
 _LONG_RUN = 500_000
 
 
@@ -67,8 +67,8 @@ def timed_run(
     Returns
     -------
     dict
-        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; for the ladder also `chain_steps`, `round_trips`, `rungs`
-        and `barrier`. An end of the interval is infinite where the error is not known.
+        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; for parallel tempering also `chain_steps`,
+        `round_trips`, `rungs` and `barrier`. An end of the interval is infinite where the error is not known.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _runs(
             folder.mkdir(parents=True, exist_ok=True)
             checkpoint = (folder / file).with_suffix(".safetensors")
             checkpoints.append(checkpoint)
-        compute = partial(_ladder, checkpoint) if estimator == "ladder" else _ais
+        compute = partial(_temper, checkpoint) if estimator == "ladder" else _ais
         parts.append(Part(file, partial(compute, steps, seed)))
     description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
     runs = kept(Work(description, path, parts, list, path.device, "run"), folder, progress)
@@ -159,7 +159,7 @@ def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) 
     return f"{estimator.lower()}-{key}.json"
 
 
-def _ladder(
+def _temper(
     checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any], *_: object
 ) -> dict[str, Any]:
     generator = seeded_generator(seed, path.device)
@@ -179,7 +179,7 @@ def _ais(steps: int, seed: int, path: AnnealingPath[Any], *_: object) -> dict[st
 
 
 def _answer(estimate: TemperingEstimate | PartitionEstimate, width: float) -> dict[str, Any]:
-    """What both say; `width` is the level of the ladder's interval, or half the width of AIS's in standard errors."""
+    """What both say; `width` is the level of parallel tempering's interval, or half the width of AIS's in standard errors."""
     return {
         "log_z": estimate.log_z,
         "std_error": estimate.std_error,
@@ -245,7 +245,7 @@ def seconds_row(
     errors : mapping of str to mapping
         For `ladder` and `AIS`, from `errors_in_turns`.
     known : bool
-        Whether errors are from a known ln Z, and not from the mean of the ladder's runs.
+        Whether errors are from a known ln Z, and not from the mean of parallel tempering's runs.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def errors_in_turns(
     longer: tuple[float, int] | None = None,
     progress: bool | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Errors of the ladder and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
+    """Errors of parallel tempering and of AIS in runs that take turns, so that both meet the same machine and their seconds can be compared.
 
     Parameters
     ----------
@@ -287,8 +287,8 @@ def errors_in_turns(
     seed : int
         Seed of the first pair; those that follow have the next seeds.
     truth : float, optional
-        ln Z, in nats. None: it is not known, and the mean of the ladder's own runs stands for it. The ladder's error is then their standard
-        deviation, which does not show what all of them have in common.
+        ln Z, in nats. None: it is not known, and the mean of parallel tempering's own runs stands for it. Parallel tempering's error is
+        then their standard deviation, which does not show what all of them have in common.
     longer : (float, int), optional
         An error in nats, and chain-steps. If AIS has the larger error, it runs again with so many chain-steps, and those runs count.
     progress : bool, optional

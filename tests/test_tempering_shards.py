@@ -7,11 +7,11 @@ import pytest
 import torch
 from backends import BACKENDS
 from enumeration import log_z, random_rbm
-from ladders import base_rate_problem, dbm_problem
+from tempering_problems import base_rate_problem, dbm_problem
 
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError
-from paperlib.estimators import join_ladders, parallel_tempering, tempering_in_shards
+from paperlib.estimators import join_tempering, parallel_tempering, tempering_in_shards
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
@@ -19,8 +19,8 @@ PATH = BaseRatePath(RBM)
 STEPS = 2_000
 
 
-def run(folder, path=PATH, ladders=3, steps=STEPS, seed=1):
-    return tempering_in_shards(path, steps, ladders, seed, folder, progress=False)
+def run(folder, path=PATH, runs=3, steps=STEPS, seed=1):
+    return tempering_in_shards(path, steps, runs, seed, folder, progress=False)
 
 
 def single(seed, **options):
@@ -32,16 +32,16 @@ def single(seed, **options):
 @pytest.mark.parametrize("make_problem", [base_rate_problem, dbm_problem])
 def test_truth_by_enumeration(tmp_path, make_problem):
     path, truth = make_problem(BACKENDS[0])
-    found = run(tmp_path, path, ladders=4)
+    found = run(tmp_path, path, runs=4)
     assert abs(found.log_z - truth) < 4.5 * found.std_error  # two seeds, fixed
     assert found.std_error < 0.2
     assert not found.warnings
 
 
-def test_joined_ladders_count_by_their_steps():
+def test_joined_runs_count_by_their_steps():
     one, other = single(1), single(2)
     other = replace(other, counted_steps=3 * one.counted_steps)
-    joined = join_ladders([one, other])
+    joined = join_tempering([one, other])
     assert joined.log_z == pytest.approx(0.25 * one.log_z + 0.75 * other.log_z)
     expected = math.hypot(0.25 * one.std_error, 0.75 * other.std_error)
     assert joined.std_error == pytest.approx(expected)
@@ -52,39 +52,39 @@ def test_joined_ladders_count_by_their_steps():
     assert joined.log_z_at_betas[-1].item() == pytest.approx(joined.log_z)
     middle = 0.25 * one.log_z_at_betas[1] + 0.75 * other.log_z_at_betas[1]
     assert joined.log_z_at_betas[1].item() == pytest.approx(middle.item())
-    alone = join_ladders([one])
+    alone = join_tempering([one])
     assert (alone.log_z, alone.std_error, alone.warnings) == (one.log_z, one.std_error, ())
 
 
 def test_one_that_contradicts_the_others_is_said():
     runs = [single(seed, check=False) for seed in range(4)]
-    assert not join_ladders(runs).warnings
+    assert not join_tempering(runs).warnings
     far = replace(runs[0], log_z=runs[0].log_z + 3)
-    [said] = join_ladders([far, *runs[1:]]).warnings
-    assert said.startswith("One of 4 ladders says")
+    [said] = join_tempering([far, *runs[1:]]).warnings
+    assert said.startswith("One of 4 runs says")
     warned = replace(runs[1], warnings=("few round trips",))
-    assert join_ladders([warned, warned, runs[2]]).warnings == ("few round trips",)
+    assert join_tempering([warned, warned, runs[2]]).warnings == ("few round trips",)
 
 
 def test_bad_input(tmp_path):
-    with pytest.raises(InputError, match="ladders: expected at least one"):
-        join_ladders([])
-    with pytest.raises(InputError, match="ladders: expected the same rungs"):
-        join_ladders([single(1), parallel_tempering(PATH, STEPS, betas=[0, 1])])
-    with pytest.raises(InputError, match="num_ladders"):
-        run(tmp_path, ladders=0)
+    with pytest.raises(InputError, match="runs: expected at least one"):
+        join_tempering([])
+    with pytest.raises(InputError, match="runs: expected the same temperatures"):
+        join_tempering([single(1), parallel_tempering(PATH, STEPS, betas=[0, 1])])
+    with pytest.raises(InputError, match="num_runs"):
+        run(tmp_path, runs=0)
     with pytest.raises(InputError, match="chain_steps"):
         run(tmp_path, steps=10)
     with pytest.raises(InputError, match="path"):
         run(tmp_path, path=RBM)
 
 
-def test_a_ladder_that_was_stored_says_what_it_said(tmp_path):
+def test_a_run_that_was_stored_says_what_it_said(tmp_path):
     first, again = run(tmp_path), run(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
     for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
         assert torch.equal(getattr(first, name), getattr(again, name))
     for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
         assert getattr(first, name) == getattr(again, name)
-    fewer = run(tmp_path, ladders=2)
+    fewer = run(tmp_path, runs=2)
     assert torch.equal(first.samples[: len(fewer.samples)], fewer.samples)

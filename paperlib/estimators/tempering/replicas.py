@@ -1,21 +1,21 @@
-"""A ladder: chains at many temperatures in one batch, which exchange their temperatures.
+"""Parallel tempering: chains at many temperatures in one batch, which swap their temperatures.
 
-The rungs are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica has one chain on every rung. All replicas walk in
-one batch, with one beta for each chain. After a transition, neighbours x at rung k and y at rung k + 1 of a replica exchange rungs
-with the probability
+The temperatures are the betas 0 = beta_0 < ... < beta_{N-1} = 1 of a path, and a replica has one chain at every temperature. All replicas
+walk in one batch, with one beta for each chain. After a transition, neighbours x at temperature k and y at temperature k + 1 of a replica
+swap temperatures with the probability
 
     min(1, f_k(y) f_{k+1}(x) / (f_k(x) f_{k+1}(y))),
 
-which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). Chains exchange their temperatures, not their
+which leaves the product of all p_k invariant (Swendsen & Wang 1986; Geyer 1991). Chains swap their temperatures, not their
 states, so a chain keeps its state and all the products that it remembers.
 
-The pairs (0, 1), (2, 3), ... try to exchange first, then the pairs (1, 2), (3, 4), .... This order is not reversible: a chain whose
-exchange is accepted continues in the same direction until one is rejected. The number of exchanges that it needs from one end to the
-other therefore grows as the number of rungs, and not as its square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet
-2022, section 3). One transition serves both halves: exchanges cost a tenth of it, and chains move up and down twice as fast as with
+The pairs (0, 1), (2, 3), ... try to swap first, then the pairs (1, 2), (3, 4), .... This order is not reversible: a chain whose
+swap is accepted continues in the same direction until one is rejected. The number of swaps that it needs from one end to the
+other therefore grows as the number of temperatures, and not as its square (Okabe et al. 2001; Syed, Bouchard-Cote, Deligiannidis & Doucet
+2022, section 3). One transition serves both halves: swaps cost a tenth of it, and chains move up and down twice as fast as with
 one transition for each half.
 
-A chain evaluates ln f of its state at the beta of each partner. These numbers serve both the exchange and the ratio of the two
+A chain evaluates ln f of its state at the beta of each partner. These numbers serve both the swap and the ratio of the two
 normalisers.
 """
 
@@ -31,26 +31,26 @@ from torch import Tensor
 from paperlib.annealing.path import AnnealingPath, State
 
 
-class Ladder(Generic[State]):
-    """Chains on the rungs of a path, where neighbours exchange rungs.
+class Replicas(Generic[State]):
+    """Chains at temperatures of a path, where neighbours swap temperatures.
 
     Parameters
     ----------
     path : AnnealingPath
-        The path whose f_beta the rungs have.
+        The path whose f_beta the temperatures have.
     betas : Tensor, shape [N]
         float64, increasing, at least two.
     num_replicas : int
         Number of replicas, R.
     state : State
-        The state of R N chains: those of the first replica by rung, then those of the next one.
+        The state of R N chains: those of the first replica by temperature, then those of the next one.
 
     Attributes
     ----------
     state : State
-        Where the chains are; a chain keeps its number while its rung changes.
+        Where the chains are; a chain keeps its number while its temperature changes.
     chain_at : Tensor, shape [R, N]
-        The number of the chain on each rung of each replica.
+        The number of the chain at each temperature of each replica.
 
     Examples
     --------
@@ -58,10 +58,10 @@ class Ladder(Generic[State]):
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> generator = torch.Generator().manual_seed(0)
-    >>> ladder = Ladder(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
-    >>> ladder.step(generator).shape
+    >>> replicas = Replicas(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
+    >>> replicas.step(generator).shape
     torch.Size([2, 2, 3])
-    >>> ladder.chain_at.sort(1).values.tolist()  # of each replica one chain on every rung
+    >>> replicas.chain_at.sort(1).values.tolist()  # of each replica one chain at every temperature
     [[0, 1, 2], [3, 4, 5]]
     """
 
@@ -73,18 +73,18 @@ class Ladder(Generic[State]):
         self.state = state
         self.betas = betas.to(device, torch.float64)
         self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
-        rungs = torch.arange(count)
-        # For each parity, the betas of the partners; a rung without a partner has its own beta.
+        numbers = torch.arange(count)
+        # For each parity, the betas of the partners; a temperature without a partner has its own beta.
         self._partner_betas = []
         for parity in (0, 1):
-            partner = rungs + 1 - 2 * ((rungs + parity) % 2)
+            partner = numbers + 1 - 2 * ((numbers + parity) % 2)
             lonely = (partner < 0) | (partner >= count)
-            self._partner_betas.append(self.betas[torch.where(lonely, rungs, partner).to(device)])
-        self._rungs = rungs.to(device).expand(num_replicas, -1).flatten()
+            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
+        self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
 
     @property
     def num_replicas(self) -> int:
-        """Number of chains on each rung, R."""
+        """Number of chains at each temperature, R."""
         return self.chain_at.shape[0]
 
     @property
@@ -92,44 +92,46 @@ class Ladder(Generic[State]):
         """Total number of chains, R N."""
         return self.chain_at.numel()
 
-    def rung_of(self) -> Tensor:
-        """The rung of each chain, [R N]."""
-        return torch.empty_like(self._rungs).index_copy_(0, self.chain_at.flatten(), self._rungs)
+    def temperature_of(self) -> Tensor:
+        """The number of each chain's temperature, [R N]."""
+        return torch.empty_like(self._numbers).index_copy_(
+            0, self.chain_at.flatten(), self._numbers
+        )
 
     def ends(self) -> Tensor:
         """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
         return self.chain_at[:, :: self.chain_at.shape[1] - 1]
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
-        """Make a transition of all chains at `factor` times their betas, without exchanges, on the way from the start to the rungs."""
-        betas = self.betas[self.rung_of()] * factor
+        """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
+        betas = self.betas[self.temperature_of()] * factor
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
-        """Make a transition of all chains, then exchange first the even pairs and then the odd ones.
+        """Make a transition of all chains, then swap first the even pairs and then the odd ones.
 
         Returns
         -------
         Tensor, shape [2, R, N]
-            float64, before the even and before the odd exchanges: for the chain on each rung, ln f at its partner's beta minus ln f at
+            float64, before the even and before the odd swaps: for the chain at each temperature, ln f at its partner's beta minus ln f at
             its own; zero without a partner.
         """
-        rung_of = self.rung_of()
-        betas = self.betas[rung_of]
+        temperature_of = self.temperature_of()
+        betas = self.betas[temperature_of]
         self.state = self._path.transition(self.state, betas, generator)
         halves = []
         for parity in (0, 1):
             if parity == 1:
-                rung_of = self.rung_of()
-                betas = self.betas[rung_of]
-            partners = self._partner_betas[parity][rung_of]
+                temperature_of = self.temperature_of()
+                betas = self.betas[temperature_of]
+            partners = self._partner_betas[parity][temperature_of]
             ratios = self._path.log_ratio(self.state, betas, partners)[self.chain_at]
-            self._exchange(ratios, parity, generator)
+            self._swap(ratios, parity, generator)
             halves.append(ratios)
         return torch.stack(halves)
 
-    def _exchange(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
-        """Exchange the pairs whose lower rung has this parity."""
+    def _swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
+        """Swap the pairs whose first temperature has a number of this parity."""
         end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
         lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
         accept = (ratios[:, lower] + ratios[:, upper]).exp_()
@@ -145,7 +147,7 @@ class Ladder(Generic[State]):
 
 @dataclass
 class Record:
-    """What a ladder has recorded in a number of steps.
+    """What replicas have recorded in a number of steps.
 
     Attributes
     ----------
@@ -162,7 +164,7 @@ class Record:
     ends: Tensor
 
     def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
-        """ln f_{k+1}(x) / f_k(x) for each link k, at the chains on its lower rung and at those on its upper rung.
+        """ln f_{k+1}(x) / f_k(x) for each link k, at the chains at its lower beta and at those at its upper beta.
 
         Returns
         -------
@@ -177,7 +179,7 @@ class Record:
         return lower.contiguous(), upper.contiguous()
 
     def rejection_rates(self) -> Tensor:
-        """The probability that an exchange is rejected, averaged over all attempts; float64 [N - 1]."""
+        """The probability that a swap is rejected, averaged over all attempts; float64 [N - 1]."""
         lower, upper = self.links()
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 

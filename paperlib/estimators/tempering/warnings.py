@@ -1,4 +1,4 @@
-"""Reasons not to believe an estimate from a ladder of temperatures, each a sentence that says what was seen and what to do."""
+"""Reasons not to believe an estimate from parallel tempering, each a sentence that says what was seen and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from paperlib.estimators.tempering.ladder import Record
+from paperlib.estimators.tempering.replicas import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10
@@ -19,7 +19,7 @@ _LEVEL = 0.999
 _MORE = "Use more chain_steps"
 
 
-def find_ladder_warnings(
+def find_tempering_warnings(
     record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
 ) -> tuple[str, ...]:
     """Look for reasons to doubt the estimate.
@@ -44,7 +44,7 @@ def find_ladder_warnings(
     if rates[worst] > NEARLY_ONE:
         low, high = record.betas[worst : worst + 2].tolist()
         found.append(
-            f"Nearly all exchanges between beta = {low:.3f} and {high:.3f} were rejected ({rates[worst]:.0%}). {_MORE}, so that "
+            f"Nearly all swaps between beta = {low:.3f} and {high:.3f} were rejected ({rates[worst]:.0%}). {_MORE}, so that "
             "temperatures are placed better, or a start nearer to the target."
         )
     longest = _longest_stay(record.ends[:, :, 1])
@@ -59,14 +59,14 @@ def find_ladder_warnings(
         found.append(f"The error is large, {std_error:.1f} nats, and then not well known. {_MORE}.")
     if _replicas_disagree(series, std_error, degrees_of_freedom):
         found.append(
-            f"Replicas of the ladder disagree by more than the error allows. Each may know other modes. {_MORE}."
+            f"Replicas disagree by more than the error allows. Each may know other modes. {_MORE}."
         )
     half = len(series) // 2
     difference = abs(series[:half].mean() - series[half:].mean()).item() if half else 0.0
     # The difference of two halves has twice the error of their mean.
     if difference > 2 * std_error * student_quantile(_LEVEL, degrees_of_freedom):
         found.append(
-            "The first and the second half of the run disagree by more than the error allows: the chains have not settled. "
+            "The first and the second half of the run disagree by more than the error allows: the chains have not equilibrated. "
             f"{_MORE}."
         )
     return tuple(found)
@@ -85,7 +85,7 @@ def _replicas_disagree(series: Tensor, std_error: float, degrees_of_freedom: flo
 
 
 def _longest_stay(chains: Tensor) -> int:
-    """The longest time that a chain stayed at one rung without a break, given the chains there, [T, R]."""
+    """The longest time that a chain stayed at one temperature without a break, given the chains there, [T, R]."""
     steps = len(chains)
     longest = 0
     for replica in chains.T:

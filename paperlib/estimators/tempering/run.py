@@ -1,8 +1,8 @@
 """A run of parallel tempering, from its first pilot to its last step, that can be interrupted and resumed.
 
 Pilot rounds grow longer, and each places the temperatures for the next. The main round then uses the rest of the budget. The first half
-of the first round heats the chains: it takes them from the start to their rungs. The replicas of the main round begin with the chains
-of different times of the last pilot round.
+of the first round heats the chains: it takes them from the start to their temperatures. The replicas of the main round begin with the
+chains of different times of the last pilot round.
 
 If a checkpoint is requested, everything that a run depends on is saved in it after every round and ten times within the main round. A
 resumed run gives the same result, bit for bit.
@@ -23,13 +23,13 @@ from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
 from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import require_finite_log_weights
-from paperlib.estimators.tempering.ladder import Ladder, Record
+from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
     link_barriers,
     link_memory,
     link_shares,
-    place_rungs,
-    rungs_for,
+    place_temperatures,
+    temperatures_for,
 )
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
@@ -37,9 +37,9 @@ from paperlib.numerics import seeded_generator
 
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
-_MOST_FIRST_RUNGS = 24
-# This gives 4 replicas of 23 rungs at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and 8 a
-# larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
+_MOST_FIRST_TEMPERATURES = 24
+# This gives 4 replicas of 23 temperatures at a budget of 10^5. There, for RBMs of 784 x 500 units, 2 and 4 replicas had the same error and
+# 8 a larger error; more replicas determine the error better. More do not help at 10^6 either: with 12 replicas, which then all began with
 # the chains of one time of the pilot, the error on CD25(500) was 0.15 nats, and with 3 it was 0.11.
 _REPLICA_SCALE = 12.0
 _MOST_CHAINS = 100
@@ -60,9 +60,9 @@ class Plan:
     chain_steps : int
         Transitions of single chains that may be spent.
     betas : Tensor or None
-        The rungs, [N]. None: chosen by pilot rounds.
+        The temperatures, [N]. None: chosen by pilot rounds.
     num_replicas : int or None
-        Chains on each rung. None: chosen to suit the budget.
+        Chains at each temperature. None: chosen to suit the budget.
     max_samples : int
         How many draws of the target to keep.
     """
@@ -77,7 +77,7 @@ class Plan:
         """Shares of the budget spent before the main round; with given betas, on heating the chains alone."""
         return _PILOTS if self.betas is None else _PILOTS[1:2]
 
-    def replicas(self, num_rungs: int) -> int:
+    def replicas_for(self, num_temperatures: int) -> int:
         """How many replicas the main round has: at least two, and more for a larger budget until there are a hundred chains.
 
         Long chains pay for their burn-in once; several replicas determine the error.
@@ -85,10 +85,10 @@ class Plan:
         if self.num_replicas is not None:
             return self.num_replicas
         chains = min(math.sqrt(self.chain_steps / _REPLICA_SCALE), _MOST_CHAINS)
-        return max(2, round(chains / num_rungs))
+        return max(2, round(chains / num_temperatures))
 
 
-class LadderRun:
+class TemperingRun:
     """The rounds of a run, in segments.
 
     Parameters
@@ -104,8 +104,8 @@ class LadderRun:
 
     Attributes
     ----------
-    ladder : Ladder
-        The current round's ladder.
+    replicas : Replicas
+        The chains of the current round.
     spent : int
         Transitions of single chains so far.
 
@@ -128,13 +128,13 @@ class LadderRun:
         if plan.betas is None:
             most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
             betas = torch.linspace(
-                0, 1, min(_MOST_FIRST_RUNGS, max(3, int(most))), dtype=torch.float64
+                0, 1, min(_MOST_FIRST_TEMPERATURES, max(3, int(most))), dtype=torch.float64
             )
-            replicas = 1
+            num_replicas = 1
         else:
-            betas, replicas = plan.betas, plan.replicas(len(plan.betas))
-        state = path.sample_start(len(betas) * replicas, generator)
-        self._begin(0, Ladder(path, betas, replicas, state))
+            betas, num_replicas = plan.betas, plan.replicas_for(len(plan.betas))
+        state = path.sample_start(len(betas) * num_replicas, generator)
+        self._begin(0, Replicas(path, betas, num_replicas, state))
         if checkpoint is not None and checkpoint[0].is_file():
             self._restore(*checkpoint)
 
@@ -153,18 +153,18 @@ class LadderRun:
         """Whether there is nothing left to do."""
         return self.main and self._done == self._steps
 
-    def _begin(self, number: int, ladder: Ladder[Any]) -> None:
-        """Set up a round that begins with this ladder."""
-        self._number, self.ladder = number, ladder
+    def _begin(self, number: int, replicas: Replicas[Any]) -> None:
+        """Set up a round that begins with these chains."""
+        self._number, self.replicas = number, replicas
         left = self._plan.chain_steps - self.spent
         share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
-        self._steps = max(0 if self.main else 1, min(share, left) // ladder.num_chains)
+        self._steps = max(0 if self.main else 1, min(share, left) // replicas.num_chains)
         self._heating = 0
         if number == 0:
             self._heating = self._steps if self._plan.betas is not None else self._steps // 2
-        self._log_ratios = torch.zeros(0, 2, *ladder.chain_at.shape, dtype=torch.float64)
-        self._ends = torch.zeros(0, ladder.num_replicas, 2, dtype=torch.int32)
-        draws = self._steps * ladder.num_replicas
+        self._log_ratios = torch.zeros(0, 2, *replicas.chain_at.shape, dtype=torch.float64)
+        self._ends = torch.zeros(0, replicas.num_replicas, 2, dtype=torch.int32)
+        draws = self._steps * replicas.num_replicas
         interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
         self._interval = max(1, min(interval, self._steps))
         self._apart = max(1, self._steps // _MOST_TIMES)
@@ -176,7 +176,7 @@ class LadderRun:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
-        ladder = self.ladder
+        replicas = self.replicas
         # On a GPU they are fetched at the end of the segment, so that no step has to be waited for.
         log_ratios, ends = (
             record.new_zeros(len(steps), *record.shape[1:], device=self.path.device)
@@ -184,70 +184,73 @@ class LadderRun:
         )
         for place, step in enumerate(steps):
             if step < self._heating:
-                ladder.heat((step + 1) / self._heating, self.generator)
+                replicas.heat((step + 1) / self._heating, self.generator)
             else:
-                log_ratios[place] = ladder.step(self.generator)
-                ends[place] = ladder.ends()
+                log_ratios[place] = replicas.step(self.generator)
+                ends[place] = replicas.ends()
                 if self.main and (step + 1) % self._interval == 0:
                     self._keep()
                 elif not self.main and (self._steps - step - 1) % self._apart == 0:
-                    self._earlier.append(self.path.select(ladder.state, ladder.chain_at[0]))
-            on_step(ladder.num_chains)
+                    self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
+            on_step(replicas.num_chains)
         self._log_ratios = torch.cat([self._log_ratios, log_ratios.cpu()])
         self._ends = torch.cat([self._ends, ends.cpu()])
-        self.spent += len(steps) * ladder.num_chains
+        self.spent += len(steps) * replicas.num_chains
         if self._done == self._steps and not self.main:
-            self._begin(self._number + 1, self._next_ladder())
+            self._begin(self._number + 1, self._next_replicas())
         if self._checkpoint is not None:
             self._save(*self._checkpoint)
 
     def extend(self, chain_steps: int) -> None:
         """Make the main round longer, by at most so many transitions of single chains."""
-        self._steps += chain_steps // self.ladder.num_chains
+        self._steps += chain_steps // self.replicas.num_chains
 
     def _keep(self) -> None:
         """Keep the units at the target, and the corrections for rounding at both ends."""
-        ladder, corrections = self.ladder, []
-        for end, rung in ((0, 0), (1, -1)):
-            state = self.path.select(ladder.state, ladder.chain_at[:, rung])
+        replicas, corrections = self.replicas, []
+        for end, place in ((0, 0), (1, -1)):
+            state = self.path.select(replicas.state, replicas.chain_at[:, place])
             correction = torch.as_tensor(self.path.end_correction(state, end))
-            corrections.append(correction.double().cpu().expand(ladder.num_replicas))
+            corrections.append(correction.double().cpu().expand(replicas.num_replicas))
             if end == 1:
                 self._units.append(self.path.units(state))
         self._corrections.append(torch.stack(corrections))
 
-    def _next_ladder(self) -> Ladder[Any]:
+    def _next_replicas(self) -> Replicas[Any]:
         """Rungs placed according to the last round, with those of its chains that were nearest to them."""
-        old, plan = self.ladder, self._plan
+        old, plan = self.replicas, self._plan
         if plan.betas is not None:
-            return Ladder(self.path, plan.betas, old.num_replicas, old.state)
+            return Replicas(self.path, plan.betas, old.num_replicas, old.state)
         record = self.record(self._heating)
         require_finite_log_weights(record.log_ratios)
         barriers = link_barriers(record.rejection_rates())
-        num_rungs = rungs_for(barriers)
+        num_temperatures = temperatures_for(barriers)
         last_pilot = self._number + 1 == len(plan.pilots)
-        replicas = plan.replicas(num_rungs) if last_pilot else 1
+        num_replicas = plan.replicas_for(num_temperatures) if last_pilot else 1
         # A round needs at least a few steps, however large the barrier is.
-        while num_rungs > 3 and 10 * num_rungs * replicas > plan.chain_steps - self.spent:
-            num_rungs -= 1
+        while (
+            num_temperatures > 3
+            and 10 * num_temperatures * num_replicas > plan.chain_steps - self.spent
+        ):
+            num_temperatures -= 1
         shares = link_shares(barriers, link_memory(*record.links()))
-        betas = place_rungs(record.betas, shares, num_rungs)
+        betas = place_temperatures(record.betas, shares, num_temperatures)
         near = (betas[:, None] - record.betas).abs().argsort(stable=True).to(self.path.device)
         # The error is that of independent replicas, so each begins with the chains of another time, the first with the last ones.
         # Only if there are more replicas than times do some begin with the chains that are second nearest.
-        times = torch.linspace(len(self._earlier) - 1, 0, min(replicas, len(self._earlier)) + 1)
+        times = torch.linspace(len(self._earlier) - 1, 0, min(num_replicas, len(self._earlier)) + 1)
         chosen = [self._earlier[round(time)] for time in times[:-1].tolist()]
         states = [
             self.path.select(
                 chosen[replica % len(chosen)], near[:, replica // len(chosen) % near.shape[1]]
             )
-            for replica in range(replicas)
+            for replica in range(num_replicas)
         ]
-        return Ladder(self.path, betas, replicas, self.path.concatenate(states))
+        return Replicas(self.path, betas, num_replicas, self.path.concatenate(states))
 
     def record(self, first: int = 0) -> Record:
-        """The record of the current round's ladder so far, from step `first` on."""
-        return Record(self.ladder.betas.cpu(), self._log_ratios[first:], self._ends[first:])
+        """The record of the current round so far, from step `first` on."""
+        return Record(self.replicas.betas.cpu(), self._log_ratios[first:], self._ends[first:])
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
         """What was kept from the current round.
@@ -268,12 +271,12 @@ class LadderRun:
     def _save(self, file: Path, signature: dict[str, str]) -> None:
         """Write a checkpoint, whole or not at all."""
         tensors = {
-            f"state_{name}": value for name, value in state_tensors(self.ladder.state).items()
+            f"state_{name}": value for name, value in state_tensors(self.replicas.state).items()
         }
         tensors |= {
             "generator": self.generator.get_state(),
-            "chain_at": self.ladder.chain_at,
-            "betas": self.ladder.betas,
+            "chain_at": self.replicas.chain_at,
+            "betas": self.replicas.betas,
             "log_ratios": self._log_ratios,
             "ends": self._ends,
         }
@@ -298,10 +301,10 @@ class LadderRun:
         # A single chain shows how a state is built; its tensors are replaced with those of all chains.
         model = self.path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
-        ladder = Ladder(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
-        ladder.chain_at = chain_at
-        self.spent = progress["spent"] - progress["done"] * ladder.num_chains
-        self._begin(progress["round"], ladder)
+        replicas = Replicas(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
+        replicas.chain_at = chain_at
+        self.spent = progress["spent"] - progress["done"] * replicas.num_chains
+        self._begin(progress["round"], replicas)
         self.spent = progress["spent"]
         self._log_ratios, self._ends = tensors["log_ratios"], tensors["ends"]
         if "units" in tensors:

@@ -1,4 +1,4 @@
-"""Problems for ladders of temperatures, small enough to be enumerated, on every backend."""
+"""Problems for parallel tempering, small enough to be enumerated, on every backend."""
 
 import torch
 from backends import walked_models
@@ -41,7 +41,7 @@ def dbm_problem(backend):
     return path, log_z(dbm.joint_rbm)
 
 
-def rung_table(path, beta):
+def table_at(path, beta):
     """p_beta of every state, for what the path really walks between."""
     start, target = walked_models(path)
     if start.num_hidden:

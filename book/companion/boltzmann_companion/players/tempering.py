@@ -1,4 +1,4 @@
-"""A player for a ladder: the rung of each chain of a replica after every step.
+"""A player for parallel tempering: at which temperature each chain of a replica is after every step.
 
 The chain that the reader chooses is drawn in colour, with its round trips so far; the others are
 grey. Without scripts, the first chain is shown after the last step.
@@ -24,48 +24,48 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 468, 30, 254
 
 
 @dataclass(frozen=True)
-class LadderPlayer:
-    """The result of `ladder_player`, which shows itself in a notebook and in the book.
+class TemperingPlayer:
+    """The result of `tempering_player`, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
-    rungs : list of lists of int
-        The rung of each chain after each step, [T + 1][N].
+    visited : list of lists of int
+        The number of each chain's temperature after each step, [T + 1][N].
     betas : list of float
-        The temperatures of the rungs, [N].
+        The inverse temperatures, [N].
     description : str
         Description for readers who cannot see the player.
     """
 
-    rungs: list[list[int]]
+    visited: list[list[int]]
     betas: list[float]
     description: str
 
     def __repr__(self) -> str:
-        chains, steps = len(self.betas), len(self.rungs) - 1
+        chains, steps = len(self.betas), len(self.visited) - 1
         return f"{self.description} ({chains} chains, {steps} steps)"
 
     @property
     def trips(self) -> list[list[int]]:
-        """Round trips of each chain so far, from the first rung to the last and back, [T + 1][N]."""
+        """Round trips of each chain so far, from the first temperature to the last and back, [T + 1][N]."""
         last = len(self.betas) - 1
-        trips, rows, climbing, returning = [0] * len(self.betas), [], set(), set()
-        for row in self.rungs:
-            for chain, rung in enumerate(row):
-                if rung == 0:
+        trips, rows, upward, returning = [0] * len(self.betas), [], set(), set()
+        for row in self.visited:
+            for chain, number in enumerate(row):
+                if number == 0:
                     trips[chain] += chain in returning
                     returning.discard(chain)
-                    climbing.add(chain)
-                elif rung == last and chain in climbing:
-                    climbing.discard(chain)
+                    upward.add(chain)
+                elif number == last and chain in upward:
+                    upward.discard(chain)
                     returning.add(chain)
             rows.append(list(trips))
         return rows
 
     def _repr_html_(self) -> str:
-        last, trips = len(self.rungs) - 1, self.trips
+        last, trips = len(self.visited) - 1, self.trips
         caption = (
-            f"step {last}, chain 1: beta = {self.betas[self.rungs[-1][0]]:.2f}, "
+            f"step {last}, chain 1: beta = {self.betas[self.visited[-1][0]]:.2f}, "
             f"round trips so far: {trips[-1][0]}"
         )
         return card(
@@ -75,7 +75,7 @@ class LadderPlayer:
             caption=caption,
             slider=Slider(f"Step: {self.description}", last=last, word="step"),
             data={
-                "rungs": self.rungs,
+                "rungs": self.visited,
                 "betas": self.betas,
                 "trips": trips,
                 "left": _LEFT,
@@ -87,21 +87,21 @@ class LadderPlayer:
             choices=select("chain", [str(chain + 1) for chain in range(len(self.betas))]),
         )
 
-    def _place(self, step: int, rung: int) -> tuple[float, float]:
-        x = _LEFT + (_RIGHT - _LEFT) * step / (len(self.rungs) - 1)
-        return x, _BOTTOM - (_BOTTOM - _TOP) * rung / (len(self.betas) - 1)
+    def _place(self, step: int, number: int) -> tuple[float, float]:
+        x = _LEFT + (_RIGHT - _LEFT) * step / (len(self.visited) - 1)
+        return x, _BOTTOM - (_BOTTOM - _TOP) * number / (len(self.betas) - 1)
 
     def _points(self, chain: int) -> str:
-        places = (self._place(step, row[chain]) for step, row in enumerate(self.rungs))
+        places = (self._place(step, row[chain]) for step, row in enumerate(self.visited))
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
     def _drawing(self, caption: str) -> str:
-        last = len(self.rungs) - 1
+        last = len(self.visited) - 1
         paths = "".join(
             f'<path d="M{self._points(chain)}" fill="none" stroke="#bbb"/>'
             for chain in range(len(self.betas))
         )
-        places = [self._place(last, rung) for rung in self.rungs[-1]]
+        places = [self._place(last, number) for number in self.visited[-1]]
         circles = "".join(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 if chain else 6}" '
             f'fill="{"#595959" if chain else "#D55E00"}"/>'
@@ -120,15 +120,15 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
 
     def _axes(self) -> str:
         parts = []
-        for rung, beta in enumerate(self.betas):
-            _, y = self._place(0, rung)
+        for number, beta in enumerate(self.betas):
+            _, y = self._place(0, number)
             parts.append(
                 f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#eee"/>'
             )
             parts.append(
                 f'<text x="{_LEFT - 8}" y="{y + 5:.1f}" text-anchor="end">{beta:.2f}</text>'
             )
-        for step, anchor in ((0, "middle"), (len(self.rungs) - 1, "end")):
+        for step, anchor in ((0, "middle"), (len(self.visited) - 1, "end")):
             x, _ = self._place(step, 0)
             parts.append(
                 f'<text x="{x:.1f}" y="{_BOTTOM + 22}" text-anchor="{anchor}">{step}</text>'
@@ -139,30 +139,32 @@ aria-label="{html.escape(f"{self.description}: {caption}")}">
         return "".join(parts)
 
 
-def ladder_player(rungs: ArrayLike, betas: Sequence[float], description: str) -> LadderPlayer:
+def tempering_player(
+    visited: ArrayLike, betas: Sequence[float], description: str
+) -> TemperingPlayer:
     """A player for the chains of one replica.
 
     Parameters
     ----------
-    rungs : array or Tensor, shape [T + 1, N]
-        The rung of each chain before the first step and after each of at least one step. Each row has every whole number
+    visited : array or Tensor, shape [T + 1, N]
+        The number of each chain's temperature before the first step and after each of at least one step. Each row has every whole number
         from 0 to N - 1.
     betas : sequence of N numbers
-        The temperatures of the rungs, at least two.
+        The inverse temperatures, at least two.
     description : str
         What the player shows, in plain text.
 
     Raises
     ------
     InputError
-        If there is no step, there are fewer than two rungs, or a row does not give each chain its own rung.
+        If there is no step, there are fewer than two temperatures, or a row does not give each chain its own temperature.
     """
-    table = as_tensor("rungs", rungs).cpu()
-    require_shape("rungs", table, [None, len(betas)])
+    table = as_tensor("visited", visited).cpu()
+    require_shape("visited", table, [None, len(betas)])
     if len(table) < 2 or len(betas) < 2:
         raise InputError(
-            f"rungs: expected at least one step on two rungs, got {len(table) - 1} on {len(betas)}"
+            f"visited: expected at least one step at two temperatures, got {len(table) - 1} at {len(betas)}"
         )
     if not bool((table.sort(1).values == torch.arange(len(betas))).all()):
-        raise InputError("rungs: expected each rung once in every row, got another row")
-    return LadderPlayer(table.long().tolist(), [float(beta) for beta in betas], description)
+        raise InputError("visited: expected each temperature once in every row, got another row")
+    return TemperingPlayer(table.long().tolist(), [float(beta) for beta in betas], description)
