@@ -196,22 +196,22 @@ def seconds_of_a_chain_step(row: Row, key: str) -> float:
 
 
 def error_ratio(stored: Stored, chain_steps: int) -> list[float]:
-    """The 95 % interval of the ladder's error as a fraction of that of AIS on CD25(500)."""
+    """The 95 % interval of parallel tempering's error as a fraction of that of AIS on CD25(500)."""
     ladder, ais = (at_equal_cost(stored, name, chain_steps) for name in ("ladder", "AIS"))
     ratio, free = (ladder["rmse"] / ais["rmse"]) ** 2, (ladder["repeats"], ais["repeats"])
     return [math.sqrt(ratio / fdtri(*free, level)) for level in (0.975, 0.025)]
 
 
 def above_the_mean(stored: Stored) -> float:
-    """How far the ladder's longer run on mnistPCD-500 ended above the mean of the ten that were timed."""
+    """How far parallel tempering's longer run on mnistPCD-500 ended above the mean of the ten that were timed."""
     longer = stored.row("tempering-brackets", model="mnistPCD-500")["log_z"]
     return longer - stored.row("tempering-seconds", model="mnistPCD-500")["log_z"]
 
 
 def ratio_from_the_longer_run(stored: Stored) -> list[float]:
-    """AIS's time on mnistPCD-500 as a multiple of the ladder's, if errors are from that longer run, and its 95 % interval."""
+    """AIS's time on mnistPCD-500 as a multiple of parallel tempering's, if errors are from that longer run, and its 95 % interval."""
     row, shift = stored.row("tempering-seconds", model="mnistPCD-500"), above_the_mean(stored)
-    # ten runs each; the ladder's error was their standard deviation, with nine degrees of freedom
+    # ten runs each; parallel tempering's error was their standard deviation, with nine degrees of freedom
     ladder = 0.9 * row["ladder_error"] ** 2 + shift**2
     ais = row["ais_error"] ** 2 - 2 * shift * row["ais_mean"] + shift**2
     ratio = row["ratio"] * (ais / row["ais_error"] ** 2) / (ladder / row["ladder_error"] ** 2)
@@ -750,11 +750,11 @@ PROSE = [
      lambda s: max(r["gap"] for r in fresh(s)) < s.row("exact-binarization", model="as in training")["gap"] / 2),
     said({"13": "can be met at some length of training, but no length fits all of them"},
      lambda s: all(fitting.values()) and not set.intersection(*fitting.values()) if (fitting := lengths_that_fit(s)) else False),
-    said({"14": ["Among the 190 trusted ones the largest error is 0.44 nats, and the ladder's 95 % interval holds the truth in 186",
+    said({"14": ["Among the 190 trusted ones the largest error is 0.44 nats, and parallel tempering's 95 % interval holds the truth in 186",
                  "trusted 190, of which none was wrong, and suspected 22 right ones"]},
      lambda s: len(trusted(s)) == 190 and near(max(abs(r["value_error"]) for r in trusted(s)), 0.44, 0.005)
      and held_by_interval(trusted(s)) == 186 and len(s.rows("evaluate-study", outcome="right, suspected")) == 22),
-    said({"14": "*Right, suspected* are the 22 false alarms. In 10 of them the ladder knows $\\ln Z$ too roughly, in 6 it missed a mode "
+    said({"14": "*Right, suspected* are the 22 false alarms. In 10 of them parallel tempering knows $\\ln Z$ too roughly, in 6 it missed a mode "
                 "that adds next to nothing, in 4 a mode could not be excluded, and in 2 RAISE is too low for nearly all images"},
      lambda s: len(alarms := s.rows("evaluate-study", outcome="right, suspected")) == 22
      and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 10
@@ -763,11 +763,11 @@ PROSE = [
      and sum(any("others beside it" in text for text in r["findings"]) for r in alarms) == 6
      and sum(all("could raise" in text for text in r["findings"]) for r in alarms) == 4
      and max(abs(r["value_error"]) for r in alarms) < 1),
-    said({"14": ["Among the 148 trusted ones the largest error is 0.56 nats, and the ladder's 95 % interval holds the truth in 142",
+    said({"14": ["Among the 148 trusted ones the largest error is 0.56 nats, and parallel tempering's 95 % interval holds the truth in 142",
                  "In 264 of models that were drawn at random it trusted 148, of which none was wrong, and suspected 26 right ones"]},
      lambda s: len(s.rows(HELD_OUT)) == 264 and len(rows := trusted(s, HELD_OUT)) == 148 and near(max(abs(r["value_error"]) for r in rows), 0.56, 0.005)
      and held_by_interval(rows) == 142 and len(s.rows(HELD_OUT, outcome="right, suspected")) == 26),
-    said({"14": "Of the 174 right estimates 26 were suspected, 13 of them because the ladder knows $\\ln Z$ too roughly"},
+    said({"14": "Of the 174 right estimates 26 were suspected, 13 of them because parallel tempering knows $\\ln Z$ too roughly"},
      lambda s: len(found := right(s, HELD_OUT)) == 174
      and len(alarms := [r for r in found if r["outcome"] == "right, suspected"]) == 26
      and sum(any("The ladder knows" in text for text in r["findings"]) for r in alarms) == 13),
@@ -832,23 +832,23 @@ PROSE = [
      lambda s: near((r := s.row("own-weights-schedules", schedule="from a pilot"))["above"], 0.09, 0.005) and near(r["variance"], 2.0, 0.05)),
     said({"15": "From one repeat to the next $\\ln \\hat Z$ varies by 0.45 to 0.65 nats"},
      lambda s: spans([r["spread"] for r in s.rows("own-weights-schedules")], 0.45, 0.65, 0.005)),
-    # 16: the ladder
-    said({"16": "With 100,000 chain-steps the ladder's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24"},
+    # 16: parallel tempering
+    said({"16": "With 100,000 chain-steps parallel tempering's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24"},
      lambda s: all(near(at_equal_cost(s, e, k)["rmse"], rmse, 0.005)
                    for e, k, rmse in (("ladder", 100_000, 0.34), ("AIS", 100_000, 0.87), ("ladder", 1_000_000, 0.13), ("AIS", 1_000_000, 0.24)))),
-    said({"16": "The ladder's 95 % intervals hold the truth in 99 of 100 runs, and in 19 of 20. Those of AIS hold it in 39 of 100, and in"
+    said({"16": "Parallel tempering's 95 % intervals hold the truth in 99 of 100 runs, and in 19 of 20. Those of AIS hold it in 39 of 100, and in"
                 " 18 of 20"},
      lambda s: all((at_equal_cost(s, e, k)["repeats"], round(at_equal_cost(s, e, k)["repeats"] * at_equal_cost(s, e, k)["coverage"])) == (n, held)
                    for e, k, n, held in (("ladder", 100_000, 100, 99), ("AIS", 100_000, 100, 39), ("ladder", 1_000_000, 20, 19), ("AIS", 1_000_000, 20, 18)))),
-    said({"16": "The ladder is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in all of 50 runs, "
+    said({"16": "Parallel tempering is then too low by 0.8 nats on average; its intervals are wide enough to hold the truth in all of 50 runs, "
                 "and every run has a warning"},
      lambda s: near((r := at_equal_cost(s, "ladder", 10_000))["coverage"], 1, 1e-9) and r["repeats"] == 50 and r["warned"] == 50
      and near(r["mean_error"], -0.8, 0.05)),
-    said({"16": "The ladder has four fifths of the error of RTS with 100,000 chain-steps. With a million it has a quarter more"},
+    said({"16": "Parallel tempering has four fifths of the error of RTS with 100,000 chain-steps. With a million it has a quarter more"},
      lambda s: near(at_equal_cost(s, "ladder", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "ladder", 1_000_000)["rmse"] / 0.10, 1.25, 0.05)),
-    said({"16": "A chain-step of the ladder takes about twice the time of one of AIS"},
+    said({"16": "A chain-step of parallel tempering takes about twice the time of one of AIS"},
      lambda s: all(1.6 < seconds_of_a_chain_step(r, "ladder") / seconds_of_a_chain_step(r, "ais") < 2.4 for r in s.rows("tempering-seconds"))),
-    said({"16": "by the $F$ distribution the ladder's error is 0.32 to 0.47 of that of AIS. So do twenty runs of a million, with 0.34 to "
+    said({"16": "by the $F$ distribution parallel tempering's error is 0.32 to 0.47 of that of AIS. So do twenty runs of a million, with 0.34 to "
                 "0.84"},
      lambda s: [round(end, 2) for steps in (100_000, 1_000_000) for end in error_ratio(s, steps)] == [0.32, 0.47, 0.34, 0.84]),
     said({"16": ["On three of the four models the interval holds 1, and these runs cannot tell which is faster",
@@ -860,22 +860,22 @@ PROSE = [
     said({"16": "On mnistCD1-500 both are right to 0.03 nats with a million chain-steps"},
      lambda s: (r := s.row("tempering-seconds", model="mnistCD1-500"))["ladder_steps"] == r["ais_steps"] == 1_000_000
      and near(r["ladder_error"], 0.03, 0.005) and near(r["ais_error"], 0.03, 0.005)),
-    said({"16": "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and the ladder is eleven times faster, 2.8 to 42 times "
+    said({"16": "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and parallel tempering is eleven times faster, 2.8 to 42 times "
                 "with 95 %"},
      lambda s: near((r := s.row("tempering-seconds", model="mnistPCD-500"))["ais_error"], 0.65, 0.005) and r["ais_steps"] == 4_000_000
      and near(r["ratio"], 11, 0.5) and near(r["ratio_interval"][0], 2.8, 0.05) and near(r["ratio_interval"][1], 42, 0.5)),
     said({"16": "ends 0.27 nats above the mean of the ten, where AIS's mean is, too"},
      lambda s: near(above_the_mean(s), 0.27, 0.005) and near(s.row("tempering-seconds", model="mnistPCD-500")["ais_mean"], 0.27, 0.01)),
-    said({"16": "From that value AIS takes five times as long as the ladder, 1.3 to 18 times with 95 %"},
+    said({"16": "From that value AIS takes five times as long as parallel tempering, 1.3 to 18 times with 95 %"},
      lambda s: near((found := ratio_from_the_longer_run(s))[0], 5, 0.5) and near(found[1], 1.3, 0.05) and near(found[2], 18, 0.5)),
     said({"16": "A million chain-steps were enough for four of the ten models, and the other six took four million"},
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and sum(r["chain_steps"] > 2_000_000 for r in rows) == 6),
     said({"16": "The longest run lasted two and a half minutes"},
      lambda s: near(max(r["seconds"] for r in s.rows("tempering-brackets")) / 60, 2.5, 0.25)),
-    said({"16": "No ladder has a warning, and so all ten brackets are decided"},
+    said({"16": "No run of parallel tempering has a warning, and so all ten brackets are decided"},
      lambda s: all(r["warnings"] == "none" and r["reading"] != "not decided" and r["round_trips"] > 100 for r in s.rows("tempering-brackets"))),
     said({"16": "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. Elsewhere, with the "
-                "paper's 100,000 steps, AIS and the ladder are within two tenths of a nat of each other"},
+                "paper's 100,000 steps, AIS and parallel tempering are within two tenths of a nat of each other"},
      lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
      and all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     said({"16": "For mnistCD1-20 RAISE is 1.2 nats too high"},
@@ -886,7 +886,7 @@ PROSE = [
     said({"16": "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest"},
      lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
      and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
-    said({"16": "For mnistPCD-20 the ladder's average is right to two hundredths of a nat"},
+    said({"16": "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat"},
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)
@@ -908,7 +908,7 @@ PROSE = [
      lambda s: intervals_held(s, "AIS", 100_000)[:2] == (691, 900)
      and all((h := intervals_held(s, f"AIS, {start}", 100_000))[0] < h[1] / 2 for start in ("mean-field start", "mixture start"))
      and intervals_held(s, "AIS, mean-field start", 100_000)[1] == 900),
-    said({"17": "Two-sided AIS, half of whose budget is a ladder, holds what it says with $10^5$"},
+    said({"17": "Two-sided AIS, half of whose budget is parallel tempering, holds what it says with $10^5$"},
      lambda s: (r := s.row("estimator-coverage", models="no hidden mode", estimator="two-sided AIS", budget=100_000)["held_95_interval"])[0] < 95 < r[1]),
     said({"17": "In 2,000 runs on the ten models without a hidden mode, no number of parallel tempering was wrong by a nat without a "
                 "warning. Of AIS's there were 74, of SMC's 35, and of two-sided AIS's four"},

@@ -294,7 +294,7 @@ def inference(rows: Rows, exact: Tensor, by_mean_field: Tensor) -> Iterator[Chec
     yield Check("conditioning on the smaller layer is exact", exact_way)
     settled = [row for row in rows if row["propagation_settled"] == "yes"]
     better = all(row["propagation"] < row["mean_field"] for row in settled)
-    yield Check("where belief propagation settles it beats mean field", better)
+    yield Check("where belief propagation converges it beats mean field", better)
     decisive, blank = (
         [row for row in rows if row["image"] == image] for image in ("decisive", "blank")
     )
@@ -302,7 +302,7 @@ def inference(rows: Rows, exact: Tensor, by_mean_field: Tensor) -> Iterator[Chec
     yield Check(claim, all(row["propagation"] < 1 for row in decisive))
     strongest = blank[-1]
     settles = strongest["propagation_settled"] == "yes"
-    claim = "blank image, strength 4: belief propagation settles"
+    claim = "blank image, strength 4: belief propagation converges"
     yield Check(claim, settles, expected=False)
     claim = "blank image, strength 4: mean field is off by more than 20 percentage points"
     yield Check(claim, strongest["mean_field"] > 20)

@@ -107,7 +107,7 @@ def _trusted(rows: Rows) -> list[Mapping[str, Any]]:
 
 
 def caught_by_modes_alone(rows: Rows) -> list[Mapping[str, Any]]:
-    """Wrong evaluations against which nothing but a ladder from a mode of the model's own spoke."""
+    """Wrong evaluations against which nothing but a run of parallel tempering from a mode of the model's own spoke."""
     return [
         row
         for row in rows
@@ -125,6 +125,6 @@ def modes(rows: Rows) -> Iterator[Check]:
         for row in rows
         if any(text.startswith("A ladder that starts at a mode") for text in row["findings"])
     ]
-    claim = "a ladder that is said to have missed a mode is off by a quarter of a nat"
+    claim = "parallel tempering that is said to have missed a mode is off by a quarter of a nat"
     yield Check(claim, all(abs(row["value_error"]) > 0.25 for row in told))
     yield Check("it alone caught at least one", len(caught_by_modes_alone(rows)) > 0)

@@ -399,7 +399,7 @@ def dbn_cd3_gain(rows: Rows, sampled: Rows) -> Finding:
     "dbn-bound-gap",
     "tempering-brackets",
 )
-def dbn_cd25_no_gain(rows: Rows, sampled: Rows, ladder: Rows) -> Finding:
+def dbn_cd25_no_gain(rows: Rows, sampled: Rows, tempering: Rows) -> Finding:
     """A second layer on CD25(500) does not gain more than the error."""
     # Of the bound, and of the model: parallel tempering knows the ln Z of both layers, with an error.
     cases = {}
@@ -409,7 +409,7 @@ def dbn_cd25_no_gain(rows: Rows, sampled: Rows, ladder: Rows) -> Finding:
             ours = f"{format_value(row['gain'])} nats by the bound"
             cases[row["model"], ""] = _holds(row["gain"] <= error, ours, "more than the error")
     test = cases["Test DBN-CD25", ""]
-    above, below = (_named(ladder)[name] for name in ("MNIST DBN", "mnistCD25-500"))
+    above, below = (_named(tempering)[name] for name in ("MNIST DBN", "mnistCD25-500"))
     gain = above["ladder"] - below["ladder"]
     error = math.hypot(*((row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)))
     ours = f"bound {format_value(_named(rows)['Test DBN-CD25']['gain'])} nats, model {format_value(gain)} ± {format_value(error)}"
