@@ -58,10 +58,7 @@ def test_a_smaller_k_is_told_in_every_row():
     steps = {(row.entry.row, row.entry.column): row.steps for row in ROWS if row.steps}
     for model in ("mnistPCD-500", "omniPCD-1000"):
         assert steps[model, "data base rates / gap"] == 100_000
-    assert steps["mnistPCD-500", "uniform / gap"] == 100_000
-    assert (
-        steps["omniPCD-1000", "uniform / gap"] == steps["mnistCD1-500", "uniform / gap"] == 10_000
-    )
+        assert steps[model, "uniform / gap"] == 100_000
     deep = {
         row.steps for row in ROWS if row.entry.where == "Table 2" and row.entry.row.endswith("DBM")
     }
