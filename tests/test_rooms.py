@@ -19,7 +19,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
 ROOMS = [
-    {"errors": 10, "renamed": 35},
+    {"errors": 10, "renamed": 40},
     {
         "numerics": 70,
         "validation": 140,
@@ -37,7 +37,7 @@ ROOMS = [
     {"learning": 730},
     {"annealing": 1_020},
     {"estimators": 2_465},
-    {"evaluation": 2_620},
+    {"evaluation": 2_630},
     {"boltzmann_companion": 14_000},
     {"cli": 385, "cli_options": 165, "__main__": 10},
 ]
