@@ -385,8 +385,8 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
     >>> moved_records("05-exact-partition-functions", committed, committed)
     ([], [])
     >>> with tempfile.TemporaryDirectory() as empty:
-    ...     moved_records("05-exact-partition-functions", committed, Path(empty))[0][-1]
-    'sm2008-table-1: was not written'
+    ...     moved_records("05-exact-partition-functions", committed, Path(empty))[0][0]
+    'sm2008-figure-3: was not written'
     """
     before, after = (_records_of(chapter, folder) for folder in (committed, fresh))
     moved, left_out = [], []
