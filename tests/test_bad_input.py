@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from enumeration import random_rbm
+from enumeration import all_states, random_rbm
 from torch import full, zeros
 from writers import as_npz
 
@@ -15,21 +15,45 @@ from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import load_model, recipe
 from paperlib.annealing import (
     BaseRatePath,
+    DBMPath,
+    DBNPath,
+    MixturePath,
+    PottsPath,
     RBMPairPath,
+    TrajectoryPath,
+    base_rate_path,
+    mean_field_bias,
+    mean_field_mixture,
     salakhutdinov_murray_betas,
     uniform_betas,
 )
-from paperlib.datasets import base_rate_bias, binarize, binary_images, load_digits
+from paperlib.datasets import (
+    base_rate_bias,
+    binarize,
+    binary_images,
+    load_digits,
+    site_frequency_bias,
+)
 from paperlib.estimators import (
     ais,
     ais_in_shards,
     exact_hidden_samples,
     exact_log_z,
     importance_sampling,
+    log_z_along_training,
+    raise_log_prob,
     smc,
 )
-from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import RBM, log_z_lower_bound
+from paperlib.kernels import draw_categories
+from paperlib.learning import (
+    ContrastiveDivergence,
+    MixtureEM,
+    choose_smoothing,
+    train_mixture,
+    train_rbm,
+)
+from paperlib.models import DBM, DBN, RBM, BernoulliMixture, PottsRBM, log_z_lower_bound
+from paperlib.numerics import seeded_generator
 
 RBM_5_4 = random_rbm(5, 4, seed=1)
 PATH = BaseRatePath(RBM_5_4)
@@ -53,6 +77,19 @@ def started_at(sample):
 
 def trained_on(images):
     return train_rbm(images, CD(), 0)
+
+
+POTTS = PottsRBM(zeros(2, 3, 3), zeros(2, 3), zeros(3))
+POTTS_PATH = PottsPath(POTTS)
+MIXTURE = BernoulliMixture(zeros(2, 4), zeros(2))
+TRAINING = TrajectoryPath([RBM_5_4] * 3)
+DBM_3_2 = DBM(zeros(3, 3), zeros(3, 2), zeros(3), zeros(3), zeros(2))
+DBN_3_3 = DBN([RBM(zeros(3, 4), zeros(3), zeros(4)), RBM(zeros(4, 3), zeros(4), zeros(3))])
+EVERY_3 = all_states(3)
+
+
+def along(**options):
+    return log_z_along_training(**{"path": TRAINING, "num_chains": 10, "betas": [0, 1]} | options)
 
 
 #: What the message begins with and what else it says, what is called, and its arguments.
@@ -130,6 +167,73 @@ CASES = [
     ("model_id: mnist-cd1-20", recipe, "mnist-cd7-3"),
     ("model_id: got 'x'", load_model, "x", torch.float64),
     ("dataset: digits, mnist, omniglot, mnist-2008, got 'cifar'", binary_images, "cifar"),
+    (r"weights: shape \[any, any, any\], got \[2, 3\]", PottsRBM, zeros(2, 3), zeros(2, 3), [0.0]),
+    ("weights: at least two states", PottsRBM, zeros(2, 1, 3), zeros(2, 1), zeros(3)),
+    (r"visible_bias: \[2, 3\], got \[6\]", PottsRBM, zeros(2, 3, 1), zeros(6), [0.0]),
+    ("hidden_bias: finite", PottsRBM, zeros(2, 3, 1), zeros(2, 3), [NAN]),
+    ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0, 3]]),
+    ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0, -1]]),
+    ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0.5, 1.0]]),
+    ("sequences: expected 2 sites", POTTS.one_hot, [[0, 1, 2]]),
+    ("sequences: expected 2 sites", POTTS.one_hot, 1),
+    ("v: one bit on of each", POTTS_PATH.state_at, [[1, 1, 0, 0, 1, 0]]),
+    ("v: one bit on of each", raise_log_prob, POTTS_PATH, [[0, 0, 0, 0, 1, 0]], [0, 1], 2),
+    ("v: expected", raise_log_prob, POTTS_PATH, [[0, 1]], [0, 1], 2),
+    ("visible_bias: expected shape", PottsPath, POTTS, zeros(6)),
+    ("rbm: at most 25 units to enumerate, got 4 visible and 30 hidden", exact_log_z, PottsRBM(zeros(2, 2, 30), zeros(2, 2), zeros(30))),
+    ("logits: a multiple of 3", draw_categories, zeros(1, 5), 3, seeded_generator(0)),
+    ("train: expected shape", site_frequency_bias, zeros(0, 3), 3),
+    ("train: whole numbers", site_frequency_bias, [[4]], 3),
+    ("pseudo_count: expected a", site_frequency_bias, [[1]], 3, 0.0),
+    (r"rbms: a sequence of at least one RBM, got \[\]", TrajectoryPath, []),
+    ("rbms: a sequence of at least one RBM", TrajectoryPath, RBM_5_4),
+    ("rbms: a sequence of at least one RBM", TrajectoryPath, "RBMs"),
+    ("rbms[1]: an RBM, got NoneType", TrajectoryPath, [RBM_5_4, None]),
+    (r"rbms[1]: num_hidden 4 as in rbms\[0\], got 2", TrajectoryPath, [RBM_5_4, random_rbm(5, 2, 1)]),
+    ("rbms[1]: num_visible 5", TrajectoryPath, [RBM_5_4, random_rbm(6, 4, 1)]),
+    ("rbms[1]: dtype torch.float64", TrajectoryPath, [RBM_5_4, RBM_5_4.to(dtype=torch.float32)]),
+    ("visible_bias: expected shape", TrajectoryPath, [RBM_5_4], [0.0]),
+    ("visible_bias: expected finite", TrajectoryPath, [RBM_5_4], [NAN] * 5),
+    ("path: a TrajectoryPath, got BaseRate", partial(along, path=PATH)),
+    ("num_chains: a whole number of at least 1", partial(along, num_chains=0)),
+    ("chain_steps: a whole number of at least 800", partial(along, betas=None, chain_steps=799)),
+    ("betas: from 0 to 1", partial(along, betas=[0, 0.5])),
+    ("cess: a number between 0 and 1", partial(along, betas=None, cess=2)),
+    ("second: a number from 0 to 2", lambda: along().difference(0, 3)),
+    ("first: a whole number", lambda: along().difference(-1, 2)),
+    ("level: a number between 0 and 1", lambda: along().interval(95)),
+    ("rbm: an RBM, got str", MixturePath, "RBM", MIXTURE),
+    ("mixture: a BernoulliMixture, got NoneType", MixturePath, RBM_5_4, None),
+    ("mixture: 5 visible units as in", MixturePath, RBM_5_4, MIXTURE),
+    ("rbm: an RBM, got NoneType", mean_field_bias, None),
+    ("rbm: an RBM, got list", mean_field_mixture, [1]),
+    ("num_components: a whole number", mean_field_mixture, RBM_5_4, 0),
+    ("logits: expected shape", BernoulliMixture, zeros(3), zeros(3)),
+    ("log_mixing_weights: expected", BernoulliMixture, zeros(3, 2), zeros(2)),
+    ("logits: finite", BernoulliMixture, full((3, 2), math.inf), zeros(3)),
+    ("v: 4 values in the last dimension", MIXTURE.log_prob, zeros(2, 3)),
+    ("num_samples: a whole number", MIXTURE.sample, 0, seeded_generator(0)),
+    ("num_components: a whole number", MixtureEM, 0),
+    ("smoothing: a positive number", partial(MixtureEM, 2, smoothing=0)),
+    ("tolerance: a positive number", partial(MixtureEM, 2, tolerance=NAN)),
+    ("start: one of images, noise, got 'zero'", partial(MixtureEM, 2, start="zero")),
+    ("train: at least 4 images", train_mixture, zeros(3, 4), MixtureEM(4), 0),
+    ("train: only 0 and 1", train_mixture, full((5, 4), 0.5), MixtureEM(2), 0),
+    ("candidates, train: at least one", choose_smoothing, zeros(5, 4), MixtureEM(2), [], 0),
+    (r"weights_2: shape \[2, any\], got \[3, 2\]", DBM, zeros(3, 2), zeros(3, 2), zeros(3), zeros(2), zeros(2)),
+    (r"hidden_bias_2: shape \[4\]", DBM, zeros(3, 2), zeros(2, 4), zeros(3), zeros(2), zeros(2)),
+    ("v: only 0 and 1", DBM_3_2.log_unnormalized, EVERY_3 / 2),
+    (r"v: shape \[any, 3\]", DBM_3_2.log_unnormalized, EVERY_3[:, :2]),
+    ("max_updates: a whole number", partial(DBM_3_2.mean_field, EVERY_3, max_updates=0)),
+    (r"visible_bias: shape \[3\]", DBMPath, DBM_3_2, zeros(5)),
+    (r"hidden_bias_2: shape \[2\]", DBMPath, DBM_3_2, None, zeros(3)),
+    ("hidden_bias_2: finite", DBMPath, DBM_3_2, None, [0.0, NAN]),
+    ("model: an RBM, DBM or DBN, got BaseRatePath", base_rate_path, PATH, EVERY_3),
+    (r"train: shape \[any, 3\]", base_rate_path, DBM_3_2, EVERY_3[:, :2]),
+    (r"train: values in \[0, 1\]", base_rate_path, DBM_3_2, EVERY_3 * 2),
+    ("generator: a torch.Generator", base_rate_path, DBM_3_2, EVERY_3, 5),
+    (r"v: shape \[any, 3\]", raise_log_prob, DBMPath(DBM_3_2), all_states(5), [0, 1], 1),
+    (r"v: shape \[any, 3\]", raise_log_prob, DBNPath(DBN_3_3), all_states(4), [0, 1], 1),
 ]  # fmt: skip
 
 
