@@ -37,6 +37,8 @@ from paperlib.datasets import (
 from paperlib.estimators import (
     ais,
     ais_in_shards,
+    certified_lower_bound,
+    dbn_lower_bound,
     exact_hidden_samples,
     exact_log_z,
     importance_sampling,
@@ -51,6 +53,15 @@ from paperlib.learning import (
     choose_smoothing,
     train_mixture,
     train_rbm,
+)
+from paperlib.mcmc import (
+    MarkovChain,
+    acceptance_matrix,
+    autocorrelation,
+    effective_sample_size,
+    gibbs_update,
+    loopy_belief_propagation,
+    metropolis_samples,
 )
 from paperlib.models import DBM, DBN, RBM, BernoulliMixture, PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
@@ -75,8 +86,8 @@ def started_at(sample):
     return ais(PAIR(RBM_5_4, sample), [0, 1], 3)
 
 
-def trained_on(images):
-    return train_rbm(images, CD(), 0)
+def trained_on(images, **options):
+    return train_rbm(images, CD(), 0, **options)
 
 
 POTTS = PottsRBM(zeros(2, 3, 3), zeros(2, 3), zeros(3))
@@ -86,6 +97,7 @@ TRAINING = TrajectoryPath([RBM_5_4] * 3)
 DBM_3_2 = DBM(zeros(3, 3), zeros(3, 2), zeros(3), zeros(3), zeros(2))
 DBN_3_3 = DBN([RBM(zeros(3, 4), zeros(3), zeros(4)), RBM(zeros(4, 3), zeros(4), zeros(3))])
 EVERY_3 = all_states(3)
+CHAIN = MarkovChain(torch.eye(3))
 
 
 def along(**options):
@@ -234,6 +246,53 @@ CASES = [
     ("generator: a torch.Generator", base_rate_path, DBM_3_2, EVERY_3, 5),
     (r"v: shape \[any, 3\]", raise_log_prob, DBMPath(DBM_3_2), all_states(5), [0, 1], 1),
     (r"v: shape \[any, 3\]", raise_log_prob, DBNPath(DBN_3_3), all_states(4), [0, 1], 1),
+    ("layers: at least one RBM", DBN, []),
+    ("layers: 3 visible", DBN, [random_rbm(4, 3, 0), random_rbm(4, 3, 0)]),
+    ("layers: torch.float64", DBN, [random_rbm(4, 3, 0), random_rbm(3, 2, 0, dtype=torch.float32)]),
+    ("v: only 0 and 1", dbn_lower_bound, DBN_3_3, EVERY_3 / 2, 0.0),
+    (r"v: shape \[any, 3\]", dbn_lower_bound, DBN_3_3, EVERY_3[:0], 0.0),
+    (r"v: shape \[any, 3\]", dbn_lower_bound, DBN_3_3, EVERY_3[:, :2], 0.0),
+    ("log_z: finite", dbn_lower_bound, DBN_3_3, EVERY_3, NAN),
+    ("num_samples: a whole number", dbn_lower_bound, DBN_3_3, EVERY_3, 0.0, 0),
+    ("log_z: an estimate for the top RBM with 4 visible and 3 hidden units, got one for 5", dbn_lower_bound, DBN_3_3, EVERY_3, ais(PATH, [0, 1], 2)),
+    ("hidden: 1 layers", DBN_3_3.log_joint_unnormalized, EVERY_3, []),
+    ("num_samples: expected", DBN_3_3.sample, 0, 1, seeded_generator(0)),
+    ("gibbs_steps: expected", DBN_3_3.sample, 1, 0, seeded_generator(0)),
+    ("path: a .safetensors file", DBN_3_3.save, "model.npz"),
+    ("layers_below: 4 visible units in layer 0, got 5", partial(trained_on, layers_below=[RBM_5_4]), zeros(3, 4)),
+    (r"initial.weights: shape \[4, 2\]", partial(trained_on, initial=RBM_5_4), zeros(3, 4)),
+    (r"transition: shape \[any, any\], got \[2\]", MarkovChain, [0.5, 0.5]),
+    (r"transition: shape \[1, 1\], got \[1, 2\]", MarkovChain, [[0.5, 0.5]]),
+    ("transition, row 0: probabilities .* got sum 0.9", MarkovChain, [[0.5, 0.4], [0.0, 1.0]]),
+    ("transition, row 1: minimum -0.5", MarkovChain, [[1.0, 0.0], [1.5, -0.5]]),
+    ("transition: finite numbers", MarkovChain, [[NAN, 1.0], [0.0, 1.0]]),
+    (r"start: shape \[3\]", CHAIN.distributions, full((2,), 0.5), 1),
+    ("start: probabilities", CHAIN.distributions, full((3,), 1.0), 1),
+    ("num_steps: a whole number of at least 1", CHAIN.sample, zeros(1), 0),
+    (r"other: shape \[3, 3\]", CHAIN.then, MarkovChain(torch.eye(4))),
+    (r"values: shape \[3\]", CHAIN.variance_of_mean, full((4,), 1.0), 2),
+    ("log_target: a power of two values", gibbs_update, zeros(6), [0]),
+    ("block: units from 0 to 2", gibbs_update, zeros(8), [3]),
+    ("log_target: finite", gibbs_update, [0.0, math.inf], [0]),
+    (r"log_target: shape \[3\]", acceptance_matrix, zeros(4), CHAIN),
+    (r"starts: shape \[any, any\]", metropolis_samples, torch.sum, torch.sub, zeros(3), 1),
+    (r"values: shape \[any, any\]", autocorrelation, zeros(5)),
+    ("values: at least two different ones", effective_sample_size, zeros(2, 5)),
+    ("values: finite", autocorrelation, with_nan(1, 2)),
+    ("couplings: a symmetric matrix", loopy_belief_propagation, [[0.0, 1.0], [2.0, 0.0]], zeros(2)),
+    ("couplings: zero diagonal", loopy_belief_propagation, [[1.0, 1.0], [1.0, 0.0]], zeros(2)),
+    (r"couplings: shape \[2, 2\]", loopy_belief_propagation, [[0.0]], zeros(2)),
+    ("biases: finite", loopy_belief_propagation, [[0.0]], [math.inf]),
+    (r"log_weights: shape \[any\], got \[0\]", certified_lower_bound, []),
+    (r"log_weights: shape \[any\]", certified_lower_bound, [[0.0]]),
+    ("log_weights: got 1 others of 2", certified_lower_bound, [0.0, NAN]),
+    ("log_weights: got 1 others of 2", certified_lower_bound, [0.0, math.inf]),
+    ("log_weights: an array of numbers", certified_lower_bound, "abc"),
+    ("level: between 0 and 1, got 1.0", certified_lower_bound, [0.0], 1.0),
+    ("level: got 0", certified_lower_bound, [0.0], 0),
+    ("level: got nan", certified_lower_bound, [0.0], NAN),
+    ("level: got 'high'", certified_lower_bound, [0.0], "high"),
+    ("level: got True", certified_lower_bound, [0.0], True),
 ]  # fmt: skip
 
 
