@@ -44,7 +44,8 @@ def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
     betas = uniform_betas(5)
     # all chains of a population in one block, and more than one block
     found = smc(path, 20, backend.generator(1), betas=betas, num_populations=600, threshold=0.9)
-    assert found.resampled.sum() > 600
+    # in easy problems fewer than in others, but many of them, and not all at the same steps
+    assert found.resampled.sum() > 200
     assert_unbiased(found.log_weights, truth)
 
 
