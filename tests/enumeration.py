@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from paperlib.models import RBM
+from paperlib.models import DBM, RBM, PottsRBM
 
 
 def all_states(width):
@@ -14,17 +14,36 @@ def all_states(width):
     )
 
 
-def random_rbm(num_visible, num_hidden, seed, scale=1.0, dtype=torch.float64):
+def _normals(shapes, seed, scale):
     generator = torch.Generator().manual_seed(seed)
+    return [scale * torch.randn(s, dtype=torch.float64, generator=generator) for s in shapes]
 
-    def normal(*shape):
-        return scale * torch.randn(*shape, dtype=torch.float64, generator=generator)
 
-    return RBM(
-        normal(num_visible, num_hidden).to(dtype),
-        normal(num_visible).to(dtype),
-        normal(num_hidden).to(dtype),
-    )
+def random_rbm(num_visible, num_hidden, seed, scale=1.0, dtype=torch.float64):
+    shapes = (num_visible, num_hidden), (num_visible,), (num_hidden,)
+    return RBM(*(each.to(dtype) for each in _normals(shapes, seed, scale)))
+
+
+def random_dbm(num_visible, num_hidden_1, num_hidden_2, seed, scale=1.0):
+    layers = (num_visible,), (num_hidden_1,), (num_hidden_2,)
+    shapes = (num_visible, num_hidden_1), (num_hidden_1, num_hidden_2), *layers
+    return DBM(*_normals(shapes, seed, scale))
+
+
+def random_potts(num_sites, num_states, num_hidden, seed, scale=1.0):
+    shapes = (num_sites, num_states, num_hidden), (num_sites, num_states), (num_hidden,)
+    return PottsRBM(*_normals(shapes, seed, scale))
+
+
+def missed_mode_rbm():
+    """Most of Z lies in a mode that chains from random pixels meet too late: 60 pixels on, held by one hidden unit."""
+    num_visible = 100
+    weights = torch.zeros(num_visible, 2, dtype=torch.float64)
+    weights[:60, 0] = 3.0
+    weights[60:, 0] = -3.0
+    weights[:, 1] = 0.05
+    bias = torch.full((num_visible,), -0.2, dtype=torch.float64)
+    return RBM(weights, bias, torch.tensor([-105.0, 0.0], dtype=torch.float64))
 
 
 def joint_log_table(rbm):

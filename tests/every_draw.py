@@ -5,7 +5,7 @@ an expectation over runs is a sum over chains. Few draws can be followed in this
 """
 
 import torch
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, one_hot
 
 from paperlib.kernels import sampler
 from paperlib.kernels.capability import compiled
@@ -50,14 +50,22 @@ class EveryDraw:
         self._log_probs += logsigmoid(torch.where(bits, numbers, -numbers)).sum(1)
         return bits.to(logits.device)
 
-    def take_state(self, log_probs):
-        """The next state out of all 2^n, n bits of which its number consists, with these log-probabilities [2^n]."""
-        width = log_probs.numel().bit_length() - 1
+    def take_number(self, log_probs):
+        """The next number for each chain out of 2^n, of n bits, with log-probabilities [chains, 2^n] or [2^n]."""
+        width = log_probs.shape[-1].bit_length() - 1
         bits = self._bits[:, self._used : self._used + width]
         self._used += width
-        index = (bits.long() << torch.arange(width - 1, -1, -1)).sum(1)
-        self._log_probs += log_probs[index]
-        return bits
+        assert bits.shape[1] == width, "more draws than expected"
+        number = (bits.long() << torch.arange(width - 1, -1, -1)).sum(1)
+        each = log_probs.cpu().double().expand(len(bits), -1)
+        self._log_probs += each.gather(1, number[:, None])[:, 0]
+        return number.to(log_probs.device)
+
+    def take_categories(self, logits, num_states):
+        """The next states of sites, one bit of each site's on, bool of the shape of `logits`."""
+        sites = logits.unflatten(-1, (-1, num_states)).log_softmax(-1).unbind(1)
+        numbers = torch.stack([self.take_number(site) for site in sites], 1)
+        return one_hot(numbers, num_states).flatten(1).bool()
 
     def replace_draws(self, monkeypatch):
         """Let paths and models draw from here, all chains in one block."""
@@ -74,10 +82,27 @@ class EveryDraw:
         def in_type(probabilities, generator):
             return of_probabilities(probabilities, generator).to(probabilities.dtype)
 
-        monkeypatch.setattr(sampler, "draw_bits_of_logits", of_logits)
-        monkeypatch.setattr("paperlib.annealing.deep_paths.draw_bits_of_logits", of_logits)
-        monkeypatch.setattr("paperlib.annealing.rbm_paths.draw_bits", of_probabilities)
-        monkeypatch.setattr("paperlib.models.dbn.bernoulli", in_type)
+        def component(log_weights, generator):
+            return self.take_number(log_weights.log_softmax(1))
+
+        def categories(logits, num_states, generator):
+            return self.take_categories(logits, num_states)
+
+        for name, draw in (
+            ("kernels.sampler.draw_bits_of_logits", of_logits),
+            ("annealing.deep_paths.draw_bits_of_logits", of_logits),
+            ("annealing.trajectory_path.draw_bits_of_logits", of_logits),
+            ("annealing.rbm_paths.draw_bits", of_probabilities),
+            ("annealing.mixture_path.draw_bits", of_probabilities),
+            ("annealing.trajectory_path.draw_bits", of_probabilities),
+            ("annealing.mixture_path.draw_component", component),
+            ("annealing.potts_path.draw_categories", categories),
+            ("kernels.categorical.draw_categories", categories),
+            ("models.dbn.bernoulli", in_type),
+        ):
+            monkeypatch.setattr(f"paperlib.{name}", draw)
+        # the exact draws of a pair's first model
+        monkeypatch.setattr("walks.draw_states", lambda probs, *_: self.take_number(probs).cpu())
         # the one function that draws and multiplies at once; that it does both as they are done one by one is tested elsewhere
         monkeypatch.setattr(
             sampler, "compiled", lambda name: None if name == "draw_visible" else compiled(name)

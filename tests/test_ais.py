@@ -1,26 +1,19 @@
-"""AIS against enumeration: exact expectation of the weights, sampled means, coverage, and warnings."""
+"""AIS: special cases, coverage, bounds, and warnings; `test_every_path` has the expectation of its weights."""
 
 import itertools
 import math
-from functools import partial
 
 import pytest
 import torch
-from backends import BACKENDS, walked_models
 from enumeration import (
     all_states,
-    annealing_model,
-    expected_weights,
-    frequencies,
-    log_f_pair_table,
-    log_f_table,
     log_z,
+    missed_mode_rbm,
     random_rbm,
-    transition_matrix,
 )
-from every_draw import EveryDraw
+from walks import base_rates
 
-from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
     ais,
@@ -33,105 +26,9 @@ from paperlib.models import RBM, log_z_lower_bound
 from paperlib.models.bounds import _sum_over_best_states
 from paperlib.numerics import seeded_generator
 
-BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
-FLOAT64 = BACKENDS[0]
-
-
-def base_rate_problem(backend=FLOAT64, num_visible=4, num_hidden=3):
-    """A path, ln p of its start for every v, and the ln Z that AIS has to find: that of the model itself."""
-    rbm = random_rbm(num_visible, num_hidden, seed=21)
-    path = BaseRatePath(backend.place(rbm), BIAS[:num_visible]).to(backend.device)
-    log_start = (all_states(num_visible) @ BIAS[:num_visible]).log_softmax(0)
-    return path, log_start, log_z(rbm)
-
-
-def pair_problem(backend=FLOAT64, num_visible=4, num_hidden=3, draws=None):
-    """The same from one model to another, with exact draws from the first."""
-    rbm_a = random_rbm(num_visible, num_hidden - 1, seed=22)
-    rbm_b = random_rbm(num_visible, num_hidden, seed=23)
-    log_start = rbm_a.log_unnormalized(all_states(num_visible)).log_softmax(0)
-
-    def sample_a(num_chains, generator):
-        if draws is not None:
-            return draws.take_state(log_start)
-        probs = log_start.exp().to(generator.device)
-        index = torch.multinomial(probs, num_chains, replacement=True, generator=generator)
-        return all_states(num_visible)[index.cpu()]
-
-    path = RBMPairPath(backend.place(rbm_a), backend.place(rbm_b), sample_a)
-    return path.to(backend.device), log_start, log_z(rbm_b) - log_z(rbm_a)
-
-
-PROBLEMS = pytest.mark.parametrize(
-    "make_problem", [base_rate_problem, pair_problem], ids=["RBM", "pair"]
-)
-
-
-def moments(path, log_start, betas):
-    """E[w] and E[w^2] of what AIS multiplies up, `log_z_start` apart."""
-    start, target = walked_models(path)
-
-    def log_f(beta):
-        if start.num_hidden:
-            return log_f_pair_table(start, target, beta)
-        return log_f_table(target, start.visible_bias, beta)
-
-    state = path.state_at(all_states(path.num_visible).to(path.device))
-    corrections = [torch.as_tensor(path.end_correction(state, end)).cpu() for end in (0, 1)]
-    kernel = partial(transition_matrix, start, target)
-    return [
-        expected_weights(log_start, log_f, kernel, betas, corrections, power) for power in (1, 2)
-    ]
-
-
-def check_moments(make_problem, num_steps, backend):
-    path, log_start, truth = make_problem(backend)
-    betas = uniform_betas(num_steps).tolist()
-    mean, square = moments(path, log_start, betas)
-    log_mean = mean.log().item() + (path.log_z_start or 0.0)
-    assert log_mean == pytest.approx(truth, abs=backend.tolerance)  # unbiased for every K
-
-    count = 20_000
-    estimate = ais(path, betas, count, backend.generator(num_steps))
-    ratio = (estimate.log_weights.cpu() - truth).exp()
-    relative_std = (square / mean**2 - 1).sqrt() / math.sqrt(count)
-    # 38 cases: beyond 4 standard errors with probability 2e-3 in all, and the seeds are fixed
-    assert abs(ratio.mean() - 1) < 4 * relative_std
-    # The sample variance of skewed weights is itself noisy: 20 % is 4 of its own standard errors here.
-    assert estimate.relative_std == pytest.approx(relative_std.item(), rel=0.2)
-
-
-@PROBLEMS
-@pytest.mark.parametrize("num_steps", [1, 2, 5, 20])
-def test_mean_and_variance_of_weights_equal_the_enumerated_ones(make_problem, num_steps):
-    check_moments(make_problem, num_steps, FLOAT64)
-
-
-@PROBLEMS
-def test_mean_and_variance_of_weights_on_every_backend(make_problem, backend):
-    check_moments(make_problem, 5, backend)
-
-
-@PROBLEMS
-def test_every_draw_of_a_run_makes_up_the_models_own_partition_function(
-    make_problem, backend, monkeypatch
-):
-    """Two steps, all that can be drawn in them: E[w] of the code as it stands, exactly."""
-    pair = make_problem is pair_problem
-    hidden = (1 + 2) if pair else 2
-    draws = EveryDraw(bits=3 + 2 * (hidden + 3))
-    draws.replace_draws(monkeypatch)
-    path, _, truth = make_problem(backend, 3, 2, **({"draws": draws} if pair else {}))
-    estimate = ais(path, [0, 0.4, 1], draws.outcomes, backend.generator(0), check=False)
-    log_weights = estimate.log_weights.cpu()
-    log_mean = torch.logsumexp(log_weights + draws.log_probs[0], 0).item()
-    assert log_mean == pytest.approx(truth, abs=backend.tolerance)
-    # the weights do differ
-    assert log_weights.std() > 0.1
-
 
 def test_importance_sampling_is_ais_in_one_step():
-    path, *_ = base_rate_problem()
+    path = base_rates().path
     one = importance_sampling(path, 50, seeded_generator(1))
     other = ais(path, [0, 1], 50, seeded_generator(1))
     assert torch.equal(one.log_weights, other.log_weights)
@@ -147,14 +44,6 @@ def test_zero_weights_make_every_weight_exact():
     assert estimate.interval() == pytest.approx((expected, expected), abs=1e-9)
 
 
-def test_final_states_follow_the_annealed_distribution():
-    path, *_ = base_rate_problem()
-    betas, count = uniform_betas(3).tolist(), 50_000
-    p = annealing_model(*walked_models(path), betas)
-    found = frequencies(ais(path, betas, count, seeded_generator(4)).final_states)
-    assert ((found - p).abs() < 4.5 * (p * (1 - p) / count).sqrt()).all()
-
-
 def test_three_sigma_interval_covers_as_often_as_it_says():
     rbm = random_rbm(6, 4, seed=24)
     truth = log_z(rbm)
@@ -168,7 +57,7 @@ def test_three_sigma_interval_covers_as_often_as_it_says():
 
 
 def test_same_generator_gives_the_same_weights_and_none_a_fresh_one():
-    path, *_ = base_rate_problem()
+    path = base_rates().path
     first, second = (ais(path, [0, 0.5, 1], 20, seeded_generator(7)) for _ in range(2))
     assert torch.equal(first.log_weights, second.log_weights)
     state = torch.get_rng_state()
@@ -236,17 +125,6 @@ def test_lower_bound_sums_the_best_hidden_states():
         found = _sum_over_best_states(rbm, bits[[0, -1, 0]])
         assert found == pytest.approx(summed, abs=1e-9)
         assert found < log_masses.logsumexp(0).item()
-
-
-def missed_mode_rbm():
-    """Most of Z lies in a mode that chains from random pixels meet too late: 60 pixels on, held by one hidden unit."""
-    num_visible = 100
-    weights = torch.zeros(num_visible, 2, dtype=torch.float64)
-    weights[:60, 0] = 3.0
-    weights[60:, 0] = -3.0
-    weights[:, 1] = 0.05
-    bias = torch.full((num_visible,), -0.2, dtype=torch.float64)
-    return RBM(weights, bias, torch.tensor([-105.0, 0.0], dtype=torch.float64))
 
 
 @pytest.mark.parametrize(("missing", "shown"), [(0.004, "0.004"), (0.1234, "0.1"), (12.34, "12.3")])

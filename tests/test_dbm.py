@@ -1,44 +1,24 @@
-"""DBMs, and RAISE on paths to DBMs and DBNs, against sums over every state and products of transition matrices."""
+"""DBMs, and what is particular to paths to DBMs and DBNs; `test_every_path` has AIS and RAISE along them."""
 
 import math
-from functools import partial
-from itertools import pairwise
 
 import pytest
 import torch
-from backends import BACKENDS, walked_models
+from backends import walked_models
 from enumeration import (
     all_states,
-    annealing_model,
     bernoulli_table,
-    directed_table,
-    expected_weights,
-    log_f_table,
-    log_z,
+    random_dbm,
     random_rbm,
     state_numbers,
-    transition_matrix,
 )
 from every_draw import EveryDraw
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
 from paperlib.datasets import base_rate_bias
-from paperlib.estimators import ais, exact_log_z, raise_log_prob
+from paperlib.estimators import exact_log_z, raise_log_prob
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
-
-
-def random_dbm(num_visible, num_hidden_1, num_hidden_2, seed, scale=1.0):
-    generator = seeded_generator(seed)
-    shapes = [
-        (num_visible, num_hidden_1),
-        (num_hidden_1, num_hidden_2),
-        (num_visible,),
-        (num_hidden_1,),
-        (num_hidden_2,),
-    ]
-    return DBM(*(scale * torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))
-
 
 DBM_ = random_dbm(3, 3, 2, 0)
 V, H1, H2 = all_states(3), all_states(3), all_states(2)
@@ -129,69 +109,7 @@ def test_mean_field_of_other_vectors_is_refused():
             call(V, mean_field=field)
 
 
-def visible_probs_of_dbm(path, betas, width):
-    """p_ann(v) of a DBM's path, h2 summed out, by enumeration of what the path really walks."""
-    return annealing_model(*walked_models(path), betas).view(2**width, -1).sum(1)
-
-
-def visible_probs_of_dbn(path, dbn, betas):
-    """p_ann of the top RBM, as the path really walks it, passed down through the directed layers."""
-    probs = annealing_model(*walked_models(path), betas)
-    for layer in reversed(dbn.directed):
-        probs = probs @ directed_table(layer)
-    return probs
-
-
-def check_mean_weights(path, truth, betas, chains, backend, seed):
-    estimate = raise_log_prob(path, V, betas, chains, backend.generator(seed))
-    weights = estimate.log_weights.cpu().exp()
-    error = weights.std(1) / math.sqrt(chains)
-    # eight vectors: beyond 4 standard errors with probability 5e-4; 0.025 for all cases of this file, and the seeds are fixed
-    assert ((weights.mean(1) - truth).abs() < 4 * error).all()
-    assert abs(weights.mean(1).sum() - 1) < 4 * error.square().sum().sqrt()
-    assert (weights.log().mean(1) < truth.log()).all()
-
-
-def check_every_draw(path, truth, bits, vectors, backend, monkeypatch):
-    """Two steps, all that can be drawn in them: E[w] of the code as it stands is p_ann, a distribution, exactly."""
-    draws = EveryDraw(bits, copies=len(vectors))
-    draws.replace_draws(monkeypatch)
-    estimate = raise_log_prob(path, vectors, UNEVEN, draws.outcomes, backend.generator(0))
-    log_weights = estimate.log_weights.cpu()
-    means = torch.logsumexp(log_weights + draws.log_probs, 1).exp()
-    torch.testing.assert_close(means, truth, rtol=backend.tolerance, atol=0)
-    assert means.sum().item() == pytest.approx(1, abs=backend.tolerance)
-    assert (log_weights.std(1) > 0.05).all()
-
-
-UNEVEN = [0.0, 0.4, 1.0]
-FLOAT64 = BACKENDS[0]
 HIDDEN_BIAS = torch.tensor([-1.2, 0.7], dtype=torch.float64)
-
-
-@pytest.mark.parametrize("hidden_bias", [None, HIDDEN_BIAS], ids=["h2 uniform", "h2 base rates"])
-@pytest.mark.parametrize("bias", [None, BIAS], ids=["uniform", "base rates"])
-@pytest.mark.parametrize("steps", [1, 2, 6])
-def test_raise_for_dbms(hidden_bias, bias, steps):
-    """Algorithm 3: the mean weight is p_ann(v), h2 summed out of the joint annealing model."""
-    path, betas = DBMPath(DBM_, bias, hidden_bias), uniform_betas(steps).tolist()
-    truth = visible_probs_of_dbm(path, betas, 3)
-    check_mean_weights(path, truth, betas, 10_000, FLOAT64, steps)
-
-
-def test_raise_for_dbms_on_every_backend(backend):
-    path = DBMPath(backend.place(DBM_), BIAS, HIDDEN_BIAS).to(backend.device)
-    betas = uniform_betas(3).tolist()
-    truth = visible_probs_of_dbm(path, betas, 3)
-    check_mean_weights(path, truth, betas, 5_000, backend, 21)
-
-
-def test_every_draw_of_raise_for_dbms(backend, monkeypatch):
-    dbm = backend.place(random_dbm(2, 2, 1, 4))
-    path = DBMPath(dbm, [0.5, -1.0], [0.7]).to(backend.device)
-    truth = visible_probs_of_dbm(path, UNEVEN, 2)
-    heating, back = 1 + 2 * (2 + 1), 2 * (2 + 3)
-    check_every_draw(path, truth, heating + back, all_states(2), backend, monkeypatch)
 
 
 # One for all 32 states of v and h2, or one for each of them.
@@ -236,35 +154,8 @@ DBNS = [
     DBN([random_rbm(3, 4, 5), random_rbm(4, 3, 6)]),
     DBN([random_rbm(3, 2, 7), random_rbm(2, 4, 8), random_rbm(4, 2, 9)]),
 ]
+
 LAYERS = pytest.mark.parametrize("dbn", DBNS, ids=["two layers", "three layers"])
-
-
-@LAYERS
-@pytest.mark.parametrize("steps", [1, 4])
-def test_raise_for_dbns(dbn, steps):
-    """Section 3.3: p_ann of the top RBM, passed down through the directed layers."""
-    path, betas = DBNPath(dbn), uniform_betas(steps).tolist()
-    truth = visible_probs_of_dbn(path, dbn, betas)
-    check_mean_weights(path, truth, betas, 10_000, FLOAT64, 10 + steps)
-
-
-def test_raise_for_dbns_on_every_backend(backend):
-    dbn = backend.place(DBNS[1])
-    path, betas = DBNPath(dbn, BIAS.repeat(2)[:4]).to(backend.device), uniform_betas(3).tolist()
-    truth = visible_probs_of_dbn(path, dbn, betas)
-    check_mean_weights(path, truth, betas, 5_000, backend, 22)
-
-
-@pytest.mark.parametrize("widths", [(2, 2, 2), (2, 2, 3, 2)], ids=["two layers", "three layers"])
-def test_every_draw_of_raise_for_dbns(widths, backend, monkeypatch):
-    """The rounded top RBM is that of the first weight as well: otherwise the weights would be those of no distribution."""
-    layers = [random_rbm(*pair, 30 + n) for n, pair in enumerate(pairwise(widths))]
-    dbn = backend.place(DBN(layers))
-    top = dbn.top.num_visible
-    path = DBNPath(dbn, torch.linspace(-1, 0.5, top)).to(backend.device)
-    truth = visible_probs_of_dbn(path, dbn, UNEVEN)
-    bits = sum(widths[1:-1]) + 2 * (widths[-1] + top)
-    check_every_draw(path, truth, bits, all_states(2), backend, monkeypatch)
 
 
 @LAYERS
@@ -281,40 +172,6 @@ def test_importance_sampling_for_dbns(dbn):
     error = parts.exp().std(0) / math.sqrt(10)
     # ten repetitions: Student's t with 9 degrees of freedom exceeds 6.5 with probability 1e-4
     assert ((parts.exp().mean(0) - truth.exp()).abs() < 6.5 * error).all()
-
-
-def check_ais(path, exact, seed, backend):
-    """The mean weight is Z of the model itself, as sums over states and as sampled."""
-    start, target = walked_models(path)
-    betas, count = uniform_betas(5).tolist(), 20_000
-    states = all_states(target.num_visible)
-    log_start = (states @ start.visible_bias).log_softmax(0)
-    state = path.state_at(states.to(path.device))
-    corrections = [torch.as_tensor(path.end_correction(state, end)).cpu() for end in (0, 1)]
-    log_f, kernel = (
-        partial(log_f_table, target, start.visible_bias),
-        partial(transition_matrix, start, target),
-    )
-    mean, square = (
-        expected_weights(log_start, log_f, kernel, betas, corrections, power) for power in (1, 2)
-    )
-    truth = log_z(exact)
-    assert mean.log().item() + path.log_z_start == pytest.approx(truth, abs=backend.tolerance)
-    estimate = ais(path, betas, count, backend.generator(seed))
-    # 30 cases: beyond 4 standard errors with probability 2e-3 in all, and the seeds are fixed
-    relative_std = (square / mean**2 - 1).sqrt().item() / math.sqrt(count)
-    assert abs(math.expm1(estimate.log_z - truth)) < 4 * relative_std
-
-
-def test_ais_for_dbms(backend):
-    dbm = random_dbm(3, 3, 1, 5)
-    path = DBMPath(backend.place(dbm), BIAS, HIDDEN_BIAS[:1]).to(backend.device)
-    check_ais(path, dbm.joint_rbm, 2, backend)
-
-
-def test_ais_for_dbns(backend):
-    path = DBNPath(backend.place(DBNS[0]), [0.5, -1.0, 0.0, 1.0]).to(backend.device)
-    check_ais(path, DBNS[0].top, 3, backend)
 
 
 def test_base_rate_paths():
@@ -363,33 +220,3 @@ def test_files(tmp_path):
     RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(tmp_path / "rbm.safetensors")
     with pytest.raises(ValueError, match="path: expected the arrays weights_1"):
         DBM.load(tmp_path / "rbm.safetensors")
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: DBM(torch.zeros(3, 2), torch.zeros(3, 2), torch.zeros(3), torch.zeros(2), torch.zeros(2)),
-            r"weights_2: expected shape \[2, any\], got \[3, 2\]",
-        ),
-        (
-            lambda: DBM(torch.zeros(3, 2), torch.zeros(2, 4), torch.zeros(3), torch.zeros(2), torch.zeros(2)),
-            r"hidden_bias_2: expected shape \[4\]",
-        ),
-        (lambda: DBM_.log_unnormalized(V / 2), "v: expected only 0 and 1"),
-        (lambda: DBM_.log_unnormalized(V[:, :2]), r"v: expected shape \[any, 3\]"),
-        (lambda: DBM_.mean_field(V, max_updates=0), "max_updates: expected a whole number"),
-        (lambda: DBMPath(DBM_, torch.zeros(5)), r"visible_bias: expected shape \[3\]"),
-        (lambda: DBMPath(DBM_, None, torch.zeros(3)), r"hidden_bias_2: expected shape \[2\]"),
-        (lambda: DBMPath(DBM_, None, [0.0, math.nan]), "hidden_bias_2: expected finite"),
-        (lambda: base_rate_path(BaseRatePath(DBNS[0].top), V), "model: expected an RBM, DBM or DBN, got BaseRatePath"),
-        (lambda: base_rate_path(DBM_, V[:, :2]), r"train: expected shape \[any, 3\]"),
-        (lambda: base_rate_path(DBM_, V * 2), r"train: expected values in \[0, 1\]"),
-        (lambda: base_rate_path(DBM_, V, 5), "generator: expected a torch.Generator"),
-        (lambda: raise_log_prob(DBMPath(DBM_), all_states(5), [0, 1], 1), r"v: expected shape \[any, 3\]"),
-        (lambda: raise_log_prob(DBNPath(DBNS[0]), all_states(4), [0, 1], 1), r"v: expected shape \[any, 3\]"),
-    ],
-)  # fmt: skip
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -273,45 +273,6 @@ def test_starting_parameters_are_copied():
 V = all_states(4)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: DBN([]), "layers: expected at least one RBM"),
-        (lambda: DBN([random_rbm(4, 3, 0), random_rbm(4, 3, 0)]), "layers: expected 3 visible"),
-        (
-            lambda: DBN([random_rbm(4, 3, 0), random_rbm(3, 2, 0, dtype=torch.float32)]),
-            "layers: expected torch.float64",
-        ),
-        (lambda: dbn_lower_bound(TWO_LAYERS, V / 2, 0.0), "v: expected only 0 and 1"),
-        (lambda: dbn_lower_bound(TWO_LAYERS, V[:0], 0.0), r"v: expected shape \[any, 4\]"),
-        (lambda: dbn_lower_bound(TWO_LAYERS, V[:, :3], 0.0), r"v: expected shape \[any, 4\]"),
-        (lambda: dbn_lower_bound(TWO_LAYERS, V, math.nan), "log_z: expected finite"),
-        (lambda: dbn_lower_bound(TWO_LAYERS, V, 0.0, 0), "num_samples: expected a whole number"),
-        (
-            lambda: dbn_lower_bound(
-                TWO_LAYERS, V, ais(BaseRatePath(random_rbm(4, 3, 0)), uniform_betas(2), 2)
-            ),
-            "log_z: expected an estimate for the top RBM with 3 visible and 5 hidden units, got one for 4",
-        ),
-        (lambda: TWO_LAYERS.log_joint_unnormalized(V, []), "hidden: expected 1 layers"),
-        (lambda: TWO_LAYERS.sample(0, 1, seeded_generator(0)), "num_samples"),
-        (lambda: TWO_LAYERS.sample(1, 0, seeded_generator(0)), "gibbs_steps"),
-        (lambda: TWO_LAYERS.save("model.npz"), "path: expected a .safetensors file"),
-        (
-            lambda: train_rbm(TRAIN, RECIPE, 0, layers_below=[random_rbm(5, 3, 0)]),
-            "layers_below: expected 4 visible units in layer 0, got 5",
-        ),
-        (
-            lambda: train_rbm(TRAIN, RECIPE, 0, initial=random_rbm(4, 5, 0)),
-            r"initial.weights: expected shape \[4, 3\]",
-        ),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_files_that_are_not_a_dbn(tmp_path):
     path = tmp_path / "rbm.safetensors"
     RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(path)

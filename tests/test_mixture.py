@@ -175,34 +175,3 @@ def test_weights_of_half_precision_are_normalised(tmp_path):
     MIXTURE.save(path, dtype=torch.float16)
     loaded = BernoulliMixture.load(path, torch.float64)
     assert loaded.log_mixing_weights.logsumexp(0).item() == pytest.approx(0, abs=1e-15)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: BernoulliMixture(torch.zeros(3), torch.zeros(3)), "logits: expected shape"),
-        (
-            lambda: BernoulliMixture(torch.zeros(3, 2), torch.zeros(2)),
-            "log_mixing_weights: expected",
-        ),
-        (
-            lambda: BernoulliMixture(torch.full((3, 2), math.inf), torch.zeros(3)),
-            "logits: .*finite",
-        ),
-        (lambda: MIXTURE.log_prob(V[:, :3]), "v: expected 4 values in the last dimension"),
-        (lambda: MIXTURE.sample(0, seeded_generator(0)), "num_samples: expected a whole number"),
-        (lambda: MixtureEM(0), "num_components: expected a whole number"),
-        (lambda: MixtureEM(2, smoothing=0), "smoothing: expected a positive number"),
-        (lambda: MixtureEM(2, tolerance=math.nan), "tolerance: expected a positive number"),
-        (lambda: MixtureEM(2, start="zero"), "start: expected one of images, noise, got 'zero'"),
-        (lambda: train_mixture(V[:3], MixtureEM(4), 0), "train: expected at least 4 images"),
-        (lambda: train_mixture(V / 2, MixtureEM(2), 0), "train: expected only 0 and 1"),
-        (
-            lambda: choose_smoothing(V, MixtureEM(2), [], 0),
-            "candidates, train: expected at least one",
-        ),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

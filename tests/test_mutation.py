@@ -44,16 +44,13 @@ def harmless(name, old, new, function, check):
     return Mutant(name, "kernels/cpu.py", old, new, (check,), options, told=function)
 
 
-ANNEALING, AIS, RAISE, DEEP = (
-    f"tests/test_{name}.py::test_" for name in ("annealing", "ais", "raise", "dbm")
-)
+PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
 NARROW, ADDED, ANEW = (
     f"float32 fast, {name}" for name in ("narrow", "wide, rows added", "wide, summed anew")
 )
-KERNEL = f"{ANNEALING}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}]"
-AIS_DRAWS = f"{AIS}every_draw_of_a_run_makes_up_the_models_own_partition_function[{{}}]"
-DBM_DRAWS = f"{DEEP}every_draw_of_raise_for_dbms[{{}}]"
-DBN_DRAWS = f"{DEEP}every_draw_of_raise_for_dbns[{{}}]"
+KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}]"
+AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
+RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
 MODELS = "tests/test_evaluate_models.py::test_"
 TEMPERING, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
     f"tests/test_{name}.py::test_"
@@ -87,7 +84,7 @@ GROUPS = {
             "out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])",
             "out[i] = _uniform(rest[0]) < _sigmoid(factor * logits[i])",
             "draw_bits",
-            f"{ANNEALING}sampled_transitions_follow_the_enumerated_kernel[{ADDED}-RBM]",
+            f"{PATHS}sampled_transitions_follow_the_enumerated_kernel[{ADDED}-one beta-RBM]",
         ),
     ],
     "kernels": [
@@ -104,7 +101,7 @@ GROUPS = {
             "torch.cat([upper, fixed - 256 * upper], 1)",
             "torch.cat([upper, 0 * upper], 1)",
             (
-                f"{ANNEALING}densities_are_the_enumerated_ones_of_the_models_that_are_walked[{ANEW}-RBM]",
+                f"{PATHS}densities_are_the_enumerated_ones_of_the_models_that_are_walked[{ANEW}-RBM]",
             ),
         ),
         Mutant(
@@ -142,7 +139,7 @@ GROUPS = {
             "annealing/deep_paths.py",
             "state = self._clamped_transition(state, beta_from, generator)",
             "state = self._clamped_transition(state, beta_to, generator)",
-            (DBM_DRAWS.format("float64"),),
+            (RAISE_DRAWS.format("float64-DBM"),),
         ),
         Mutant(
             "heating with h1 at the temperature of the model",
@@ -156,21 +153,21 @@ GROUPS = {
             "annealing/deep_paths.py",
             "self._dbn.log_directed(v, hidden).double() + self.log_f(state, 1.0)",
             "self._dbn.log_joint_unnormalized(v, hidden).double()",
-            (DBN_DRAWS.format(f"{NARROW}, coarse-two layers"),),
+            (RAISE_DRAWS.format(f"{NARROW}, coarse-DBN"),),
         ),
         Mutant(
             "the recognition distribution multiplied instead of divided by",
             "annealing/deep_paths.py",
             "log_weights -= self._dbn.log_recognition",
             "log_weights += self._dbn.log_recognition",
-            (DBN_DRAWS.format("float64-two layers"),),
+            (RAISE_DRAWS.format("float64-DBN"),),
         ),
         Mutant(
             "RAISE by the kernels that the paper prints",
             "estimators/reverse_ais.py",
             "state = path.reverse_transition(state, beta_from, generator)",
             "state = path.reverse_transition(state, beta_to, generator)",
-            (f"{RAISE}every_draw_of_a_run_makes_up_the_annealing_model[float64]",),
+            (RAISE_DRAWS.format("float64-RBM"),),
         ),
         Mutant(
             "the rounding at the start counted with the wrong sign",

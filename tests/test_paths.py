@@ -6,9 +6,9 @@ import pickle
 import pytest
 import torch
 from enumeration import random_rbm
+from walks import Coins, CoinsOfUnknownStart, ReversibleCoins
 
 from paperlib.annealing import (
-    AnnealingPath,
     BaseRatePath,
     DBMPath,
     DBNPath,
@@ -19,7 +19,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import products
 from paperlib.kernels.capability import agrees, multiplies_integers
-from paperlib.models import DBM, DBN, RBM
+from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
 # Narrow and wide: below and above the width at which sums are brought up to date instead of taken anew.
@@ -96,22 +96,6 @@ def test_chains_at_different_betas_do_what_each_does_alone(kind, size, dtype):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
 
 
-def test_transitions_at_different_betas_draw_from_the_right_conditionals(dtype):
-    """Two chains, cold and hot, many times over: frequencies against a Gibbs step written down again."""
-    rbm = random_rbm(6, 5, 7, dtype=dtype)
-    path, count = BaseRatePath(rbm, torch.linspace(-1, 1, 6).to(dtype)), 20_000
-    v = torch.tensor([[1, 0, 1, 1, 0, 0]]).expand(2 * count, -1)
-    betas = torch.tensor([0.2, 0.9], dtype=torch.float64).repeat_interleave(count)
-    moved = path.units(path.transition(path.state_at(v), betas, seeded_generator(3)))
-    for part, beta in enumerate((0.2, 0.9)):
-        state = path.state_at(v[:count])
-        expected = path.units(path.transition(state, beta, seeded_generator(4))).double().mean(0)
-        found = moved[part * count : (part + 1) * count].double().mean(0)
-        error = (2 * expected * (1 - expected) / count).sqrt()
-        # twelve comparisons at five standard errors of the difference: one failure in 10^5, and the seeds are fixed
-        assert ((found - expected).abs() < 5 * error + 1 / count).all()
-
-
 @ALL
 def test_chosen_chains_go_on_as_they_would_have(kind, size, dtype):
     path = path_of(kind, size, dtype)
@@ -169,21 +153,6 @@ def test_editing_units_that_were_given_changes_no_state_and_no_later_one(dtype):
     assert torch.equal(after.hidden_input, path.state_at(state.v).hidden_input)
 
 
-@pytest.mark.parametrize(
-    ("v", "message"),
-    [
-        (torch.zeros(3, 7), r"v: expected shape \[any, 40\], got \[3, 7\]"),
-        (torch.zeros(40), r"v: expected shape \[any, 40\]"),
-        (torch.zeros(0, 40), r"v: expected shape \[any, 40\]"),
-        (torch.full((2, 40), 0.5), "v: expected only 0 and 1"),
-        (torch.full((2, 40), math.nan), "v: expected only 0 and 1"),
-    ],
-)
-def test_units_that_cannot_be_a_state(v, message, dtype):
-    with pytest.raises(InputError, match=message):
-        path_of("base rates", "narrow", dtype).state_at(v)
-
-
 @ALL
 @pytest.mark.parametrize("here_has_them", [True, False])
 def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
@@ -206,36 +175,6 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     assert len(message) < 2.5 * 4 * numbers + 5_000
 
 
-class Coins(AnnealingPath):
-    """Three fair coins that end up biased: three verbs, and a tensor for a state."""
-
-    odds = math.log(3)
-    log_z_start = 3 * math.log(2)
-    log_z = 3 * math.log(4)
-
-    def sample_start(self, num_chains, generator):
-        return torch.rand(num_chains, 3, generator=generator) < 0.5
-
-    def log_f(self, state, beta):
-        return beta * self.odds * state.double().sum(1)
-
-    def transition(self, state, beta, generator):
-        heads = torch.sigmoid(torch.as_tensor(beta * self.odds, dtype=torch.float32))
-        redrawn = torch.rand(state.shape, generator=generator) < heads
-        one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
-        return torch.where(one, redrawn, state)
-
-
-class ReversibleCoins(Coins):
-    """With what RAISE needs besides."""
-
-    reversible = True
-    num_visible = 3
-
-    def state_at(self, v):
-        return v.bool()
-
-
 def test_three_verbs_make_a_path():
     estimate = ais(Coins(), uniform_betas(20), 20_000, seeded_generator(0))
     assert abs(math.expm1(estimate.log_z - Coins.log_z)) < 4 * estimate.relative_std
@@ -256,10 +195,7 @@ def test_two_lines_more_and_raise_walks_it_back():
 
 
 def test_an_unknown_start_gives_a_ratio():
-    class Ratio(Coins):
-        log_z_start = None
-
-    estimate = ais(Ratio(), uniform_betas(20), 20_000, seeded_generator(0))
+    estimate = ais(CoinsOfUnknownStart(), uniform_betas(20), 20_000, seeded_generator(0))
     assert abs(math.expm1(estimate.log_z - 3 * math.log(2))) < 4 * estimate.relative_std
 
 
@@ -281,16 +217,6 @@ def test_the_dbm_path_counts_its_heating_steps():
     path, told = path_of("DBM", "narrow", torch.float64), []
     raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
     assert sum(told) == 6 * 4 * path.reverse_passes
-
-
-def test_states_of_another_path_are_refused():
-    small = BaseRatePath(RBM(torch.zeros(40, 3), torch.zeros(40), torch.zeros(3)))
-    other = path_of("base rates", "narrow", torch.float32)
-    state = small.sample_start(4, seeded_generator(0))
-    with pytest.raises(
-        InputError, match="state: expected 40 units with 12 inputs for each of 4 chains"
-    ):
-        other.transition(state, 0.5, seeded_generator(0))
 
 
 @pytest.mark.parametrize("beta", [torch.zeros(3), torch.zeros(4, 1), "warm", None])

@@ -1,23 +1,19 @@
-"""RBMs with categorical visible units against the enumeration of all their states, written down from the definition."""
+"""RBMs with categorical visible units against the enumeration of all their states; `test_every_path` has the path to them."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 import torch
-from backends import walked_models
-from enumeration import all_states, bernoulli_table, expected_weights
+from enumeration import all_states, random_potts
 
 from paperlib.annealing import PottsPath, uniform_betas
 from paperlib.datasets import site_frequency_bias
-from paperlib.errors import InputError
 from paperlib.estimators import (
     ais,
     certified_lower_bound,
     exact_log_z,
     parallel_tempering,
-    raise_log_prob,
     smc,
 )
 from paperlib.kernels import draw_categories
@@ -28,15 +24,7 @@ SITES, STATES, HIDDEN = 2, 3, 3
 BETAS = [0.0, 0.3, 0.7, 1.0]
 
 
-def random_potts(sites=SITES, states=STATES, hidden=HIDDEN, seed=1, scale=1.0):
-    generator = seeded_generator(seed)
-    shapes = (sites, states, hidden), (sites, states), (hidden,)
-    return PottsRBM(
-        *(scale * torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes)
-    )
-
-
-MODEL = random_potts()
+MODEL = random_potts(SITES, STATES, HIDDEN, seed=1)
 # of the start; not uniform
 BIAS = torch.tensor([[0.4, -0.2, 0.1], [-0.5, 0.3, 0.0]], dtype=torch.float64)
 
@@ -67,12 +55,6 @@ def minus_energy(model, v, h):
 
 TABLE = minus_energy(MODEL, EVERY_V, all_states(HIDDEN))
 LOG_Z = TABLE.flatten().logsumexp(0).item()
-
-
-def numbers(v):
-    """The place of each vector of bits in `EVERY_V`."""
-    states = v.view(len(v), SITES, STATES).double().argmax(-1)
-    return (states * STATES ** torch.arange(SITES - 1, -1, -1)).sum(-1)
 
 
 # ---- the model
@@ -187,105 +169,6 @@ def test_draws_of_categories():
     assert draws.double().mean(0)[5] == 0
 
 
-def walked(path):
-    """The model that the path really walks to, whose weights its products may have rounded."""
-    _, flat = walked_models(path)
-    shape = (SITES, STATES)
-    return PottsRBM(flat.weights.view(*shape, -1), flat.visible_bias.view(shape), flat.hidden_bias)
-
-
-def log_f_table(model, beta, bias=BIAS):
-    """ln f_beta of every v, by summing over every h."""
-    scaled = torch.logsumexp(beta * minus_energy(model, EVERY_V, all_states(HIDDEN)), 1)
-    return (1 - beta) * (EVERY_V @ bias.flatten()) + scaled
-
-
-def kernel(model, beta, bias=BIAS):
-    """T[v, v']: all hidden units given v, then the sites given them."""
-    h = all_states(HIDDEN)
-    given_v = bernoulli_table(
-        torch.sigmoid(beta * (EVERY_V @ model.flat.weights + model.hidden_bias)), h
-    )
-    inputs = (1 - beta) * bias + beta * (
-        model.visible_bias + torch.einsum("hj,isj->his", h, model.weights)
-    )
-    sites = inputs.softmax(-1).flatten(1)  # [h, L q]
-    by_site = EVERY_V.view(-1, SITES, STATES)
-    chosen = torch.einsum("nis,his->hni", by_site, sites.view(-1, SITES, STATES)).prod(-1)
-    return given_v @ chosen
-
-
-@pytest.mark.parametrize("beta", BETAS)
-def test_the_kernel_keeps_p_beta(beta):
-    """So that the walks below are compared with what they should be."""
-    p = log_f_table(MODEL, beta).softmax(0)
-    flow = p[:, None] * kernel(MODEL, beta)
-    torch.testing.assert_close(flow, flow.T, rtol=0, atol=1e-14)
-
-
-def test_the_path_walks_this_kernel(backend):
-    """Transitions from every state, each 3,000 times, with one beta for each chain: all frequencies within 5 standard errors."""
-    path = PottsPath(backend.place(MODEL), BIAS).to(backend.device)
-    model, repeats = walked(path), 3_000
-    chains = EVERY_V.repeat(repeats, 1).to(torch.uint8)
-    for beta in (0.4, 1.0):
-        betas = torch.full((len(chains),), beta, dtype=torch.float64, device=backend.device)
-        state = path.state_at(chains.to(backend.device))
-        torch.testing.assert_close(
-            path.log_f(state, betas).cpu()[: len(EVERY_V)],
-            log_f_table(model, beta),
-            rtol=0,
-            atol=20 * backend.tolerance,
-        )
-        after = path.transition(state, betas, backend.generator(5))
-        assert bool((path.units(after).cpu().view(-1, SITES, STATES).sum(-1) == 1).all())
-        pairs = numbers(chains) * len(EVERY_V) + numbers(path.units(after).cpu())
-        found = torch.bincount(pairs, minlength=len(EVERY_V) ** 2).view(len(EVERY_V), -1) / repeats
-        expected = kernel(model, beta)
-        error = (expected * (1 - expected) / repeats).sqrt() + 1e-6
-        assert bool(((found - expected).abs() < 5 * error).all())
-
-
-def test_ais_is_unbiased(backend):
-    """The mean weight is what products of the matrices say, within 5 standard errors, and times Z_0 that is Z of the model itself."""
-    path = PottsPath(backend.place(MODEL), BIAS).to(backend.device)
-    target = walked(path)
-    correction = log_f_table(backend.place(MODEL).to(dtype=torch.float64).to("cpu"), 1.0)
-    correction = correction - log_f_table(target, 1.0)
-    log_start = (EVERY_V @ BIAS.flatten()).log_softmax(0)
-    tables = (
-        log_start,
-        lambda beta: log_f_table(target, beta),
-        lambda beta: kernel(target, beta),
-        BETAS,
-        (torch.zeros(len(EVERY_V)), correction),
-    )
-    mean = expected_weights(*tables).log().item()
-    second = expected_weights(*tables, power=2).log().item()
-    estimate = ais(path, BETAS, 4_000, backend.generator(3), progress=False)
-    error = math.sqrt(math.expm1(second - 2 * mean) / 4_000)
-    ratio = math.exp(estimate.log_z - path.log_z_start - mean)
-    assert abs(ratio - 1) < 5 * error
-    assert mean + path.log_z_start == pytest.approx(LOG_Z, abs=1e-5)
-
-
-def test_raise_is_unbiased(backend):
-    """For every v the mean weight is p_ann(v), a product of matrices, within 5 standard errors."""
-    path = PottsPath(backend.place(MODEL), BIAS).to(backend.device)
-    target, chains = walked(path), 2_000
-    p_ann = (EVERY_V @ BIAS.flatten()).softmax(0)
-    for beta in BETAS[1:]:
-        p_ann = p_ann @ kernel(target, beta)
-    v = EVERY_V.to(torch.uint8).to(backend.device)
-    weights = (
-        raise_log_prob(path, v, BETAS, chains, backend.generator(4), progress=False)
-        .log_weights.cpu()
-        .exp()
-    )
-    error = weights.std(1) / math.sqrt(chains)
-    assert bool(((weights.mean(1) - p_ann).abs() < 5 * error).all())
-
-
 def test_tempering_smc_and_certified_bound():
     model = random_potts(12, 4, 8, seed=2, scale=0.7)
     truth = exact_log_z(model)
@@ -335,52 +218,3 @@ def test_one_path_is_not_another():
     copied = pickle.loads(pickle.dumps(PottsPath(MODEL, BIAS)))
     assert copied.checksum() == PottsPath(MODEL, BIAS).checksum()
     assert PottsPath(MODEL, BIAS).to("cpu").checksum() == copied.checksum()
-
-
-# ---- wrong input
-
-PATH = PottsPath(MODEL)
-WRONG = {
-    "two dimensions": (lambda: PottsRBM(torch.zeros(2, 3), torch.zeros(2, 3), [0.0]), "weights: "),
-    "one state": (
-        lambda: PottsRBM(torch.zeros(2, 1, 3), torch.zeros(2, 1), torch.zeros(3)),
-        "weights: expected at least two states",
-    ),
-    "flat bias": (
-        lambda: PottsRBM(torch.zeros(2, 3, 1), torch.zeros(6), [0.0]),
-        r"visible_bias: expected shape \[2, 3\], got \[6\]",
-    ),
-    "nan": (
-        lambda: PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), [float("nan")]),
-        "hidden_bias: expected finite",
-    ),
-    "no such state": (lambda: MODEL.one_hot([[0, 3]]), "whole numbers from 0 to 2"),
-    "negative": (lambda: MODEL.one_hot([[0, -1]]), "whole numbers from 0 to 2"),
-    "half": (lambda: MODEL.one_hot([[0.5, 1.0]]), "whole numbers from 0 to 2"),
-    "other length": (lambda: MODEL.one_hot([[0, 1, 2]]), "sequences: expected 2 sites"),
-    "a number": (lambda: MODEL.one_hot(1), "sequences: expected 2 sites"),
-    "two bits on": (lambda: PATH.state_at([[1, 1, 0, 0, 1, 0]]), "expected one bit on of each"),
-    "no bit on": (
-        lambda: raise_log_prob(PATH, [[0, 0, 0, 0, 1, 0]], BETAS, 2),
-        "expected one bit on of each",
-    ),
-    "sequences for bits": (lambda: raise_log_prob(PATH, [[0, 1]], BETAS, 2), "v: expected"),
-    "start's shape": (lambda: PottsPath(MODEL, torch.zeros(6)), "visible_bias: expected shape"),
-    "too many": (
-        lambda: exact_log_z(random_potts(2, 2, 30)),
-        "rbm: expected a layer of at most 25 units to enumerate, got 4 visible and 30 hidden",
-    ),
-    "logits": (
-        lambda: draw_categories(torch.zeros(1, 5), 3, seeded_generator(0)),
-        "logits: expected a multiple of 3",
-    ),
-    "no sequences": (lambda: site_frequency_bias(torch.zeros(0, 3), 3), "train: expected shape"),
-    "state of train": (lambda: site_frequency_bias([[4]], 3), "train: expected whole numbers"),
-    "pseudo-count": (lambda: site_frequency_bias([[1]], 3, 0.0), "pseudo_count: expected a"),
-}
-
-
-@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_input(call, message):
-    with pytest.raises(InputError, match=message):
-        call()

@@ -11,8 +11,7 @@ from enumeration import all_states, log_z, random_rbm
 from boltzmann_companion.recipes import load_model
 from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
-from paperlib.estimators import ais, ais_in_shards, raise_in_shards, raise_log_prob, shards
-from paperlib.models import DBM, DBN
+from paperlib.estimators import ais_in_shards, raise_in_shards, raise_log_prob, shards
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 0)
@@ -68,24 +67,6 @@ def test_names_hang_on_the_version_of_the_draws_and_on_no_other(tmp_path, monkey
     monkeypatch.setattr(shards, "DRAWS", "99")
     run(tmp_path, chains=100)
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_path_that_was_moved_is_the_same_path():
-    weights = torch.linspace(-1, 1, 12).double().view(4, 3)
-    dbm = DBM(weights, weights[:3, :2], torch.ones(4), torch.ones(3), torch.zeros(2))
-    dbn = DBN([RBM, random_rbm(3, 5, 2)])
-    paths = [
-        BaseRatePath(RBM, torch.ones(4)),
-        RBMPairPath(random_rbm(4, 3, 1), RBM, burn_in=3),
-        DBMPath(dbm, torch.ones(4), torch.full((2,), -1.0)),
-        DBNPath(dbn, torch.ones(3)),
-    ]
-    for path in paths:
-        moved = path.to("cpu")
-        assert moved is not path
-        assert (type(moved), moved.checksum()) == (type(path), path.checksum())
-        drawn = [ais(each, BETAS, 50, seeded_generator(1)) for each in (path, moved)]
-        assert torch.equal(drawn[0].log_weights, drawn[1].log_weights)
 
 
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):

@@ -5,44 +5,28 @@ from itertools import pairwise
 
 import pytest
 import torch
-from backends import BACKENDS
-from enumeration import all_states, joint_log_table, log_z, random_rbm, state_numbers
+from enumeration import (
+    joint_log_table,
+    log_z,
+    missed_mode_rbm,
+    random_rbm,
+    state_numbers,
+)
+from walks import BIAS, EVERY_WALK, Coins, CoinsOfUnknownStart
 
-from paperlib.annealing import AnnealingPath, BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, smc
 from paperlib.estimators.smc.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
 from paperlib.estimators.smc.populations import effective_part, log_z_std_error, systematic
-from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
-FLOAT64 = BACKENDS[0]
+PEAKED = random_rbm(4, 3, seed=31, scale=1.5)
 
 
-def base_rate_problem(backend=FLOAT64):
-    """A path, and the ln Z that is to be found: that of the model itself, whatever is rounded on the way."""
-    rbm = random_rbm(4, 3, seed=31, scale=1.5)
-    return BaseRatePath(backend.place(rbm), BIAS).to(backend.device), log_z(rbm)
-
-
-def pair_problem(backend=FLOAT64):
-    rbm_a, rbm_b = random_rbm(4, 2, seed=32), random_rbm(4, 3, seed=33, scale=1.5)
-    probs = rbm_a.log_unnormalized(all_states(4)).softmax(0)
-
-    def sample_a(num_chains, generator):
-        index = torch.multinomial(
-            probs.to(generator.device), num_chains, replacement=True, generator=generator
-        )
-        return all_states(4)[index.cpu()]
-
-    path = RBMPairPath(backend.place(rbm_a), backend.place(rbm_b), sample_a)
-    return path.to(backend.device), log_z(rbm_b) - log_z(rbm_a)
-
-
-PROBLEMS = pytest.mark.parametrize(
-    "make_problem", [base_rate_problem, pair_problem], ids=["RBM", "pair"]
-)
+def problem():
+    """A path, and the ln Z that is to be found."""
+    return BaseRatePath(PEAKED, BIAS), log_z(PEAKED)
 
 
 def assert_unbiased(log_estimates, truth):
@@ -53,19 +37,21 @@ def assert_unbiased(log_estimates, truth):
     assert error < 0.03
 
 
-@PROBLEMS
-def test_estimates_of_populations_are_unbiased_on_every_backend(make_problem, backend):
-    path, truth = make_problem(backend)
+@EVERY_WALK
+def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
+    walk = make(backend)
+    path, truth = walk.path, walk.truth
     betas = uniform_betas(5)
     # all chains of a population in one block, and more than one block
     found = smc(path, 20, backend.generator(1), betas=betas, num_populations=600, threshold=0.9)
-    assert found.resampled.sum() > 600
+    # in easy problems fewer than in others, but many of them, and not all at the same steps
+    assert found.resampled.sum() > 200
     assert_unbiased(found.log_weights, truth)
 
 
-@PROBLEMS
-def test_without_resampling_it_is_ais_on_every_backend(make_problem, backend):
-    path, _ = make_problem(backend)
+@EVERY_WALK
+def test_without_resampling_it_is_ais_on_every_backend(make, backend):
+    path = make(backend).path
     betas = uniform_betas(7)
     one = smc(path, 50, backend.generator(2), betas=betas, num_populations=1, threshold=0)
     other = ais(path, betas, 50, backend.generator(2))
@@ -77,7 +63,7 @@ def test_without_resampling_it_is_ais_on_every_backend(make_problem, backend):
 
 def test_a_schedule_that_a_pilot_finds_biases_nothing():
     """Each of many runs with a pilot of its own."""
-    path, truth = base_rate_problem()
+    path, truth = problem()
     runs = [
         smc(path, 20, seeded_generator(seed), num_populations=10, cess=0.8, check=False)
         for seed in range(100)
@@ -87,12 +73,11 @@ def test_a_schedule_that_a_pilot_finds_biases_nothing():
 
 
 def test_weighed_chains_are_draws_of_the_target():
-    rbm = random_rbm(4, 3, seed=31, scale=1.5)
-    path, truth = BaseRatePath(rbm, BIAS), log_z(rbm)
+    path, truth = problem()
     found = smc(path, 30, seeded_generator(3), num_populations=400, check=False)
     weights = (found.chain_log_weights - truth).exp()
     states = state_numbers(found.final_states.flatten(0, 1)).view(weights.shape)
-    exact = (torch.logsumexp(joint_log_table(rbm), 1) - truth).exp()
+    exact = (torch.logsumexp(joint_log_table(PEAKED), 1) - truth).exp()
     for state, probability in enumerate(exact):
         # unbiased for each state, and populations are independent
         each = (weights * (states == state)).mean(1)
@@ -100,21 +85,8 @@ def test_weighed_chains_are_draws_of_the_target():
 
 
 def test_three_verbs_are_enough_and_an_unknown_start_gives_a_ratio():
-    class Coins(AnnealingPath):
-        def sample_start(self, num_chains, generator):
-            return torch.rand(num_chains, 3, generator=generator) < 0.5
-
-        def log_f(self, state, beta):
-            return beta * math.log(9) * state.double().sum(1)
-
-        def transition(self, state, beta, generator):
-            heads = 9**beta / (1 + 9**beta)
-            redrawn = torch.rand(state.shape, generator=generator) < heads
-            one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
-            return torch.where(one, redrawn, state)
-
-    found = smc(Coins(), 100, seeded_generator(4), num_populations=200)
-    assert_unbiased(found.log_weights, 3 * math.log(5))
+    found = smc(CoinsOfUnknownStart(), 100, seeded_generator(4), num_populations=200)
+    assert_unbiased(found.log_weights, Coins.log_z - Coins.log_z_start)
     assert found.warnings == ()
     assert found.lower_bound is None
 
@@ -146,7 +118,7 @@ def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
 
 
 def test_a_wrong_interval_would_be_noticed():
-    path, truth = base_rate_problem()
+    path, truth = problem()
     found = smc(path, 50, seeded_generator(6), num_populations=20)
     low, high = found.interval(0.95)
     assert low < found.log_z < high
@@ -200,7 +172,7 @@ def test_populations_keep_to_themselves():
 
 
 def test_ancestors_are_counted():
-    path, _ = base_rate_problem()
+    path, _ = problem()
     never = smc(path, 40, seeded_generator(9), betas=[0, 1], threshold=0, num_populations=2)
     assert never.ancestors.tolist() == [40, 40]
     weights = never.chain_log_weights.exp()
@@ -232,7 +204,7 @@ class OneSided(AnnealingPath[torch.Tensor]):
 
 
 @pytest.mark.parametrize(
-    "path", [base_rate_problem()[0], OneSided(2), OneSided(-2)], ids=["RBM", "right", "left"]
+    "path", [problem()[0], OneSided(2), OneSided(-2)], ids=["RBM", "right", "left"]
 )
 def test_the_pilot_takes_steps_of_the_set_size(path):
     """Its first steps again, with the same draws, and the fraction at each computed from ln f itself."""
@@ -256,7 +228,7 @@ def test_the_pilot_takes_steps_of_the_set_size(path):
 
 
 def test_a_budget_is_spent_and_not_exceeded():
-    path, _ = base_rate_problem()
+    path, _ = problem()
     for budget in (400, 1_000, 5_017):
         told = []
         found = smc(
@@ -287,7 +259,7 @@ def test_a_schedule_is_spread_over_the_same_distance():
 
 
 def test_more_chain_steps_give_a_smaller_error():
-    path, _ = base_rate_problem()
+    path, _ = problem()
     errors = [
         smc(path, 50, seeded_generator(13), chain_steps=budget, num_populations=40).std_error
         for budget in (10_000, 160_000)
@@ -319,14 +291,6 @@ def test_the_same_generator_gives_the_same_weights_whatever_the_number_of_thread
 # ---- warnings
 
 
-def missed_mode_rbm():
-    """Most of Z lies in a mode that chains from random pixels meet too late."""
-    weights = torch.zeros(100, 2, dtype=torch.float64)
-    weights[:60, 0], weights[60:, 0], weights[:, 1] = 3.0, -3.0, 0.05
-    hidden_bias = torch.tensor([-105.0, 0.0], dtype=torch.float64)
-    return RBM(weights, torch.full((100,), -0.2, dtype=torch.float64), hidden_bias)
-
-
 def test_a_missed_mode_and_a_uniform_start_are_noticed():
     found = smc(BaseRatePath(missed_mode_rbm()), 20, seeded_generator(15))
     assert "too low by at least" in found.warnings[0]
@@ -348,8 +312,7 @@ def test_genealogical_collapse_wide_spreads_and_lone_populations_are_warned_abou
     lone = smc(path, 30, seeded_generator(16), betas=uniform_betas(3), num_populations=1)
     assert any("One population gives no error" in warning for warning in lone.warnings)
     assert lone.interval() == (-math.inf, math.inf)
-    easy_path, _ = base_rate_problem()
-    assert smc(easy_path, 100, seeded_generator(17)).warnings == ()
+    assert smc(problem()[0], 100, seeded_generator(17)).warnings == ()
 
 
 # ---- bad input
@@ -378,12 +341,12 @@ def test_genealogical_collapse_wide_spreads_and_lone_populations_are_warned_abou
 )
 def test_bad_input(options, message):
     with pytest.raises(InputError, match=message):
-        smc(**({"path": base_rate_problem()[0], "num_chains": 10} | options))
+        smc(**({"path": problem()[0], "num_chains": 10} | options))
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, math.nan, "most", True])
 def test_levels_that_are_none(level):
-    found = smc(base_rate_problem()[0], 10, betas=[0, 1], num_populations=2, check=False)
+    found = smc(problem()[0], 10, betas=[0, 1], num_populations=2, check=False)
     with pytest.raises(InputError, match="level: expected a number between 0 and 1"):
         found.interval(level)
 

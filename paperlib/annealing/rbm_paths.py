@@ -236,9 +236,10 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
         self._require_own(state)
+        sums = self._sampler.log_sums(state.hidden_input, self._betas(beta, state))
         biases = sum_where(state.v, self._visible_bias_a) * (1 - beta)
         biases += sum_where(state.v, self._visible_bias_b) * beta
-        return biases + self._sampler.log_sums(state.hidden_input, self._betas(beta, state))
+        return biases + sums
 
     def log_ratio(self, state: VisibleState, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain, without cancellation; float64 [chains]."""

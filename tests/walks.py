@@ -1,0 +1,385 @@
+"""Every annealing path to a model of the library, with all that enumeration says of it, on every backend.
+
+Each maker takes a backend and the size of its model, and returns a `Walk`. Tests of paths and of estimators run over `WALKS`.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import torch
+from backends import BACKENDS, walked_models
+from enumeration import (
+    WeightlessRBM,
+    all_states,
+    bernoulli_table,
+    directed_table,
+    expected_weights,
+    joint_log_table,
+    log_f_pair_table,
+    log_f_table,
+    random_dbm,
+    random_potts,
+    random_rbm,
+    state_numbers,
+    transition_matrix,
+)
+
+from paperlib.annealing import (
+    AnnealingPath,
+    BaseRatePath,
+    DBMPath,
+    DBNPath,
+    MixturePath,
+    PottsPath,
+    RBMPairPath,
+    TrajectoryPath,
+)
+from paperlib.models import DBN, RBM, BernoulliMixture
+from paperlib.numerics import seeded_generator
+
+FLOAT64 = BACKENDS[0]
+#: Both ends, and places in each of the three segments of `trajectory`, a knot among them.
+BETAS = [0.0, 0.2, 1 / 3, 0.5, 0.8, 1.0]
+BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A path and what it walks through, written down from the definitions."""
+
+    path: AnnealingPath
+    # every state of the path's units, [S, n]
+    states: torch.Tensor
+    # ln f_beta of every state, and the transition matrix, of what is really walked: its products may round weights
+    log_f: Callable[[float], torch.Tensor]
+    kernel: Callable[[float], torch.Tensor]
+    # ln p of every state at the start, and ln p* under the model itself
+    log_start: torch.Tensor
+    log_target: torch.Tensor
+    # how many units are drawn for a start and for a step
+    start_bits: int
+    step_bits: int
+    # of sums and logarithms
+    tolerance: float
+    # ln Z of the start, if the path estimates a ratio
+    log_z_below: float = 0.0
+    # the ends at which there are weights that fast products round
+    rounded: tuple[int, ...] = (1,)
+    # for RAISE: every test vector, the units drawn before a walk back, and from probabilities of states those of vectors
+    vectors: torch.Tensor | None = None
+    begin_bits: Callable[[int], int] = lambda steps: 0
+    observed: Callable[[torch.Tensor], torch.Tensor] = lambda probs: probs
+
+    @property
+    def truth(self):
+        """What AIS has to find."""
+        return self.log_target.logsumexp(0).item() - self.log_z_below
+
+    def state(self, repeats=1):
+        """Every state in turn, each for so many chains."""
+        return self.path.state_at(self.states.repeat_interleave(repeats, 0).to(self.path.device))
+
+    def numbers(self, units):
+        """The place of each row of units among the states."""
+        place = torch.full((2 ** self.states.shape[1],), -1)
+        place[state_numbers(self.states)] = torch.arange(len(self.states))
+        found = place[state_numbers(units.cpu())]
+        assert (found >= 0).all()
+        return found
+
+    def frequencies(self, units):
+        """How often each state occurs among the rows of units, in all 1."""
+        return torch.bincount(self.numbers(units), minlength=len(self.states)) / len(units)
+
+    def annealing_model(self, betas):
+        """p_ann of every test vector (RAISE paper, eq. 10 and 11)."""
+        probs = self.log_start.exp()
+        for beta in betas[1:]:
+            probs = probs @ self.kernel(beta)
+        return self.observed(probs)
+
+    def weights(self, betas):
+        """E[w^n] of what AIS multiplies up, `log_z_start` apart, for n = 1 to 4."""
+        state = self.state()
+        ends = [torch.as_tensor(self.path.end_correction(state, end)).cpu() for end in (0, 1)]
+        return [
+            expected_weights(self.log_start, self.log_f, self.kernel, betas, ends, power)
+            for power in (1, 2, 3, 4)
+        ]
+
+
+def draw_states(log_probs, count, generator):
+    """Independent draws of places among states with these log-probabilities."""
+    probs = log_probs.exp().to(generator.device)
+    return torch.multinomial(probs, count, replacement=True, generator=generator).cpu()
+
+
+def _between(path, backend, own, hidden, **more):
+    """The walk of a path between bipartite models, to this RBM."""
+    start, target = walked_models(path)
+    states = all_states(target.num_visible)
+    log_f = (
+        partial(log_f_pair_table, start, target)
+        if start.num_hidden
+        else partial(log_f_table, target, start.visible_bias)
+    )
+    given = {
+        "log_start": (states @ start.visible_bias).log_softmax(0),
+        "start_bits": target.num_visible,
+        "vectors": states,
+    } | more
+    return Walk(
+        path=path,
+        states=states,
+        log_f=log_f,
+        kernel=partial(transition_matrix, start, target),
+        log_target=joint_log_table(own).logsumexp(1),
+        step_bits=hidden + target.num_visible,
+        tolerance=backend.tolerance,
+        **given,
+    )
+
+
+def base_rates(backend=FLOAT64, visible=4, hidden=3):
+    rbm = random_rbm(visible, hidden, seed=21)
+    path = BaseRatePath(backend.place(rbm), BIAS[:visible]).to(backend.device)
+    return _between(path, backend, rbm, hidden)
+
+
+def pair(backend=FLOAT64, visible=4, hidden=3):
+    """To a model from one with fewer hidden units, with exact draws of the first."""
+    rbm_a, rbm_b = random_rbm(visible, hidden - 1, seed=22), random_rbm(visible, hidden, seed=23)
+    below = joint_log_table(rbm_a).logsumexp(1)
+    states, log_start = all_states(visible), below.log_softmax(0)
+
+    def sample_a(num_chains, generator):
+        return states[draw_states(log_start, num_chains, generator)]
+
+    path = RBMPairPath(backend.place(rbm_a), backend.place(rbm_b), sample_a).to(backend.device)
+    return _between(
+        path,
+        backend,
+        rbm_b,
+        2 * hidden - 1,
+        log_start=log_start,
+        log_z_below=below.logsumexp(0).item(),
+        rounded=(0, 1),
+        # RAISE needs ln Z of the start
+        vectors=None,
+    )
+
+
+def dbm(backend=FLOAT64, visible=4, hidden=3):
+    """So many units in v and h2 together, one of them in h2."""
+    model = random_dbm(visible - 1, hidden, 1, seed=5)
+    path = DBMPath(backend.place(model), BIAS[: visible - 1], [0.75]).to(backend.device)
+    return _between(
+        path,
+        backend,
+        model.joint_rbm,
+        hidden,
+        vectors=all_states(visible - 1),
+        begin_bits=lambda steps: 1 + steps * (hidden + 1),
+        observed=lambda probs: probs.view(-1, 2).sum(1),
+    )
+
+
+def dbn(backend=FLOAT64, visible=4, hidden=3):
+    """So many units in the lower layer of the top RBM, and below it one or two directed layers: two for small ones."""
+    widths = (3, visible, hidden) if visible > 3 else (2, 2, visible, hidden)
+    # with strong directed weights, draws of the recognition distribution would have weights whose error nobody can trust
+    scales = *[0.5] * (len(widths) - 2), 1.0
+    layers = [
+        random_rbm(*pair, 30 + n, scale)
+        for n, (pair, scale) in enumerate(zip(itertools.pairwise(widths), scales, strict=True))
+    ]
+    model = backend.place(DBN(layers))
+    path = DBNPath(model, BIAS[:visible]).to(backend.device)
+
+    def observed(probs):
+        for layer in reversed(model.directed):
+            probs = probs @ directed_table(layer)
+        return probs
+
+    return _between(
+        path,
+        backend,
+        layers[-1],
+        hidden,
+        vectors=all_states(widths[0]),
+        begin_bits=lambda steps: sum(widths[1:-1]),
+        observed=observed,
+    )
+
+
+def mixture(backend=FLOAT64, visible=4, hidden=3):
+    """From four components, or from two if there are few units."""
+    rbm, states = random_rbm(visible, hidden, seed=42), all_states(visible)
+    bits_of_component = 2 if visible > 3 else 1
+    shape = 2**bits_of_component, visible
+    logits = 2 * torch.randn(shape, generator=seeded_generator(41)).double()
+    start = BernoulliMixture(logits, torch.linspace(-1, 0.5, len(logits)).double())
+    path = MixturePath(backend.place(rbm), start).to(backend.device)
+    walked = walked_models(path)[1]
+    log_components = bernoulli_table(torch.sigmoid(start.logits), states).log().T
+    bits = all_states(hidden)
+
+    def mixed(beta):
+        return start.log_mixing_weights + (1 - beta) * log_components
+
+    def log_f(beta):
+        return mixed(beta).logsumexp(1) + (beta * joint_log_table(walked)).logsumexp(1)
+
+    def kernel(beta):
+        """T[v, v']: c and h given v, then v' given both, by summing over every c and h."""
+        inputs = beta * (states @ walked.weights + walked.hidden_bias)
+        p_h, p_c = bernoulli_table(torch.sigmoid(inputs), bits), mixed(beta).softmax(1)
+        to_visible = beta * (bits @ walked.weights.T + walked.visible_bias)
+        return sum(
+            p_c[:, c : c + 1]
+            * (p_h @ bernoulli_table(torch.sigmoid((1 - beta) * logits + to_visible), states))
+            for c, logits in enumerate(start.logits)
+        )
+
+    return Walk(
+        path,
+        states,
+        log_f,
+        kernel,
+        log_start=mixed(0.0).logsumexp(1),
+        log_target=joint_log_table(rbm).logsumexp(1),
+        start_bits=bits_of_component + visible,
+        step_bits=bits_of_component + hidden + visible,
+        tolerance=2 * backend.tolerance,
+        vectors=states,
+    )
+
+
+def checkpoints(visible=4, hidden=3):
+    """Weights that grow, each with a part of its own."""
+    return [
+        random_rbm(visible, hidden, seed, scale)
+        for seed, scale in ((51, 0.4), (52, 0.8), (51, 1.3))
+    ]
+
+
+def trajectory(backend=FLOAT64, visible=4, hidden=3):
+    """Through three checkpoints, whose weights are never rounded."""
+    rbms, states = checkpoints(visible, hidden), all_states(visible)
+    bias = BIAS[:visible]
+    path = TrajectoryPath([backend.place(rbm) for rbm in rbms], bias).to(backend.device)
+    knots = [RBM(0 * rbms[0].weights, bias, 0 * rbms[0].hidden_bias), *rbms]
+
+    def model_at(beta):
+        segment = min(int(beta * len(rbms) + 1e-12), len(rbms) - 1)
+        share = beta * len(rbms) - segment
+        ends = [one.tensors().values() for one in knots[segment : segment + 2]]
+        return RBM(*((1 - share) * low + share * high for low, high in zip(*ends, strict=True)))
+
+    return Walk(
+        path,
+        states,
+        log_f=lambda beta: joint_log_table(model_at(beta)).logsumexp(1),
+        kernel=lambda beta: transition_matrix(WeightlessRBM(0 * bias), model_at(beta), 1.0),
+        log_start=(states @ bias).log_softmax(0),
+        log_target=joint_log_table(rbms[-1]).logsumexp(1),
+        start_bits=visible,
+        step_bits=hidden + visible,
+        tolerance=2 * backend.tolerance,
+        rounded=(),
+        vectors=states,
+    )
+
+
+def potts(backend=FLOAT64, visible=4, hidden=3):
+    """Two sites of four states, whatever the number of visible units."""
+    sites, states = 2, 4
+    model = random_potts(sites, states, hidden, seed=1)
+    bias = torch.tensor([[0.5, -0.25, 0.0, 1.0], [-0.5, 0.25, 0.0, -1.0]], dtype=torch.float64)
+    path = PottsPath(backend.place(model), bias).to(backend.device)
+    every = torch.cartesian_prod(*[torch.arange(states)] * sites)
+    bits, h = torch.nn.functional.one_hot(every, states).flatten(1).double(), all_states(hidden)
+    walked = walked_models(path)[1]
+
+    def kernel(beta):
+        """T[v, v']: all hidden units given v, then the sites given them."""
+        inputs = beta * (bits @ walked.weights + walked.hidden_bias)
+        logits = (1 - beta) * bias.flatten() + beta * (h @ walked.weights.T + walked.visible_bias)
+        log_sites = logits.unflatten(1, (sites, states)).log_softmax(-1).flatten(1)
+        return bernoulli_table(torch.sigmoid(inputs), h) @ (log_sites @ bits.T).exp()
+
+    def log_table(rbm, beta):
+        """-beta E of every pair, by hand: [S, 2^M]."""
+        inputs = (bits @ rbm.weights + rbm.hidden_bias) @ h.T
+        return beta * (inputs + (bits @ rbm.visible_bias)[:, None])
+
+    def log_f(beta):
+        return (1 - beta) * (bits @ bias.flatten()) + log_table(walked, beta).logsumexp(1)
+
+    return Walk(
+        path,
+        bits,
+        log_f,
+        kernel,
+        log_start=(bits @ bias.flatten()).log_softmax(0),
+        log_target=log_table(model.flat, 1.0).logsumexp(1),
+        start_bits=2 * sites,
+        step_bits=hidden + 2 * sites,
+        tolerance=backend.tolerance,
+        vectors=bits,
+    )
+
+
+WALKS = {
+    "RBM": base_rates,
+    "pair": pair,
+    "DBM": dbm,
+    "DBN": dbn,
+    "mixture": mixture,
+    "trajectory": trajectory,
+    "Potts": potts,
+}
+EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
+#: Those that RAISE can walk back.
+REVERSIBLE = {name: make for name, make in WALKS.items() if make is not pair}
+EVERY_WALK_BACK = pytest.mark.parametrize("make", REVERSIBLE.values(), ids=REVERSIBLE)
+
+
+class Coins(AnnealingPath):
+    """Three fair coins that end up biased: three verbs, and a tensor for a state."""
+
+    odds = math.log(3)
+    log_z_start = 3 * math.log(2)
+    log_z = 3 * math.log(4)
+
+    def sample_start(self, num_chains, generator):
+        return torch.rand(num_chains, 3, generator=generator) < 0.5
+
+    def log_f(self, state, beta):
+        return beta * self.odds * state.double().sum(1)
+
+    def transition(self, state, beta, generator):
+        heads = torch.sigmoid(torch.as_tensor(beta * self.odds, dtype=torch.float32))
+        redrawn = torch.rand(state.shape, generator=generator) < heads
+        one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
+        return torch.where(one, redrawn, state)
+
+
+class ReversibleCoins(Coins):
+    """With what RAISE needs besides."""
+
+    reversible = True
+    num_visible = 3
+
+    def state_at(self, v):
+        return v.bool()
+
+
+class CoinsOfUnknownStart(Coins):
+    """An estimate along them is a ratio."""
+
+    log_z_start = None
