@@ -188,7 +188,9 @@ def test_a_path_travels(make, backend):
 
 @EVERY_WALK
 def test_what_is_no_state_and_no_beta_is_refused(make):
-    path, state, other = make().path, make().state(), base_rates(FLOAT64, 3, 2).state()
+    path, state, plain = make().path, make().state(), base_rates().state()
+    # of a path of the same kind with fewer units, and of another kind with as many
+    others = [make(FLOAT64, 3, 2).state(), plain if type(plain) is not type(state) else "warm"]
     width = path.units(state).shape[1]
     for call, message in (
         (lambda: path.state_at(torch.full((2, width), 0.5)), "v: expected only 0 and 1"),
@@ -196,8 +198,6 @@ def test_what_is_no_state_and_no_beta_is_refused(make):
         (lambda: path.state_at(torch.zeros(2, width + 1)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(width)), r"v: expected shape \[any, \d"),
         (lambda: path.state_at(torch.zeros(0, width)), r"v: expected shape \[any, \d"),
-        (lambda: path.log_f(other, 0.5), "state: expected (a .*State of this path|. units with)"),
-        (lambda: path.transition(other, 0.5, FLOAT64.generator(0)), "state: expected"),
         (lambda: path.transition("warm", 0.5, FLOAT64.generator(0)), "state: expected a .*, got str"),
         (lambda: path.log_f(state, torch.zeros(2)), r"beta: expected a number, or one for each of 16 chains"),
         (lambda: path.log_f(state, torch.zeros(16, 1)), r"beta: expected a number, or one for each of 16 chains"),
@@ -207,6 +207,13 @@ def test_what_is_no_state_and_no_beta_is_refused(make):
     ):  # fmt: skip
         with pytest.raises(InputError, match=message):
             call()
+    for other in others:
+        with pytest.raises(
+            InputError, match=r"state: expected (a .*State of this path|. units with)"
+        ):
+            path.log_f(other, 0.5)
+        with pytest.raises(InputError, match="state: expected"):
+            path.transition(other, 0.5, FLOAT64.generator(0))
 
 
 # ---- AIS
