@@ -347,9 +347,9 @@ class BaseRatePath(RBMInterpolation):
         return log_z_lower_bound(self._rbm, units)
 
     def log_start(self, v: ArrayLike) -> Tensor:
-        """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
+        """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]; along a path of a deep model, for its states."""
         bias = self._visible_bias_a.double()
-        return as_states("v", v, bias, self.num_visible) @ bias - softplus(bias).sum()
+        return as_states("v", v, bias, len(bias)) @ bias - softplus(bias).sum()
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Independent draws from the base-rate model."""
