@@ -390,7 +390,7 @@ def test_parallel_tempering_fills_its_time(monkeypatch, seconds_per_step, expect
     """By a clock that goes on with the steps of parallel tempering alone."""
     runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
     made = []
-    monkeypatch.setattr(runs, "_climb", lambda _, steps, *__, **options: made.append(steps))
+    monkeypatch.setattr(runs, "_temper", lambda _, steps, *__, **options: made.append(steps))
     monkeypatch.setattr(annealing_runs.time, "perf_counter", lambda: sum(made) * seconds_per_step)
     assert runs.affordable_tempering_steps(1.0) == pytest.approx(expected, rel=1e-9)
     assert made == pilots
@@ -587,7 +587,7 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
 
 @pytest.mark.usefixtures("_estimated")
 def test_interruption_of_parallel_tempering_leaves_ais_and_raise(monkeypatch):
-    interrupt_call(monkeypatch, AnnealingRuns, "_climb", 1)
+    interrupt_call(monkeypatch, AnnealingRuns, "_temper", 1)
     # the budget's pilot is not what is interrupted
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", lambda runs, seconds: 20_000)
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.001, progress=False)

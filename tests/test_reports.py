@@ -244,7 +244,7 @@ def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
 
 def test_one_round_trip_is_no_round_trips(found):
     once = replace(found, tempering=replace(found.tempering, round_trips=1))
-    assert "(1 round trip on" in describe(once)
+    assert "(1 round trip at" in describe(once)
 
 
 # ---- baselines

@@ -500,7 +500,7 @@ def test_warnings():
     drifting = series.clone()
     drifting[:50], drifting[50:] = -0.05, 0.05
     (drifted,) = doubts_of(ends, ratios, drifting)
-    assert "have not settled" in drifted
+    assert "have not equilibrated" in drifted
     assert doubts_of(ends, ratios, drifting, std_error=0.05) == ()
     (large,) = doubts_of(ends, ratios, series, std_error=0.6)
     assert "error is large, 0.6 nats" in large
