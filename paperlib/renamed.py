@@ -39,7 +39,8 @@ def renamed(**new_names: str) -> Callable[[Given], Given]:
             return with_old_names  # pyright: ignore[reportReturnType]
         given.__init__ = with_old_names
         for old, new in new_names.items():
-            setattr(given, old, property(functools.partial(_attribute, old, new)))
+            read = functools.partial(_attribute, old, new)
+            setattr(given, old, property(read, doc=f"The old name of `{new}`."))
         return given  # pyright: ignore[reportReturnType]
 
     return decorate
