@@ -11,6 +11,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -304,20 +305,22 @@ def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float,
     return (min(ratios), max(ratios)) if ratios else None
 
 
+def _in_words(records: Sequence[Record], task: str, by: str) -> str:
+    """`times_as_long` as part of a sentence."""
+    found = times_as_long(records, task, by)
+    if found is None:
+        return "a time that was not measured"
+    ends = dict.fromkeys(map(_digits, found))
+    return f"{' to '.join(ends)} times as long"
+
+
 def summary(records: Sequence[Record]) -> str:
     """The records in a paragraph for processors, and one for GPUs if there are any."""
-
-    def span(task: str, by: str) -> str:
-        found = times_as_long(measured, task, by)
-        if found is None:
-            return "a time that was not measured"
-        ends = dict.fromkeys(map(_digits, found))
-        return f"{' to '.join(ends)} times as long"
-
     paragraphs = []
     for device, where in (("cpu", "On a processor"), ("cuda", "On a GPU")):
         measured = [record for record in records if record["provenance"]["device"] == device]
         if measured:
+            span = partial(_in_words, measured)
             paragraphs.append(
                 f"{where}, {PEER} takes {span('AIS', PEER)} as this library for a step of AIS, and a careful loop in plain torch "
                 f"{span('AIS', _LOOP)}.\n"
