@@ -26,6 +26,7 @@ from IPython.display import display
 
 from boltzmann_companion.claims.checks import Check
 from boltzmann_companion.columns import record_columns
+from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import Run, load_result, results_folder, source_line
 from boltzmann_companion.tables import Record, Table
@@ -245,7 +246,7 @@ def read_settings(name: str, profile: str) -> Settings:
 
 
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
-    """Open a chapter: start the clock of its records, and compare its parameters with the given ones.
+    """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
     On digits it also leaves torch one thread: on tensors this small, threads that wait for each other beside other busy
     processes make a chapter many times slower.
@@ -264,6 +265,7 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     InputError
         If there is no such profile.
     """
+    use_style()
     size = get_profile(parameters["profile"])
     if size.name == "digits":
         torch.set_num_threads(1)

@@ -26,7 +26,7 @@ _RADIUS = 0.2
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults for this book; called once at the top of a chapter."""
+    """Set matplotlib's defaults for this book; `open_chapter` does."""
     mpl.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=LINE_STYLES),

@@ -41,6 +41,17 @@ def runs_row(result: PartitionEstimate) -> dict[str, Any]:
     }
 
 
+def ratio_row(result: PartitionEstimate, sign: int = 1) -> dict[str, Any]:
+    """What a table says about an estimate of ln(Z_B / Z_A) along a path from A to B; with sign -1, along one from B to A."""
+    low, high = sorted(sign * end for end in result.interval(3))
+    return {
+        "log_ratio": sign * result.log_z,
+        "interval_3_sigma": [low, high],
+        "effective_sample_size": result.effective_sample_size,
+        "warnings": words(result.warnings),
+    }
+
+
 def words(warnings: tuple[str, ...]) -> str:
     """The warnings of an estimate as one text.
 
@@ -69,6 +80,16 @@ def averages(
         "test": average(log_values, images.test, dtype) - log_z,
         "train": average(log_values, images.train, dtype) - log_z,
     }
+
+
+def pixels_on(images: Tensor) -> float:
+    """How many pixels of an image are on, on average over images [N, D]."""
+    return images.sum(1).double().mean().item()
+
+
+def samples_row(kind: str, images: Tensor) -> dict[str, Any]:
+    """What a record of samples says of those of one kind, [N, D]."""
+    return {"model": kind, "images": len(images), "pixels_on": pixels_on(images)}
 
 
 def published_numbers(model: str, column: str) -> list[float]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+from scipy.special import chdtri
+
 from boltzmann_companion.claims.checks import Check, Rows, of_stored
 from boltzmann_companion.rows import by_model, published_numbers
+
+# Of a right AIS, how often chance alone makes `unbiased` fail.
+_FALSE_ALARMS = 1e-3
 
 
 def intervals_and_bounds(table: Rows) -> Iterator[Check]:
@@ -32,6 +38,26 @@ def more_runs(points: Rows) -> Iterator[Check]:
         yield Check(f"{model}: more runs, shorter upper error bar", width[-1] < width[0])
         claim = f"{model}: every interval holds the truth or warns"
         yield Check(claim, covered, required=False)
+
+
+@of_stored("sm2008-figure-3")
+def unbiased(points: Rows) -> Iterator[Check]:
+    """Of Figure 3: the mean weight of all runs of a model less Z, in standard errors, for all models together."""
+    errors = [_pooled_error(own) for own in by_model(points).values()]
+    # The mean weight is unbiased, so each of them is standard normal but for the skewness of the weights.
+    chance = chdtri(len(errors), _FALSE_ALARMS)
+    claim = "all runs together pass a chi-square test with 1 false alarm in 1,000"
+    yield Check(claim, sum(error**2 for error in errors) < chance)
+
+
+def _pooled_error(points: Rows) -> float:
+    """The mean weight of independent sets of runs less the exact Z, in standard errors."""
+    mean = variance = 0.0
+    for row in points:
+        share = row["runs"] * math.exp(row["log_z"] - row["exact_log_z"])
+        relative_std = math.expm1(row["interval_3_sigma"][1] - row["log_z"]) / 3
+        mean, variance = mean + share, variance + (share * relative_std) ** 2
+    return (mean - sum(row["runs"] for row in points)) / math.sqrt(variance)
 
 
 @of_stored("sm2008-table-1")

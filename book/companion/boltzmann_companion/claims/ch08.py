@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Rows, of_stored
+from boltzmann_companion.rows import pixels_on
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.exact_annealing import ExactAnnealing
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
@@ -253,9 +254,7 @@ def bad_mode(rows: Rows, required: bool) -> Iterator[Check]:
 
 def pixels_of_draws(own: Tensor, annealed: Tensor, digits: BinaryImages) -> Iterator[Check]:
     """How many pixels are on in exact draws of the RBM [N, D], in draws of its annealing model [M, D], and in the images."""
-    of_rbm, of_annealed, of_test = (
-        draws.sum(1).double().mean().item() for draws in (own, annealed, digits.test)
-    )
+    of_rbm, of_annealed, of_test = (pixels_on(draws) for draws in (own, annealed, digits.test))
     yield Check(
         "draws of the annealing model have about as many pixels on as test images, those of the RBM far fewer",
         abs(of_annealed - of_test) < abs(of_rbm - of_test),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import torch
@@ -39,6 +39,19 @@ def duration(log10_seconds: float) -> str:
         if log10_seconds - math.log10(unit) < 2:
             return f"{10 ** (log10_seconds - math.log10(unit)):.0f} {name}"
     return f"$10^{{{log10_seconds - math.log10(3.156e7):.0f}}}$ years"
+
+
+def terms_row(name: str, visible: int, hidden: int) -> dict[str, Any]:
+    """A row of `rbm-number-of-terms`: log10 of how many terms Z has before and after one layer is summed out."""
+    reduced = min(visible, hidden) * math.log10(2)
+    return {
+        "model": name,
+        "visible": visible,
+        "hidden": hidden,
+        "joint": (visible + hidden) * math.log10(2),
+        "reduced": reduced,
+        "duration": duration(reduced - 6),
+    }
 
 
 def in_two_halves(table: Table) -> Table:

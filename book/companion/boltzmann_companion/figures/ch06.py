@@ -12,7 +12,7 @@ import torch
 from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import FramePlayer, frame_player
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.rows import by_model, published_numbers
+from boltzmann_companion.rows import by_model, pixels_on, published_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,6 +34,14 @@ def packed(images: Tensor) -> str:
     '8f'
     """
     return np.packbits(images.to(torch.uint8).numpy()).tobytes().hex()
+
+
+def course_rows(model: str, looks: Sequence[float], frames: Sequence[Tensor]) -> Rows:
+    """Rows of `sm2008-ais-course`, for the images [M, D] of AIS runs at each of these values of beta."""
+    return [
+        {"model": model, "beta": look, "pixels_on": pixels_on(frame), "images": packed(frame)}
+        for look, frame in zip(looks, frames, strict=True)
+    ]
 
 
 def course_player(course: Rows, image_shape: tuple[int, int]) -> FramePlayer:

@@ -184,22 +184,31 @@ def sums_of_weights(
     )
 
 
-def wedge(rows: Rows) -> BracketPlayer:
-    """A player for the bracket of one enumerated model from one start."""
+def wedge(rows: Rows) -> BracketPlayer | None:
+    """A player for the bracket of one enumerated model from one start; None if there is nothing to step through."""
+    if len(rows) == 1:
+        return None
     steps, high, low = ([row[key] for row in rows] for key in ("steps", "ais", "raise"))
     title = f"The bracket of {rows[0]['model']} from the {rows[0]['start']}"
     return bracket_player(steps, high, low, rows[0]["exact"], title)
 
 
 def brackets(rows: Rows) -> Figure:
-    """The brackets of up to six models against K, one panel each, as in the paper's Figure 3."""
+    """The gaps of up to six models against K, and their brackets, one panel each, as in the paper's Figure 3."""
     names = list(dict.fromkeys(row["model"] for row in rows))
-    figure, grid = plt.subplots(3, 2, figsize=(7.0, 8.0))
+    figure = plt.figure(figsize=(7.0, 11.3))
+    [above], [below] = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.3, 8])
+    for panel, start in zip(above.subplots(1, 2, sharey=True), STARTS, strict=True):
+        draw_gaps(panel, {name: _of(rows, name, start) for name in names})
+        panel.set(title=start, xlabel="annealing steps $K$")
+    above.axes[0].set_ylabel("AIS less RAISE (nats)")
+    lines = above.axes[0].get_legend_handles_labels()
+    above.legend(*lines, loc="outside lower center", ncols=3)
+    grid = below.subplots(3, 2)
     for axes, name in zip(grid.flat, names, strict=False):
-        own = [row for row in rows if row["model"] == name]
         for start in STARTS:
-            draw_bracket(axes, [row for row in own if row["start"] == start], start)
-        frame_brackets(axes, own, name)
+            draw_bracket(axes, _of(rows, name, start), start)
+        frame_brackets(axes, [row for row in rows if row["model"] == name], name)
     # the others have a panel below them, whose title would touch the label
     for axes in grid.flat[: len(names) - 2]:
         axes.set_xlabel("")
@@ -210,8 +219,34 @@ def brackets(rows: Rows) -> Figure:
         grid.flat[-1].set_axis_off()
         grid.flat[-1].legend(handles, labels, loc="center")
     else:
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        below.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
+
+
+def draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
+    """AIS less RAISE of several models against K, with a band of a nat; below a nat the scale is linear, above it logarithmic."""
+    axes.axhspan(-1, 1, color="0.9")
+    axes.axhline(0, color="black", linestyle="-", linewidth=1)
+    for number, (name, rows) in enumerate(models.items()):
+        # side by side, where all have the same K
+        across = [row["steps"] * 10 ** (0.06 * (number - len(models) / 2)) for row in rows]
+        look = {"color": PALETTE[number], "markersize": 4}
+        gaps = [row["gap"] for row in rows]
+        axes.plot(across, gaps, "o", linestyle=LINE_STYLES[number], label=name, **look)
+        for x, row in zip(across, rows, strict=True):
+            if math.isinf(row["gap_error"]):
+                axes.plot(x, row["gap"], "o", markerfacecolor="white", **look)
+            else:
+                ends = [row["gap"] + sign * 3 * row["gap_error"] for sign in (-1, 1)]
+                axes.plot([x] * 2, ends, color=PALETTE[number], linestyle="-", linewidth=1)
+    axes.set(xscale="log")
+    axes.set_yscale("symlog", linthresh=1, linscale=1.5)
+    axes.yaxis.set_major_formatter("{x:,g}")
+
+
+def _of(rows: Rows, model: str, start: str) -> Rows:
+    """The rows of one model and start."""
+    return [row for row in rows if row["model"] == model and row["start"] == start]
 
 
 def two_starts(rows: Rows) -> Figure:

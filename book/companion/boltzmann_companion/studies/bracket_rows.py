@@ -13,6 +13,7 @@ from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import recipe
+from boltzmann_companion.rows import pixels_on
 from boltzmann_companion.studies.bracket_tables import (
     CSL_STREAM,
     STARTS,
@@ -95,19 +96,6 @@ def entries_of(size: Profile, table: BracketTable, seed: int) -> dict[str, Entry
         cases = table.chosen(number, len(images.test), seed)
         entries[model_id] = Entry(number, name, model, images, cases)
     return entries
-
-
-def pixels_on(images: Tensor) -> float:
-    """How many pixels of an image are on, on average over images [N, D]."""
-    return images.sum(1).double().mean().item()
-
-
-def sample_rows(pictures: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-    """Rows of `raise-figure-6`, for images [N, D] of each kind."""
-    return [
-        {"model": kind, "images": len(images), "pixels_on": pixels_on(images)}
-        for kind, images in pictures.items()
-    ]
 
 
 def course_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any
@@ -69,6 +69,20 @@ def start_row(rbm: RBM, chains: Tensor, annealed: PartitionEstimate) -> dict[str
         "start_chains": chain_mean,
         "start_annealed": ais_mean,
         "start_error": math.hypot(chain_error, ais_error),
+    }
+
+
+def binarization_row(fixed: Mapping[str, float], fresh: Tensor) -> dict[str, Any]:
+    """Averages of training and test images as a model was trained on them, and of several other binarisations, [N, 2]."""
+    gaps = fresh[:, 0] - fresh[:, 1]
+    return {
+        "fixed_train": fixed["train"],
+        "fixed_test": fixed["test"],
+        "fixed_gap": fixed["train"] - fixed["test"],
+        "fresh_train": fresh[:, 0].mean(),
+        "fresh_test": fresh[:, 1].mean(),
+        "fresh_gap": gaps.mean(),
+        "fresh_gap_spread": gaps.std(),
     }
 
 
