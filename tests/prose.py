@@ -580,7 +580,7 @@ PROSE = [
      lambda s: abs((r := figure_3(s, "mnistCD1-500", "base rates"))[-1]["ais"] - r[-2]["ais"]) < 0.01
      and near(r[-1]["effective_sample_size"] / 5_000, 0.99, 0.005)),
     said({"08": "Every image is short by about as much, and one to three of the 5,000 AIS chains make up the whole estimate",
-          "what-we-learned": "Of the uniform start's chains, one to three make up the whole estimate"},
+          "what-we-learned": "One to three of the uniform start's chains make up the whole estimate"},
      lambda s: near((r := s.row("raise-gaps", model="mnistPCD-20", start="uniform"))["median"], r["gap"], 0.5) and near(r["gap"], 42, 0.5)
      and all(1 <= r["effective_sample_size"] < 3 for r in figure_3(s, "mnistPCD-20", "uniform"))),
     said({"08": "which even rises again from 10,000 steps to 100,000"},
@@ -659,7 +659,7 @@ PROSE = [
                              "less than a tenth"},
      lambda s: all(0 < s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"] < 0.5
                    and abs(s.column("raise-table-2", "base_rate_gap")[m]) < 0.1 for m in ("MNIST DBM", "Omniglot DBM"))),
-    said({"10": "that of the Omniglot DBM stays open by nine nats, more than a thousand steps leave from the base rates"},
+    said({"10": "That of the Omniglot DBM stays open by nine nats. From the base rates a thousand steps already leave less"},
      lambda s: near((g := s.row("raise-table-2", model="Omniglot DBM"))["uniform_gap"], 9, 0.5)
      and g["uniform_gap"] > s.row("raise-figure-7", model="Omniglot DBM", start="base rates", steps=1_000)["gap"] > 0),
     said({"10": "From the base rates a thousand steps leave gaps of about twenty nats, ten thousand three and a half, and a hundred "
@@ -702,7 +702,7 @@ PROSE = [
      lambda s: all(abs(r["difference"]) < 0.01 and r["importance"] > 600 for r in s.rows("dbm-heating"))),
     said({"10": "ends thirteen nats below that from both layers, even with a thousand steps"},
      lambda s: near(behind(s, "Omniglot DBM", "uniform"), 13, 0.5)),
-    said({"10": "from which it ends a fifth of a nat below"},
+    said({"10": "from them it ends a fifth of a nat below"},
      lambda s: near(behind(s, "Omniglot DBM", "base rates of v"), 0.2, 0.05)),
     said({"10": "For the MNIST DBM a thousand steps are enough from any of the three"},
      lambda s: all(near(behind(s, "MNIST DBM", start), 0.1, 0.1) for start in ("uniform", "base rates of v"))),
