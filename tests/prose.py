@@ -888,7 +888,7 @@ PROSE = [
     said({"16": "No run of parallel tempering has a warning, and so all ten brackets are decided"},
      lambda s: all(r["warnings"] == "none" and r["reading"] != "not decided" and r["round_trips"] > 100 for r in s.rows("tempering-brackets"))),
     said({"16": "it decides every bracket, and finds AIS within a nat of the truth in each"},
-     lambda s: len(rows := s.rows("tempering-brackets")) == 10 and all(r["reading"] in ("AIS", "both") for r in rows)),
+     lambda s: len(rows := s.rows("tempering-brackets")) == 10 and all(r["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 1 for r in rows)),
     said({"16": "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. Elsewhere, with the "
                 "paper's 100,000 steps, AIS and parallel tempering are within two tenths of a nat of each other"},
      lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
@@ -926,7 +926,7 @@ PROSE = [
     said({"17": "Two-sided AIS, half of whose budget is parallel tempering, holds what it says with $10^5$"},
      lambda s: (r := s.row("estimator-coverage", models="no hidden mode", estimator="two-sided AIS", budget=100_000)["held_95_interval"])[0] < 95 < r[1]),
     said({"17": "In 2,000 runs on the ten models without a hidden mode, no number of parallel tempering was wrong by a nat without a "
-                "warning. Of AIS's there were 74, of SMC's 35, and of two-sided AIS's four"},
+                "warning. AIS had 74 such numbers, SMC 35, and two-sided AIS four"},
      lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC", "two-sided AIS")]
      == [(0, 2000), (74, 2000), (35, 2000), (4, 2000)]),
     said({"17": "AIS from mean field's starts is the worst: 267 from the means, and 329 from the mixture"},
