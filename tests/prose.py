@@ -799,7 +799,7 @@ PROSE = [
      lambda s: near((r := s.row("sm2008-own-weights"))["log_z"], 451.28 - 0.25, 0.05) and 451.28 - r["log_z"] < 3 * math.sqrt(2) * r["log_z_error"]
      and near(r["log_z_error"], 0.09, 0.005)
      and near(r["interval_3_sigma"][1], both_averages(s)[0], 0.02) and r["interval_3_sigma"][1] < both_averages(s)[0]),
-    said({"15": "Of the ten seeds nine lie below that $\\ln Z$, and nine of their ten intervals hold it"},
+    said({"15": "Of the ten seeds nine lie below the $\\ln Z$ that gives both averages, and nine of their ten intervals hold it"},
      lambda s: len(rows := s.rows("own-weights-repeats")) == 10 and sum(r["log_z"] < both_averages(s)[0] for r in rows) == 9
      and sum(abs(math.expm1(both_averages(s)[0] - r["log_z"])) < 3 * r["log_z_error"] for r in rows) == 9),
     said({"15": "A hundred runs are worth 30 to 56 here"},
@@ -836,7 +836,7 @@ PROSE = [
      lambda s: spans([r["log_z"] for r in s.rows("sm2008-training-paths", model="CD3(25)", epoch=100)], 182, 317, 0.5)),
     said({"15": "after 50 epochs all but CD1(20) are met, and after no other length are both rows of 500 hidden units"},
      lambda s: [row for row, lengths in lengths_that_fit(s).items() if 50 not in lengths] == ["CD1(20)"]),
-    said({"15": "The paper's own has 69 % of them beyond 0.9, and logarithms of weights that vary most: their variance is 6.9, and 1.8 "
+    said({"15": "The paper's schedule has 69 % of its steps beyond 0.9, and logarithms of weights that vary most: their variance is 6.9, and 1.8 "
                 "with evenly spaced steps"},
      lambda s: near((r := s.row("own-weights-schedules", schedule="of the 2008 paper"))["above"], 0.69, 0.005) and near(r["variance"], 6.9, 0.05)
      and near(s.row("own-weights-schedules", schedule="evenly spaced")["variance"], 1.8, 0.05)),
