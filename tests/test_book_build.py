@@ -120,6 +120,32 @@ def test_line_to_which_a_cell_of_checks_folds_counts_them(text, prompt):
     assert cell.outputs == [printed]
 
 
+def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below():
+    printed = nbformat.v4.new_output("stream", text="it holds: yes\n")
+    folded, checks = {"tags": ["hide-input"]}, {"tags": ["checks", "hide-cell"]}
+    code = nbformat.v4.new_code_cell
+    cells = [
+        code("a = 1", metadata=folded),
+        code("b = 2", metadata=folded),
+        code("print(a)", metadata=folded, outputs=[printed]),
+        code("c = 3", metadata=folded),
+        code("check(c)", metadata=checks, outputs=[printed]),
+        code("d = 4", metadata=folded),
+        code("open"),
+    ]
+    notebook = chapter()
+    notebook.cells += cells
+    page = as_page(notebook, "05-exact-partition-functions", "digits")
+    assert [cell.source for cell in page.cells[-5:]] == [
+        "a = 1\n\n\nb = 2\n\n\nprint(a)",
+        "c = 3",
+        "check(c)",
+        "d = 4",
+        "open",
+    ]
+    assert page.cells[-5].outputs == [printed]
+
+
 def test_table_with_a_caption_is_numbered_and_keeps_its_source():
     markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
     table = nbformat.v4.new_output("execute_result", {"text/markdown": markdown})

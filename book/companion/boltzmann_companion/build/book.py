@@ -1,8 +1,9 @@
 """Building the book from executed chapters: stage the sources, build with warnings as errors, check the pages.
 
 A page shows more than its notebook: it tells how to run the chapter, and names below every figure its record and the command that
-reproduces it. Each cell that checks claims is folded to one line, tables with a caption are numbered, and the glossary's terms are
-entered in the index. The notebook that a reader downloads from the page has none of these additions.
+reproduces it. Each cell that checks claims is folded to one line, a folded cell that shows nothing is joined to the next, tables with a
+caption are numbered, and the glossary's terms are entered in the index. The notebook that a reader downloads from the page has none of
+these additions.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ def as_page(
         Address of the repository, or nothing.
     """
     page = copy.deepcopy(notebook)
+    page.cells = _without_empty_folds(page.cells)
     for cell in page.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
         record = _record_of_figure(cell, profile) if figure else None
@@ -166,6 +168,24 @@ def as_page(
     place = next(index for index, names in enumerate(tags) if "parameters" in names)
     page.cells.insert(place, nbformat.v4.new_markdown_cell(box))
     return page
+
+
+def _without_empty_folds(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The cells, of which a folded one that shows nothing is joined to the folded one below: each line to unfold then shows something."""
+    joined: list[nbformat.NotebookNode] = []
+    for cell in cells:
+        above = joined[-1] if joined else None
+        if above is not None and _is_folded(above) and _is_folded(cell) and not above.outputs:
+            cell.source = f"{above.source}\n\n\n{cell.source}"
+            joined.pop()
+        joined.append(cell)
+    return joined
+
+
+def _is_folded(cell: nbformat.NotebookNode) -> bool:
+    """Whether a page folds the code of a cell; one of checks folds to a line of its own."""
+    tags = set(cell.metadata.get("tags", []))
+    return bool(tags & {"hide-input", "hide-cell"}) and "checks" not in tags
 
 
 def _count_checks(cell: nbformat.NotebookNode) -> None:
