@@ -109,6 +109,13 @@ def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
     return value
 
 
+def as_state_rows(name: str, value: object, like: Tensor, width: int) -> Tensor:
+    """`as_states`, of a batch [N, width] of at least one."""
+    rows = as_states(name, value, like, width)
+    require_shape(name, rows, [None, width])
+    return rows
+
+
 def as_binary(name: str, value: object, width: int | None = None) -> Tensor:
     """Binary vectors as a tensor [N, width] in their own type; `None` stands for any width.
 

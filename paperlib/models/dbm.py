@@ -37,6 +37,7 @@ from paperlib.numerics import (
 from paperlib.validation import (
     ArrayLike,
     as_binary,
+    as_state_rows,
     as_states,
     parameter,
     require_count,
@@ -211,8 +212,7 @@ class DBM(UnnormalizedModel):
             Its `warnings` say how many cases have not converged. Every update is the optimum of one layer given the
             other, so the bound of `log_unnormalized_bound` never falls.
         """
-        v = self._visible(v)
-        require_shape("v", v, [None, self.num_visible])
+        v = as_state_rows("v", v, self.weights_1, self.num_visible)
         updates = require_count("max_updates", max_updates)
         bottom_up = v @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)

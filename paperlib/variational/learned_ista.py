@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count, require_shape
 from paperlib.variational.recognition import ascend
 from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
@@ -54,8 +54,7 @@ class ThresholdNetwork:
 
     def __call__(self, v: ArrayLike) -> Tensor:
         """Codes, [N, M], of `v` [N, D]."""
-        v = as_states("v", v, self.offset, len(self.offset))
-        require_shape("v", v, [None, len(self.offset)])
+        v = as_state_rows("v", v, self.offset, len(self.offset))
         drive = (v - self.offset) @ self.bottom_up
         threshold = self.log_thresholds.exp()
         codes = _soft(drive, threshold)

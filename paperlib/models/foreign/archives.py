@@ -262,10 +262,8 @@ def _foreign(
         kind = PottsRBM if units[0] == _POTTS else RBM
         model = kind(weights, visible_bias, hidden_bias)
         if any(spins):
-            flat = model.flat if isinstance(model, PottsRBM) else model
-            flat, offset = binary_from_spins(
-                *flat.tensors().values(), visible=spins[0], hidden=spins[1]
-            )
+            parameters = model.flat.tensors().values()
+            flat, offset = binary_from_spins(*parameters, visible=spins[0], hidden=spins[1])
             parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
             model = kind(*parts, flat.hidden_bias)
     except InputError as error:
