@@ -31,10 +31,7 @@ _PROGRESS = ("epochs_done", "reconstruction_errors")
 def training_signature(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
-    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data.
-
-    A training run that depends on anything else adds it under another name.
-    """
+    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data; a run that depends on more adds it."""
     return {
         "recipe": json.dumps(asdict(recipe), sort_keys=True),
         "seed": str(seed),
@@ -53,27 +50,14 @@ def diverged(epoch: int, learning_rate: float) -> InputError:
 
 @dataclass
 class TrainingState:
-    """Everything that the next epoch depends on.
-
-    Attributes
-    ----------
-    parameters, velocities : tuple of Tensor
-        The model's parameters, and their velocities (momentum) in the same order.
-    chains : Tensor or None
-        States of persistent chains.
-    generator : torch.Generator
-        In the state from which training continues.
-    epochs_done : int
-        Epochs so far.
-    reconstruction_errors : list of float
-        One for each of these epochs, if the training computes them.
-    """
+    """Everything that the next epoch depends on; a training run fills in what it has of it."""
 
     parameters: tuple[Tensor, ...]
-    velocities: tuple[Tensor, ...]
-    chains: Tensor | None
+    velocities: tuple[Tensor, ...]  # momentum, in the order of the parameters
+    chains: Tensor | None  # states of persistent chains
     generator: torch.Generator
     epochs_done: int = 0
+    # one for each of these epochs, if the training computes them
     reconstruction_errors: list[float] = field(default_factory=list)
 
 

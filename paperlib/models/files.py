@@ -73,15 +73,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 def read_resumable(
     path: Path, signature: Mapping[str, str], progress: Collection[str]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The contents of a checkpoint, if it belongs to the work with this signature.
-
-    Returns
-    -------
-    tensors : dict of str to Tensor
-        By name.
-    progress : dict
-        The value of each.
-    """
+    """The tensors and the progress of a checkpoint, if it belongs to the work with this signature."""
     try:
         metadata = read_metadata(path)
         tensors = read_safetensors(path)

@@ -248,13 +248,7 @@ class RBM(TwoLayerModel):
 
 
 def as_rbm(name: str, model: object) -> RBM:
-    """`model`; raise unless it is an RBM.
-
-    Examples
-    --------
-    >>> as_rbm("rbm", RBM([[1.0]], [0.0], [0.0]))
-    RBM(1 visible, 1 hidden, torch.float64, cpu)
-    """
+    """`model`; raise unless it is an RBM."""
     if not isinstance(model, RBM):
         raise InputError(f"{name}: expected an RBM, got {type(model).__name__}")
     return model

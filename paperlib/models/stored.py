@@ -121,24 +121,12 @@ def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, 
 
 
 def plain_name(name: str) -> str:
-    """The last part of a name in lower case, without signs between words and without a leading `rbm`.
-
-    Examples
-    --------
-    >>> plain_name("model.rbm_Visible_bias")
-    'visiblebias'
-    """
+    """The last part of a name in lower case, without signs between words and without a leading `rbm`."""
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a name in a file is known to be of the training and not of the model.
-
-    Examples
-    --------
-    >>> is_harmless("W_momentum"), is_harmless("optimizer.state.0.exp_avg"), is_harmless("sigma")
-    (True, True, False)
-    """
+    """Whether a name in a file is known to be of the training and not of the model, such as `W_momentum`."""
     words = set(re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()))
     return bool(words & _HARMLESS_WORDS) or plain_name(name) in _HARMLESS
 

@@ -100,15 +100,7 @@ class _Component:
 
 @dataclass(frozen=True)
 class Components:
-    """An RBM split into its connected components.
-
-    Attributes
-    ----------
-    rbm : RBM
-        The model.
-    shift : Tensor, shape [D], optional
-        Added to the visible biases, in float64.
-    """
+    """An RBM split into its connected components, with `shift` [D] added to its visible biases in float64."""
 
     rbm: RBM
     shift: Tensor | None = None

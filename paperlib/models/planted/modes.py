@@ -107,34 +107,7 @@ def mode_weights(rbm: RBM, towards: Tensor, units: int) -> Tensor:
 def plant_mode(
     rbm: RBM, towards: Tensor, log_odds: float, units: int, shifted_log_z: list[float]
 ) -> tuple[RBM, Tensor]:
-    """The model with a mode, and what each number of new units contributes to its Z.
-
-    Parameters
-    ----------
-    rbm : RBM
-        The model without the mode.
-    towards : Tensor, shape [D]
-        What all new units together add to the visible biases.
-    log_odds, units
-        See `hidden_mode`.
-    shifted_log_z : list of float
-        ln Z of `rbm` with k times `mode_weights(...)` added to its visible biases, for k = 0, ..., units.
-
-    Returns
-    -------
-    rbm : RBM
-        The model with the new units last.
-    log_terms : Tensor, shape [units + 1], float64
-        Their logsumexp is ln Z; term k covers all states in which k of the new units are on.
-
-    Examples
-    --------
-    >>> rbm = RBM([[0.0]], [0.0], [0.0])
-    >>> of_bias = lambda b: math.log(2) + math.log1p(math.exp(b))
-    >>> with_mode, terms = plant_mode(rbm, torch.tensor([6.0]), 2.0, 1, [of_bias(0), of_bias(6)])
-    >>> print(f"{(terms[1] - terms[0]).item():.6f}")
-    2.000000
-    """
+    """The model with a mode, and ln of what each number of new units adds to its Z; `shifted_log_z` has ln Z with 0, 1, ... of them on."""
     column = mode_weights(rbm, towards, units)
     bias = torch.tensor((log_odds + shifted_log_z[0] - shifted_log_z[-1]) / units, dtype=rbm.dtype)
     with_mode = RBM(

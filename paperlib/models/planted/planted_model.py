@@ -70,21 +70,7 @@ def require_type(dtype: object) -> torch.dtype:
 
 
 def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Draw indices into a table, with probabilities proportional to e^{log_weights}.
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [..., S], float64
-        Need not be normalised; minus infinity for what never happens.
-    num_draws : int
-        Draws for each row of the table.
-    generator : torch.Generator
-        On the CPU.
-
-    Returns
-    -------
-    Tensor, shape [..., num_draws], int64
-    """
+    """Draw indices into each row of a table [..., S], with probabilities proportional to e^{log_weights}: int64 [..., num_draws]."""
     weights = torch.exp(log_weights - log_weights.amax(-1, keepdim=True))
     cumulative = weights.cumsum(-1)
     total = cumulative[..., -1:]

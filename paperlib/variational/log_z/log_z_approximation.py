@@ -15,7 +15,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models import RBM
-from paperlib.models.bounds import ascend_mean_field, distinct, mean_field_optima, search_points
+from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
 from paperlib.validation import ArrayLike, as_states, is_number, require_shape
 
@@ -87,7 +87,7 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
     """
     model = as_double(rbm)
     given = search_points(model) if starts is None else hidden_starts(model, starts)
-    means, bounds, at_rest, updates = ascend_mean_field(model, given)
+    means, bounds, at_rest, updates = mean_field_optima(model, given)
     best = bounds.argmax()
     return LogZApproximation(
         bounds[best].item(),
@@ -117,15 +117,9 @@ def require_tolerance(tolerance: object) -> None:
 
 
 def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
-    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field.
-
-    Raises
-    ------
-    InputError
-        If they have the wrong shape or are not means.
-    """
+    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field."""
     if starts is None:
-        means, bounds = mean_field_optima(model, search_points(model))
+        means, bounds, *_ = mean_field_optima(model, search_points(model))
         best = distinct(means, bounds)[:_OPTIMA_AS_STARTS]
         return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
     given = as_states("starts", starts, model.weights, model.num_hidden)
