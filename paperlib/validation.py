@@ -164,6 +164,14 @@ def parameter(
     return tensor
 
 
+def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
+    """Finite numbers of this shape, in double precision."""
+    tensor = as_float_tensor(name, value, torch.float64)
+    require_shape(name, tensor, shape)
+    require_finite(name, tensor)
+    return tensor
+
+
 def require_width(name: str, tensor: Tensor, width: int) -> None:
     """Raise unless the last dimension of `tensor` is `width`."""
     if tensor.ndim == 0 or tensor.shape[-1] != width:

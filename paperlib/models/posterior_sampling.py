@@ -21,10 +21,7 @@ _BLOCK = 5_000
 
 
 def log_mean_weights(
-    num_vectors: int,
-    num_samples: int,
-    log_weights: Callable[[slice], Tensor],
-    device: torch.device,
+    num_vectors: int, num_samples: int, log_weights: Callable[[slice], Tensor], device: torch.device
 ) -> Tensor:
     """ln of the mean importance weight of each vector, float64 [num_vectors]; `log_weights` gives those of a slice."""
     # Results go into one tensor allocated at the start. A list of small results, each allocated

@@ -101,12 +101,16 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     except PermissionError as error:
         raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
     except Exception as error:  # each format's reader has its own exceptions
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = _reason(error)
         if "pickle" in reason.lower() or "Python objects" in reason:
             reason = "it holds pickled objects, which can run any code"
         raise InputError(
             f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
@@ -299,9 +303,8 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
         data = _contents(source)
         estimator = skops.io.loads(data, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {reason}"
+            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {_reason(error)}"
         ) from error
     fitted = {
         name: value
@@ -363,13 +366,9 @@ def _letters_of_fasta(text: str, path: Path) -> np.ndarray:
     return np.array([list(sequence) for sequence in sequences])
 
 
-def _read_hdf5(source: _Source, path: Path) -> Mapping[str, Entry]:
-    return Hdf5(source, path)
-
-
 def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     """MATLAB's HDF5 files have their axes in the opposite order."""
-    file = Hdf5(source, path)
+    file = _Hdf5(source, path)
     if any(name.startswith("#") for name in file):
         raise InputError(
             f"expected plain matrices in the MATLAB 7.3 file {path}, got cells or structs; save it with -v7"
@@ -379,7 +378,7 @@ def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     }
 
 
-class Hdf5(Mapping[str, Entry]):
+class _Hdf5(Mapping[str, Entry]):
     """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
 
     def __init__(self, source: _Source, path: Path) -> None:
@@ -414,9 +413,8 @@ class Hdf5(Mapping[str, Entry]):
         except InputError:
             raise
         except Exception as error:  # h5py raises many kinds of exceptions for damaged files
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise InputError(
-                f"expected an undamaged HDF5 file, could not read {self.path}: {reason}"
+                f"expected an undamaged HDF5 file, could not read {self.path}: {_reason(error)}"
             ) from error
 
     def _read(self, file: Any, name: str) -> Entry:
@@ -469,7 +467,7 @@ _READERS: Mapping[str, Callable[[_Source, Path], Mapping[str, Entry]]] = {
     ".safetensors": _read_safetensors,
     "torch": _read_torch,
     ".skops": _read_skops,
-    "HDF5": _read_hdf5,
+    "HDF5": _Hdf5,
     "IDX": _read_idx,
     ".csv": _read_text,
 }

@@ -112,12 +112,7 @@ def learn_ista(
     ]
     bottom_up, lateral, log_thresholds = leaves
     network = ThresholdNetwork(bottom_up, lateral, log_thresholds, start.offset, start.depth)
-    ascend(
-        leaves,
-        lambda: -(network(v) - codes).square().sum(-1).mean(),
-        num_steps,
-        learning_rate,
-    )
+    ascend(leaves, lambda: -(network(v) - codes).square().sum(-1).mean(), num_steps, learning_rate)
     return replace(
         network,
         bottom_up=bottom_up.detach(),

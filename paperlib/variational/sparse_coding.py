@@ -25,13 +25,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.two_layers import TwoLayers
 from paperlib.numerics import all_states, bernoulli_log_prob, softplus
-from paperlib.validation import (
-    ArrayLike,
-    as_states,
-    parameter,
-    require_count,
-    require_enumerable,
-)
+from paperlib.validation import ArrayLike, as_states, parameter, require_count, require_enumerable
 
 # 2^16 states of 16 units, for a block of visible vectors, still take only a moment.
 _MAX_ENUMERATED_UNITS = 16

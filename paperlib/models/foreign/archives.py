@@ -27,11 +27,7 @@ _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
 # Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
 _BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
-_RBMS_UNITS = {
-    "BBRBM": (_BINARY, _BINARY),
-    "IIRBM": (_SPIN, _SPIN),
-    "PBRBM": (_POTTS, _BINARY),
-}
+_RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN), "PBRBM": (_POTTS, _BINARY)}
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
 # Units of each layer, under the names that the Julia package uses.
 _JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
