@@ -41,18 +41,19 @@ _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-f
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_BY_SUFFIX = {
-    ".safetensors": ".safetensors",
-    ".npz": ".npz",
-    ".npy": ".npy",
-    ".mat": ".mat",
-    ".skops": ".skops",
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-    ".pt": "torch",
-    ".pth": "torch",
-    ".csv": ".csv",
-}
+_SUFFIXES = (
+    ".safetensors",
+    ".npz",
+    ".npy",
+    ".mat",
+    ".skops",
+    ".h5",
+    ".hdf5",
+    ".pt",
+    ".pth",
+    ".csv",
+)
+_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
 _NO_FILES_OF_OURS = {
     b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     b"<!doctype": "a web page",
@@ -166,7 +167,8 @@ def dense(name: str, value: Entry) -> Entry:
 
 def _format(source: _Source, path: Path) -> str:
     """The format of a file, by its first bytes, or by its suffix where these say nothing."""
-    head = source.getvalue()[:520] if isinstance(source, io.BytesIO) else _head(source)
+    with _opened(source) as file:
+        head = file.read(520)
     start = head[:64].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     for first, what in _NO_FILES_OF_OURS.items():
         if start.startswith(first):
@@ -188,13 +190,12 @@ def _format(source: _Source, path: Path) -> str:
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _BY_SUFFIX:
-        return _BY_SUFFIX[suffixes[-1]]
+    if suffixes and suffixes[-1] in _SUFFIXES:
+        return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
-    known = ", ".join(_BY_SUFFIX)
     raise InputError(
-        f"expected a {known} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
+        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
     )
 
 
@@ -206,13 +207,13 @@ def _is_text(head: bytes) -> bool:
         return False
 
 
+def _opened(source: _Source) -> BinaryIO:
+    return source.open("rb") if isinstance(source, Path) else io.BytesIO(source.getvalue())
+
+
 def _contents(source: _Source) -> bytes:
-    return source.read_bytes() if isinstance(source, Path) else source.getvalue()
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(520)
+    with _opened(source) as file:
+        return file.read()
 
 
 def _format_of_zip(source: _Source, path: Path) -> str:
@@ -244,11 +245,8 @@ def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
 def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
     from scipy.io import loadmat
 
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            storage.require_modest(path, _matlab_size(file, path))
-    else:
-        storage.require_modest(path, _matlab_size(source, path))
+    with _opened(source) as file:
+        storage.require_modest(path, _matlab_size(file, path))
     found = loadmat(source)
     return _flat({name: value for name, value in found.items() if not name.startswith("__")})
 
@@ -277,7 +275,6 @@ def _matlab_size(file: BinaryIO, path: Path) -> int:
                     total += len(unpacker.decompress(piece, _PIECE))
                     piece = unpacker.unconsumed_tail
         file.seek(after)
-    file.seek(0)
     return min(total, limit + 1)
 
 
