@@ -94,11 +94,7 @@ def found_or_downloaded(
     read: Callable[[Path], _Contents],
     own: str,
 ) -> _Contents:
-    """What `read` makes of the first file that has one of these names, or else of a download of the first of them.
-
-    It raises an error if the contents are not the known ones; a download is kept in the cache if it does not. `own` says what the user
-    can supply instead.
-    """
+    """What `read`, which refuses unknown contents, makes of a file with one of these names, or else of a download of the first."""
     folders = data_folders(folder)
     for path in (place / name for place in folders for name in names):
         if path.is_file():

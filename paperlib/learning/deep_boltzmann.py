@@ -156,32 +156,19 @@ def train_dbm(
 
     Parameters
     ----------
-    train : array or Tensor, shape [N, D]
-        Binary training data of any type.
+    train, dtype, device, on_epoch, progress
+        As in `train_rbm`.
     recipe : DeepBoltzmannLearning
         The training recipe.
     seed : int
         Seed for the first layer's pre-training; the second layer and the joint training use the next two numbers.
-    dtype, device
-        Of the computation and of the result.
     checkpoint : path, optional
-        A `.safetensors` file, written after pre-training and after every epoch. If it exists, training resumes from it and
-        ends with the identical result.
-    on_epoch : callable, optional
-        Called with the epoch (from 1) and a copy of the model after each epoch of joint training.
-    progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal.
-
-    Returns
-    -------
-    DBM
-        The trained model.
+        As in `train_rbm`; the first one is written after pre-training.
 
     Raises
     ------
     InputError
-        If the data are not binary, training diverges, or the checkpoint is damaged or belongs to another recipe, seed, type
-        or data.
+        As in `train_rbm`.
 
     Examples
     --------

@@ -249,27 +249,7 @@ class DBM(UnnormalizedModel):
     ) -> Tensor:
         """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
 
-        Parameters
-        ----------
-        v : array or Tensor, shape [N, D]
-            Binary vectors of any type.
-        num_samples : int
-            Draws of h2 for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average.
-        generator : torch.Generator, optional
-            Source of randomness; a fresh one by default.
-        mean_field : MeanField, optional
-            The mean field of `v`, if known.
-
-        Returns
-        -------
-        Tensor
-            float64 [N], in nats.
-
-        Raises
-        ------
-        InputError
-            If `v` is not binary, is empty or has the wrong width, `mean_field` belongs to other
-            vectors, or `num_samples` is not a whole number of at least 1.
+        Arguments, result and errors are those of `DBN.log_unnormalized`. If the mean field of `v` is known, it need not be found again.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)

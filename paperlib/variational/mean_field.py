@@ -89,9 +89,7 @@ def mean_field(
     Parameters
     ----------
     model : BinarySparseCoding
-        The model.
     v : array or Tensor, shape [N, D]
-        Visible vectors.
     start : array or Tensor, shape [N, M], optional
         Initial means; by default those of the prior.
     max_sweeps : int

@@ -95,17 +95,6 @@ def archive_updates(path: str | os.PathLike[str]) -> list[int]:
     ------
     InputError
         If the file is missing or damaged, or holds none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import h5py
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with h5py.File(f"{folder}/RBM.h5", "w") as file:
-    ...         file.create_group("update_10"), file.create_group("update_2")
-    ...     archive_updates(f"{folder}/RBM.h5")
-    (<HDF5 group "/update_10" (0 members)>, <HDF5 group "/update_2" (0 members)>)
-    [2, 10]
     """
     found = _updates(read_stored("path", path))
     if not found:

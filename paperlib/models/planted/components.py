@@ -112,7 +112,7 @@ class Components:
         if self.shift is not None:
             visible_bias = visible_bias + self.shift
         found = []
-        for visible, hidden in component_units(model.weights):
+        for visible, hidden in _component_units(model.weights):
             weights = model.weights[visible][:, hidden]
             here, there = visible_bias[visible], model.hidden_bias[hidden]
             if min(len(visible), len(hidden)) > _MOST_UNITS:
@@ -142,7 +142,7 @@ class Components:
         return drawn
 
 
-def component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
     """The indices of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
     num_visible, num_hidden = weights.shape
     rows, columns = torch.nonzero(weights, as_tuple=True)

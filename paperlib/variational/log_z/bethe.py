@@ -39,22 +39,15 @@ def bethe_log_z(
 
     Parameters
     ----------
-    rbm : RBM
-        The model; computed in float64.
-    starts : array or Tensor, shape [N, M], optional
-        Means of the hidden units from which the first messages are made; by default one half, and the best optima of mean field.
-    damping : float
-        Share of the old messages in the new ones, at least 0 and below 1.
-    max_iterations : int
-        Maximum number of updates of all messages, for each start.
+    rbm, starts, damping, max_iterations
+        As in `tap_log_z`; the first messages are made from the starts, and the updates are of messages.
     tolerance : float
         Converged when no message would change by more than this in one update without damping, in nats.
 
     Returns
     -------
     LogZApproximation
-        For the fixed point with the largest value; if none was reached, for the start that came nearest to one, with `converged` False. The
-        value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
+        Chosen as in `tap_log_z`. The value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
         of that free energy even without convergence. The search takes memory for about ten arrays [N, D, M].
 
     Raises
