@@ -166,10 +166,7 @@ def parameter(
 
 def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
     """Finite numbers of this shape, in double precision."""
-    tensor = as_float_tensor(name, value, torch.float64)
-    require_shape(name, tensor, shape)
-    require_finite(name, tensor)
-    return tensor
+    return parameter(name, as_float_tensor(name, value, torch.float64), shape)
 
 
 def require_width(name: str, tensor: Tensor, width: int) -> None:
