@@ -120,10 +120,12 @@ def train_in_epochs(
 ) -> TrainingState:
     """Run the epochs that are left from a checkpoint, if there is one, or all of them, and write a checkpoint before the first and after each."""
     path = None if checkpoint is None else Path(checkpoint)
-    resumed = path is not None and path.exists()
-    state = _read_checkpoint(path, signature, device) if resumed else start()
-    if path is not None and not resumed:
-        _write_checkpoint(path, state, signature)
+    if path is not None and path.exists():
+        state = _read_checkpoint(path, signature, device)
+    else:
+        state = start()
+        if path is not None:
+            _write_checkpoint(path, state, signature)
     with tqdm(
         total=num_epochs * updates_per_epoch,
         initial=state.epochs_done * updates_per_epoch,

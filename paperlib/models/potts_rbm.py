@@ -76,13 +76,23 @@ class PottsRBM(TwoLayerModel):
             raise InputError(f"weights: expected at least two states of a site, got {states}")
         self.visible_bias = parameter("visible_bias", visible_bias, [sites, states], self.weights)
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [hidden], self.weights)
-        self.flat = RBM(self.weights.flatten(0, 1), self.visible_bias.flatten(), self.hidden_bias)
+        self._flat = RBM(self.weights.flatten(0, 1), self.visible_bias.flatten(), self.hidden_bias)
 
     def __repr__(self) -> str:
         return (
             f"PottsRBM({self.num_sites} sites of {self.num_states} states, {self.num_hidden} hidden, "
             f"{self.dtype}, {self.device})"
         )
+
+    @property
+    def flat(self) -> RBM:
+        """The RBM with binary units that has the same energy."""
+        return self._flat
+
+    @property
+    def annealed(self) -> PottsRBM:
+        """The model itself."""
+        return self
 
     @property
     def num_sites(self) -> int:

@@ -14,9 +14,10 @@ Used in chapter: restricted-boltzmann-machines.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,25 +43,21 @@ _NUMPY_FILE_TYPES = {
 
 
 class TwoLayerModel(TwoLayers, UnnormalizedModel):
-    """What RBMs share, whatever the states of a visible unit: everything that is not a sum over them.
-
-    `flat` is the RBM with binary units that has the same energy.
-    """
+    """What RBMs share, whatever the states of a visible unit: everything that is not a sum over them."""
 
     tensor_names = ("weights", "visible_bias", "hidden_bias")
     visible_bias: Tensor
     hidden_bias: Tensor
-    flat: RBM
+
+    @property
+    @abstractmethod
+    def flat(self) -> RBM:
+        """The RBM with binary units that has the same energy."""
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
         """Number of hidden units, as of a model with one hidden layer."""
         return (self.num_hidden,)
-
-    @property
-    def annealed(self) -> Self:
-        """The model itself."""
-        return self
 
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
@@ -137,6 +134,11 @@ class RBM(TwoLayerModel):
 
     @property
     def flat(self) -> RBM:
+        """The model itself."""
+        return self
+
+    @property
+    def annealed(self) -> RBM:
         """The model itself."""
         return self
 

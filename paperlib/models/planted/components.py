@@ -16,10 +16,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.planted.planted_model import Planted, draw_indices
+from paperlib.models.planted.planted_model import Draws, Planted, draw_indices
 from paperlib.models.rbm import RBM, as_rbm
-from paperlib.numerics import bits, resolve_generator, softplus
-from paperlib.validation import require_count
+from paperlib.numerics import bits, softplus
 
 # With 784 units in the larger layer, enumeration then takes half a minute.
 _MOST_UNITS = 20
@@ -54,7 +53,7 @@ def from_components(rbm: RBM) -> Planted:
     4.313659 = 4.313659
     """
     components = Components(require_rbm(rbm))
-    return Planted(rbm, components.log_z, components.draws)
+    return Planted(rbm, components.log_z, components)
 
 
 def require_rbm(rbm: object) -> RBM:
@@ -99,7 +98,7 @@ class _Component:
 
 
 @dataclass(frozen=True)
-class Components:
+class Components(Draws):
     """An RBM split into its connected components, with `shift` [D] added to its visible biases in float64."""
 
     rbm: RBM
@@ -132,10 +131,8 @@ class Components:
         """ln Z in nats."""
         return sum(torch.logsumexp(part.log_masses, 0).item() for part in self._components)
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the visible units, [num_draws, D], in the model's type."""
-        num_draws = require_count("num_draws", num_draws)
-        generator = resolve_generator(generator)
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """Each component on its own."""
         drawn = torch.empty(num_draws, self.rbm.num_visible, dtype=self.rbm.dtype)
         for part in self._components:
             drawn[:, part.visible] = part.draw_visible(num_draws, generator).to(drawn.dtype)

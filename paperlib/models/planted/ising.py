@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from paperlib.models.planted.ising_draws import draw_spins
-from paperlib.models.planted.planted_model import Planted, require_number, require_type
+from paperlib.models.planted.planted_model import Draws, Planted, require_number, require_type
 from paperlib.models.rbm import RBM
-from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
 
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
@@ -84,7 +83,7 @@ def ising_2d(
     coupling = _log_cosh(stored / 2) / 2
     of_bonds = len(bonds) * (math.log(2) + coupling - stored / 2)
     log_z = ising_log_z(side, coupling) + of_bonds
-    return Planted(rbm, log_z, _IsingDraws(side, coupling, dtype).draws)
+    return Planted(rbm, log_z, _IsingDraws(side, coupling, dtype))
 
 
 def ising_log_z(side: int, coupling: float) -> float:
@@ -134,13 +133,12 @@ def _log_2_sinh(x: float) -> float:
 
 
 @dataclass(frozen=True)
-class _IsingDraws:
+class _IsingDraws(Draws):
     side: int
     coupling: float
     dtype: torch.dtype
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the sites, [num_draws, side^2], 1 for a spin that is up."""
-        num_draws = require_count("num_draws", num_draws)
-        spins = draw_spins(self.side, self.coupling, num_draws, resolve_generator(generator))
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """A site is 1 where the spin is up."""
+        spins = draw_spins(self.side, self.coupling, num_draws, generator)
         return spins.flatten(1).to(self.dtype)

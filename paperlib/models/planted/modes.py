@@ -20,7 +20,7 @@ from torch import Tensor
 
 from paperlib.kernels import bernoulli
 from paperlib.models.planted.components import Components, require_rbm
-from paperlib.models.planted.planted_model import Planted, draw_indices, require_number
+from paperlib.models.planted.planted_model import Draws, Planted, draw_indices, require_number
 from paperlib.models.rbm import RBM
 from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
@@ -86,7 +86,7 @@ def hidden_mode(
         rbm, towards, log_odds, units, [components.log_z for components in shifted]
     )
     log_z = torch.logsumexp(log_terms, 0).item()
-    return Planted(model, log_z, _ModeDraws(log_terms, shifted).draws)
+    return Planted(model, log_z, _ModeDraws(log_terms, shifted))
 
 
 def random_pattern(
@@ -127,19 +127,17 @@ def plant_mode(
 
 
 @dataclass(frozen=True)
-class _ModeDraws:
+class _ModeDraws(Draws):
     log_terms: Tensor
     shifted: list[Components]
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
-        num_draws = require_count("num_draws", num_draws)
-        generator = resolve_generator(generator)
         on = draw_indices(self.log_terms, num_draws, generator)
         rbm = self.shifted[0].rbm
         drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
         for count, components in enumerate(self.shifted):
             rows = torch.nonzero(on == count).flatten()
             if len(rows):
-                drawn[rows] = components.draws(len(rows), generator)
+                drawn[rows] = components.draw(len(rows), generator)
         return drawn
