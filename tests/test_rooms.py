@@ -32,7 +32,7 @@ ROOMS = [
     {"models": 2_610},
     {"keep": 170},
     {"datasets": 425},
-    {"variational": 1_000},
+    {"variational": 995},
     {"mcmc": 325},
     {"learning": 715},
     {"annealing": 1_020},

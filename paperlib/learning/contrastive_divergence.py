@@ -17,6 +17,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -218,25 +219,10 @@ def train_rbm(
         signature["layers_below"] = json.dumps([layer.checksum() for layer in layers_below])
     if initial is not None:
         signature["initial"] = initial.checksum()
-
-    def start() -> TrainingState:
-        return _initial_state(recipe, data, layers_below, initial, seed, dtype, device)
-
-    def run_epoch(state: TrainingState, epoch: int, bar: tqdm) -> None:
-        error = _run_epoch(state, recipe, epoch, data, layers_below, bar)
-        if not math.isfinite(error):
-            raise diverged(epoch, recipe.learning_rate)
-        state.reconstruction_errors.append(error)
-        bar.set_postfix(
-            epoch=f"{epoch}/{recipe.epochs}",
-            T=recipe.steps_in(epoch),
-            reconstruction_error=f"{error:.5f}",
-        )
-
     state = train_in_epochs(
         RBM,
-        start,
-        run_epoch,
+        lambda: _initial_state(recipe, data, layers_below, initial, seed, dtype, device),
+        partial(_run_epoch, recipe, data, layers_below),
         recipe.epochs,
         math.ceil(len(data) / recipe.batch_size),
         label=f"CD {recipe.num_hidden}",
@@ -303,14 +289,14 @@ def _initial_state(
 
 
 def _run_epoch(
-    state: TrainingState,
     recipe: ContrastiveDivergence,
-    epoch: int,
     data: Tensor,
     layers_below: Sequence[RBM],
+    state: TrainingState,
+    epoch: int,
     bar: tqdm,
-) -> float:
-    """One pass through the data; returns the mean squared reconstruction error per unit."""
+) -> None:
+    """One pass through the data, which also gives the mean squared reconstruction error per unit."""
     every = 1 if state.chains is None else _RECONSTRUCT_EVERY
     squared_error = torch.zeros((), dtype=torch.float64, device=state.parameters[0].device)
     reconstructed = 0
@@ -321,7 +307,15 @@ def _run_epoch(
         if error is not None:
             squared_error += error
             reconstructed += batch.numel()
-    return squared_error.item() / reconstructed
+    mean_error = squared_error.item() / reconstructed
+    if not math.isfinite(mean_error):
+        raise diverged(epoch, recipe.learning_rate)
+    state.reconstruction_errors.append(mean_error)
+    bar.set_postfix(
+        epoch=f"{epoch}/{recipe.epochs}",
+        T=recipe.steps_in(epoch),
+        reconstruction_error=f"{mean_error:.5f}",
+    )
 
 
 def _update(

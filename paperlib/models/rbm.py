@@ -221,18 +221,16 @@ class RBM(TwoLayerModel):
                 f"got {dtype}"
             )
         tensors = as_stored(self.tensors(), dtype)
-        if path.suffix == ".npz":
-            with storage.atomic_path(path) as temporary:
-                arrays: dict[str, Any] = {name: t.numpy() for name, t in tensors.items()}
+        names = self.tensor_names if path.suffix == ".npz" else _MATLAB_NAMES
+        arrays: dict[str, Any] = dict(
+            zip(names, (t.numpy() for t in tensors.values()), strict=True)
+        )
+        with storage.atomic_path(path) as temporary:
+            if path.suffix == ".npz":
                 np.savez(temporary, **arrays)
-        else:
-            from scipy.io import savemat
+            else:
+                from scipy.io import savemat
 
-            arrays = {
-                matlab: tensors[name].numpy()
-                for name, matlab in zip(self.tensor_names, _MATLAB_NAMES, strict=True)
-            }
-            with storage.atomic_path(path) as temporary:
                 savemat(temporary, arrays, oned_as="row")
 
     @classmethod

@@ -11,7 +11,7 @@ as possible to the codes that many layers would give. Used in chapter: learned-i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -106,19 +106,12 @@ def learn_ista(
     v = as_states("v", v, start.offset, len(start.offset))
     codes = as_states("codes", codes, start.offset, len(start.lateral))
     require_shape("codes", codes, [len(v), len(start.lateral)])
-    leaves = [
-        value.clone().requires_grad_()
-        for value in (start.bottom_up, start.lateral, start.log_thresholds)
-    ]
-    bottom_up, lateral, log_thresholds = leaves
-    network = ThresholdNetwork(bottom_up, lateral, log_thresholds, start.offset, start.depth)
+    initial = (start.bottom_up, start.lateral, start.log_thresholds)
+    leaves = [value.clone().requires_grad_() for value in initial]
+    network = ThresholdNetwork(*leaves, offset=start.offset, depth=start.depth)
     ascend(leaves, lambda: -(network(v) - codes).square().sum(-1).mean(), num_steps, learning_rate)
-    return replace(
-        network,
-        bottom_up=bottom_up.detach(),
-        lateral=lateral.detach(),
-        log_thresholds=log_thresholds.detach(),
-    )
+    learned = [leaf.detach() for leaf in leaves]
+    return ThresholdNetwork(*learned, offset=start.offset, depth=start.depth)
 
 
 def _soft(values: Tensor, threshold: Tensor) -> Tensor:

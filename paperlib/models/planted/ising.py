@@ -67,15 +67,11 @@ def ising_2d(
     dtype = require_type(dtype)
     weight = torch.tensor(2 * _acosh_exp(2 * coupling), dtype=dtype)
     sites = torch.arange(side * side).view(side, side)
-    ends = torch.stack(
-        [
-            torch.cat([sites.flatten(), sites.flatten()]),
-            torch.cat([sites.roll(-1, 1).flatten(), sites.roll(-1, 0).flatten()]),
-        ]
-    )
+    here = sites.flatten().repeat(2)
+    there = torch.cat([sites.roll(-1, 1).flatten(), sites.roll(-1, 0).flatten()])
     bonds = torch.arange(2 * side * side)
     weights = torch.zeros(side * side, 2 * side * side, dtype=dtype)
-    weights[ends[0], bonds] = weights[ends[1], bonds] = weight
+    weights[here, bonds] = weights[there, bonds] = weight
     rbm = RBM(
         weights, (-2 * weight).expand(side * side).clone(), (-weight).expand(len(bonds)).clone()
     )
