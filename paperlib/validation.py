@@ -109,6 +109,13 @@ def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
     return value
 
 
+def as_state_rows(name: str, value: object, like: Tensor, width: int) -> Tensor:
+    """`as_states`, of a batch [N, width] of at least one."""
+    rows = as_states(name, value, like, width)
+    require_shape(name, rows, [None, width])
+    return rows
+
+
 def as_binary(name: str, value: object, width: int | None = None) -> Tensor:
     """Binary vectors as a tensor [N, width] in their own type; `None` stands for any width.
 
@@ -155,6 +162,11 @@ def parameter(
     require_shape(name, tensor, shape)
     require_finite(name, tensor)
     return tensor
+
+
+def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
+    """Finite numbers of this shape, in double precision."""
+    return parameter(name, as_float_tensor(name, value, torch.float64), shape)
 
 
 def require_width(name: str, tensor: Tensor, width: int) -> None:

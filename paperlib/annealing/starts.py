@@ -303,6 +303,6 @@ def _mean_field_modes(rbm: RBM) -> tuple[Tensor, Tensor]:
     rbm = as_rbm("rbm", rbm)
     # Not on a GPU, which would draw other random starting points: a start has to be the same wherever it is used.
     model = rbm.to("cpu", torch.float64)
-    means, bounds = mean_field_optima(model, search_points(model))
+    means, bounds, *_ = mean_field_optima(model, search_points(model))
     kept = distinct(model.visible_probs(means), bounds)
     return means[kept] @ model.weights.T + model.visible_bias, bounds[kept]

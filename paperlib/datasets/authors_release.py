@@ -12,8 +12,7 @@ from pathlib import Path
 import torch
 
 from paperlib import storage
-from paperlib.datasets.images import cache_folder, data_folders
-from paperlib.errors import InputError
+from paperlib.datasets.images import found_or_downloaded, require_contents
 from paperlib.models import RBM
 
 #: The notice that the authors ask to be kept and shown wherever their release is used.
@@ -23,7 +22,7 @@ NOTICE = (
     "along with a note saying that the original programs are available from our web page, www.cs.toronto.edu/~rsalakhu/rbm_ais.html."
 )
 
-_NAME = "mnistvh_CD25.mat"
+_CALLED, _NAME = "CD25(500)", "mnistvh_CD25.mat"
 _SHA256 = "264d0e1b8b54162efc886ad596408316ded23664eb8858f8a3ff280d31fb491d"
 _URL = "http://www.cs.toronto.edu/~rsalakhu/code_AIS/"
 
@@ -46,32 +45,11 @@ def load_authors_rbm(dtype: torch.dtype = torch.float32, url: str | None = None)
     InputError
         If the file cannot be found or downloaded, or does not have the known checksum. Nothing is left in the cache.
     """
-    folders = data_folders("authors")
-    for folder in folders:
-        if (folder / _NAME).is_file():
-            return RBM.load(_checked(folder / _NAME), dtype=dtype)
-    import pooch
-    import requests
-
-    source = f"{(url or _URL).rstrip('/')}/{_NAME}"
-    target = cache_folder() / "authors" / _NAME
-    try:
-        with storage.atomic_path(target) as temporary:
-            pooch.HTTPDownloader(progressbar=True, timeout=30)(source, str(temporary), None)
-            _checked(temporary)
-    except (requests.RequestException, OSError, ValueError) as error:
-        places = ", ".join(str(folder) for folder in folders)
-        raise InputError(
-            f"CD25(500): expected {_NAME} in one of {places}, or a download from {source}, which failed: {error}. To supply the file "
-            "yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
-        ) from error
-    return RBM.load(target, dtype=dtype)
+    own = "the file yourself, set PAPERLIB_DATA to a folder that holds authors/ with it."
+    rbm = found_or_downloaded(_CALLED, "authors", [_NAME], url or _URL, _read, own)
+    return rbm.to(dtype=dtype)
 
 
-def _checked(path: Path) -> Path:
-    found = storage.file_sha256(path)
-    if found != _SHA256:
-        raise InputError(
-            f"CD25(500): expected contents with SHA-256 {_SHA256} in {path}, got {found}; remove or replace the file"
-        )
-    return path
+def _read(path: Path) -> RBM:
+    require_contents(_CALLED, path, storage.file_sha256(path), _SHA256)
+    return RBM.load(path)

@@ -23,8 +23,8 @@ LOADERS: dict[str, Callable[[], ImageDataset]] = {
     "mnist": load_mnist,
     "omniglot": load_omniglot,
 }
-#: The data sets whose binary images were fixed by their makers.
-BINARY_LOADERS: dict[str, Callable[[], BinaryImages]] = {"mnist-2008": load_mnist_2008}
+# The data sets whose binary images were fixed by their makers.
+_BINARY_LOADERS: dict[str, Callable[[], BinaryImages]] = {"mnist-2008": load_mnist_2008}
 
 
 @cache
@@ -42,10 +42,10 @@ def binary_images(dataset: str) -> BinaryImages:
     >>> images.train.shape, images.train.dtype
     (torch.Size([1438, 64]), torch.uint8)
     """
-    if dataset in BINARY_LOADERS:
-        return BINARY_LOADERS[dataset]()
+    if dataset in _BINARY_LOADERS:
+        return _BINARY_LOADERS[dataset]()
     if dataset not in LOADERS:
-        known = ", ".join([*LOADERS, *BINARY_LOADERS])
+        known = ", ".join([*LOADERS, *_BINARY_LOADERS])
         raise InputError(f"dataset: expected one of {known}, got {dataset!r}")
     grey = LOADERS[dataset]()
     return BinaryImages(

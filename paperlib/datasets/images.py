@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.errors import InputError
+
+_Contents = TypeVar("_Contents")
 
 
 @dataclass(frozen=True)
@@ -69,3 +74,43 @@ def data_folders(name: str) -> list[Path]:
     folders = [cache_folder() / name]
     supplied = os.environ.get("PAPERLIB_DATA")
     return [Path(supplied) / name, Path(supplied), *folders] if supplied else folders
+
+
+def require_contents(
+    called: str, path: Path, found: str, expected: str, kind: str = "SHA-256"
+) -> None:
+    """Raise if the checksum found for the contents of a file is not the expected one."""
+    if found != expected:
+        raise InputError(
+            f"{called}: expected contents with {kind} {expected} in {path}, got {found}; remove or replace the file"
+        )
+
+
+def found_or_downloaded(
+    called: str,
+    folder: str,
+    names: list[str],
+    url: str,
+    read: Callable[[Path], _Contents],
+    own: str,
+) -> _Contents:
+    """What `read`, which refuses unknown contents, makes of a file with one of these names, or else of a download of the first."""
+    folders = data_folders(folder)
+    for path in (place / name for place in folders for name in names):
+        if path.is_file():
+            return read(path)
+    import pooch
+    import requests
+
+    first, *others = names
+    source = f"{url.rstrip('/')}/{first}"
+    try:
+        with storage.atomic_path(cache_folder() / folder / first) as temporary:
+            pooch.HTTPDownloader(progressbar=True, timeout=30)(source, str(temporary), None)
+            return read(temporary)
+    except (requests.RequestException, OSError, ValueError) as error:
+        wanted = first + "".join(f" (or {other})" for other in others)
+        raise InputError(
+            f"{called}: expected {wanted} in one of {', '.join(map(str, folders))}, or a download from {source}, which failed: {error}. "
+            f"To supply {own}"
+        ) from error

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from paperlib import storage
-from paperlib.datasets.images import ImageDataset, cache_folder, data_folders
+from paperlib.datasets.images import ImageDataset, found_or_downloaded, require_contents
 from paperlib.errors import InputError
 
 # Of the decompressed contents: gzip bytes differ between mirrors, but the contents do not.
@@ -62,44 +62,14 @@ def load_mnist(url: str | None = None) -> ImageDataset:
 
 def _mnist_file(name: str, url: str) -> bytes:
     """Checked, decompressed contents of one MNIST file from the first place that has it."""
-    folders = data_folders("mnist")
-    for folder in folders:
-        for path in (folder / f"{name}.gz", folder / name):
-            if path.is_file():
-                return _checked_contents(path, name)
-    return _download(name, url, folders)
 
+    def read(path: Path) -> bytes:
+        try:
+            data = storage.read_bytes(path)
+        except InputError as error:
+            raise InputError(f"MNIST: {error}; remove or replace it") from error
+        require_contents("MNIST", path, storage.sha256(data), _MNIST_SHA256[name])
+        return data
 
-def _checked_contents(path: Path, name: str) -> bytes:
-    """Decompressed contents of `path`; raise an InputError if they are not the known ones."""
-    try:
-        data = storage.read_bytes(path)
-    except InputError as error:
-        raise InputError(f"MNIST: {error}; remove or replace it") from error
-    found = storage.sha256(data)
-    if found != _MNIST_SHA256[name]:
-        raise InputError(
-            f"MNIST: expected contents with SHA-256 {_MNIST_SHA256[name]} in {path}, got {found}; "
-            "remove or replace the file"
-        )
-    return data
-
-
-def _download(name: str, url: str, searched: list[Path]) -> bytes:
-    """Download one file into the cache; it gets its name only after its contents have been checked."""
-    import pooch
-    import requests
-
-    source = f"{url.rstrip('/')}/{name}.gz"
-    target = cache_folder() / "mnist" / f"{name}.gz"
-    try:
-        with storage.atomic_path(target) as temporary:
-            pooch.HTTPDownloader(progressbar=True, timeout=30)(source, str(temporary), None)
-            return _checked_contents(temporary, name)
-    except (requests.RequestException, OSError, ValueError) as error:
-        places = ", ".join(str(folder) for folder in searched)
-        raise InputError(
-            f"MNIST: expected {name} (or {name}.gz) in one of {places}, or a download from {source}, "
-            f"which failed: {error}. To supply the files yourself, set PAPERLIB_DATA to a folder that holds "
-            "mnist/ with the four IDX files."
-        ) from error
+    own = "the files yourself, set PAPERLIB_DATA to a folder that holds mnist/ with the four IDX files."
+    return found_or_downloaded("MNIST", "mnist", [f"{name}.gz", name], url, read, own)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.datasets.images import ImageDataset, data_folders
+from paperlib.datasets.images import ImageDataset, data_folders, require_contents
 from paperlib.errors import InputError
 from paperlib.numerics import seeded_generator
 
@@ -57,10 +57,7 @@ def _from_chardata(path: Path) -> ImageDataset:
 
     contents = path.read_bytes()
     found = hashlib.md5(contents, usedforsecurity=False).hexdigest()
-    if found != _CHARDATA_MD5:
-        raise InputError(
-            f"Omniglot: expected contents with MD5 {_CHARDATA_MD5} in {path}, got {found}; remove or replace the file"
-        )
+    require_contents("Omniglot", path, found, _CHARDATA_MD5, "MD5")
     stored = loadmat(path)
 
     def images(key: str) -> Tensor:
@@ -84,11 +81,7 @@ def _from_originals(folder: Path) -> ImageDataset:
     parts = []
     for name, expected in _ORIGINALS_SHA256.items():
         path = folder / name
-        found = storage.file_sha256(path)
-        if found != expected:
-            raise InputError(
-                f"Omniglot: expected contents with SHA-256 {expected} in {path}, got {found}; remove or replace the file"
-            )
+        require_contents("Omniglot", path, storage.file_sha256(path), expected)
         with np.load(path, allow_pickle=False) as stored:
             parts.append(stored["images"])
     drawings = np.concatenate(parts)  # True is background

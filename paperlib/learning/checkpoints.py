@@ -7,10 +7,11 @@ it belongs to. Training resumes from a checkpoint only if the two signatures are
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+_Model = TypeVar("_Model")
+
 # Metadata of a checkpoint besides the signature.
 _PROGRESS = ("epochs_done", "reconstruction_errors")
 
@@ -31,10 +34,7 @@ _PROGRESS = ("epochs_done", "reconstruction_errors")
 def training_signature(
     recipe: DataclassInstance, seed: int, dtype: torch.dtype, data: Tensor
 ) -> dict[str, str]:
-    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data.
-
-    A training run that depends on anything else adds it under another name.
-    """
+    """What distinguishes training runs: the recipe, the seed, the type and the uint8 data; a run that depends on more adds it."""
     return {
         "recipe": json.dumps(asdict(recipe), sort_keys=True),
         "seed": str(seed),
@@ -53,76 +53,79 @@ def diverged(epoch: int, learning_rate: float) -> InputError:
 
 @dataclass
 class TrainingState:
-    """Everything that the next epoch depends on.
-
-    Attributes
-    ----------
-    parameters, velocities : tuple of Tensor
-        The model's parameters, and their velocities (momentum) in the same order.
-    chains : Tensor or None
-        States of persistent chains.
-    generator : torch.Generator
-        In the state from which training continues.
-    epochs_done : int
-        Epochs so far.
-    reconstruction_errors : list of float
-        One for each of these epochs, if the training computes them.
-    """
+    """Everything that the next epoch depends on; a training run fills in what it has of it."""
 
     parameters: tuple[Tensor, ...]
-    velocities: tuple[Tensor, ...]
-    chains: Tensor | None
+    velocities: tuple[Tensor, ...]  # momentum, in the order of the parameters
+    chains: Tensor | None  # states of persistent chains
     generator: torch.Generator
     epochs_done: int = 0
+    # one for each of these epochs, if the training computes them
     reconstruction_errors: list[float] = field(default_factory=list)
 
 
-def write_checkpoint(path: Path, state: TrainingState, signature: Mapping[str, str]) -> None:
+def _write_checkpoint(path: Path, state: TrainingState, signature: Mapping[str, str]) -> None:
     """Write a checkpoint, whole or not at all."""
     tensors = {f"parameter_{i}": tensor for i, tensor in enumerate(state.parameters)}
     tensors |= {f"velocity_{i}": tensor for i, tensor in enumerate(state.velocities)}
     tensors["generator"] = state.generator.get_state()
     if state.chains is not None:
         tensors["chains"] = state.chains
-    progress = (str(state.epochs_done), json.dumps(state.reconstruction_errors))
-    write_safetensors(path, tensors, {**signature, **dict(zip(_PROGRESS, progress, strict=True))})
+    progress = {name: json.dumps(getattr(state, name)) for name in _PROGRESS}
+    write_safetensors(path, tensors, {**signature, **progress})
 
 
-def read_checkpoint(
-    path: Path, signature: Mapping[str, str], device: torch.device
+def _read_checkpoint(
+    path: Path, signature: Mapping[str, str], device: torch.device | str
 ) -> TrainingState:
-    """Read a checkpoint that `write_checkpoint` wrote."""
+    """Read a checkpoint that `_write_checkpoint` wrote."""
     tensors, progress = read_resumable(path, signature, _PROGRESS)
     generator = torch.Generator(device)
     generator.set_state(tensors.pop("generator"))
+    tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
     chains = tensors.pop("chains", None)
-    count = len(tensors) // 2
     parameters, velocities = (
-        tuple(tensors[f"{kind}_{i}"].to(device) for i in range(count))
+        tuple(tensors[f"{kind}_{i}"] for i in range(len(tensors) // 2))
         for kind in ("parameter", "velocity")
     )
-    return TrainingState(
-        parameters,
-        velocities,
-        None if chains is None else chains.to(device),
-        generator,
-        *(progress[name] for name in _PROGRESS),
-    )
+    return TrainingState(parameters, velocities, chains, generator, **progress)
 
 
-def run_epochs(
-    state: TrainingState,
+def minibatches(
+    state: TrainingState, data: Tensor, size: int, bar: tqdm, shuffle: bool = True
+) -> Iterator[Tensor]:
+    """The data once, as batches in the parameters' type and on their device, in a random order or in their own."""
+    like = state.parameters[0]
+    order = torch.arange(len(data), device=like.device)
+    if shuffle:
+        order = torch.randperm(len(data), generator=state.generator, device=like.device)
+    for indices in order.split(size):
+        yield data[indices.to(data.device)].to(like)
+        bar.update()
+
+
+def train_in_epochs(
+    make_model: Callable[..., _Model],
+    start: Callable[[], TrainingState],
+    run_epoch: Callable[[TrainingState, int, tqdm], None],
     num_epochs: int,
     updates_per_epoch: int,
-    run_epoch: Callable[[int, tqdm], None],
     *,
     label: str,
-    path: Path | None,
+    checkpoint: str | os.PathLike[str] | None,
     signature: Mapping[str, str],
-    on_epoch: Callable[[int], None] | None,
+    device: torch.device | str,
+    on_epoch: Callable[[int, _Model], None] | None,
     progress: bool | None,
-) -> None:
-    """Run the remaining epochs, and write a checkpoint after each."""
+) -> TrainingState:
+    """Run the epochs that are left from a checkpoint, if there is one, or all of them, and write a checkpoint before the first and after each."""
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and path.exists():
+        state = _read_checkpoint(path, signature, device)
+    else:
+        state = start()
+        if path is not None:
+            _write_checkpoint(path, state, signature)
     with tqdm(
         total=num_epochs * updates_per_epoch,
         initial=state.epochs_done * updates_per_epoch,
@@ -131,9 +134,10 @@ def run_epochs(
         disable=None if progress is None else not progress,
     ) as bar:
         for epoch in range(state.epochs_done + 1, num_epochs + 1):
-            run_epoch(epoch, bar)
+            run_epoch(state, epoch, bar)
             state.epochs_done = epoch
             if path is not None:
-                write_checkpoint(path, state, signature)
+                _write_checkpoint(path, state, signature)
             if on_epoch is not None:
-                on_epoch(epoch)
+                on_epoch(epoch, make_model(*(tensor.clone() for tensor in state.parameters)))
+    return state

@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -28,13 +28,14 @@ from paperlib.kernels import bernoulli, draw_units
 from paperlib.learning.checkpoints import (
     TrainingState,
     diverged,
-    read_checkpoint,
-    run_epochs,
+    minibatches,
+    train_in_epochs,
     training_signature,
 )
+from paperlib.learning.recipe import check_recipe
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
-from paperlib.validation import ArrayLike, as_binary, require_count, require_shape
+from paperlib.validation import ArrayLike, as_binary, require_shape
 
 # With persistent chains, the reconstruction costs an additional matrix product, a fifth of an update, and a tenth of the minibatches
 # tells as much.
@@ -99,32 +100,18 @@ class ContrastiveDivergence:
     shuffle: bool = True
 
     def __post_init__(self) -> None:
-        counts = (
-            "num_hidden",
-            "epochs",
-            "cd_steps",
-            "batch_size",
-            "upward_factor",
-            "downward_factor",
+        check_recipe(
+            self,
+            ["num_hidden", "epochs", "cd_steps", "batch_size", "upward_factor", "downward_factor"],
+            ["cd_ramp_epochs", "persistent_chains", "momentum_switch_epoch"],
+            positive=["learning_rate", "initial_weight_std"],
+            not_negative=["weight_cost"],
+            momenta=["initial_momentum", "final_momentum"],
         )
-        for name in counts:
-            require_count(name, getattr(self, name))
-        for name in ("cd_ramp_epochs", "persistent_chains", "momentum_switch_epoch"):
-            require_count(name, getattr(self, name), minimum=0)
-        for name in ("learning_rate", "initial_weight_std"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name}: expected a positive number, got {getattr(self, name)}")
         if self.final_learning_rate is not None and not 0 <= self.final_learning_rate < math.inf:
             raise InputError(
                 f"final_learning_rate: expected None or a number of at least 0, got {self.final_learning_rate}"
             )
-        if not 0 <= self.weight_cost < math.inf:
-            raise InputError(
-                f"weight_cost: expected a number of at least 0, got {self.weight_cost}"
-            )
-        for name in ("initial_momentum", "final_momentum"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
 
     @property
     def summary(self) -> str:
@@ -192,7 +179,7 @@ def train_rbm(
         Of the computation and of the result. float64 results agree between processors to about 1e-14;
         float32 results drift apart within a few hundred updates.
     checkpoint : path, optional
-        A `.safetensors` file, written after every epoch. If it exists, training resumes from it and ends with the
+        A `.safetensors` file, written at the start and after every epoch. If it exists, training resumes from it and ends with the
         identical result.
     on_epoch : callable, optional
         Called with the epoch (from 1) and a copy of the model after each epoch that is run.
@@ -232,38 +219,17 @@ def train_rbm(
         signature["layers_below"] = json.dumps([layer.checksum() for layer in layers_below])
     if initial is not None:
         signature["initial"] = initial.checksum()
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
-        state = read_checkpoint(path, signature, torch.device(device))
-    else:
-        state = _initial_state(
-            recipe, data, layers_below, initial, seed, dtype, torch.device(device)
-        )
-
-    def run_epoch(epoch: int, bar: tqdm) -> None:
-        error = _run_epoch(state, recipe, epoch, data, layers_below, bar)
-        if not math.isfinite(error):
-            raise diverged(epoch, recipe.learning_rate)
-        state.reconstruction_errors.append(error)
-        bar.set_postfix(
-            epoch=f"{epoch}/{recipe.epochs}",
-            T=recipe.steps_in(epoch),
-            reconstruction_error=f"{error:.5f}",
-        )
-
-    def report(epoch: int) -> None:
-        if on_epoch is not None:
-            on_epoch(epoch, RBM(*(tensor.clone() for tensor in state.parameters)))
-
-    run_epochs(
-        state,
+    state = train_in_epochs(
+        RBM,
+        lambda: _initial_state(recipe, data, layers_below, initial, seed, dtype, device),
+        partial(_run_epoch, recipe, data, layers_below),
         recipe.epochs,
         math.ceil(len(data) / recipe.batch_size),
-        run_epoch,
         label=f"CD {recipe.num_hidden}",
-        path=path,
+        checkpoint=checkpoint,
         signature=signature,
-        on_epoch=report,
+        device=device,
+        on_epoch=on_epoch,
         progress=progress,
     )
     return RBM(*state.parameters), state.reconstruction_errors
@@ -296,7 +262,7 @@ def _initial_state(
     initial: RBM | None,
     seed: int,
     dtype: torch.dtype,
-    device: torch.device,
+    device: torch.device | str,
 ) -> TrainingState:
     generator = seeded_generator(seed, device)
     num_visible = layers_below[-1].num_hidden if layers_below else data.shape[1]
@@ -304,11 +270,8 @@ def _initial_state(
         weights = torch.randn(
             num_visible, recipe.num_hidden, dtype=dtype, device=device, generator=generator
         )
-        parameters = (
-            weights.mul_(recipe.initial_weight_std),
-            torch.zeros(num_visible, dtype=dtype, device=device),
-            torch.zeros(recipe.num_hidden, dtype=dtype, device=device),
-        )
+        biases = weights.new_zeros(num_visible), weights.new_zeros(recipe.num_hidden)
+        parameters = (weights.mul_(recipe.initial_weight_std), *biases)
     else:
         # Copies: training changes them in place.
         parameters = tuple(
@@ -326,45 +289,40 @@ def _initial_state(
 
 
 def _run_epoch(
-    state: TrainingState,
     recipe: ContrastiveDivergence,
-    epoch: int,
     data: Tensor,
     layers_below: Sequence[RBM],
+    state: TrainingState,
+    epoch: int,
     bar: tqdm,
-) -> float:
-    """One pass through the data; returns the mean squared reconstruction error per unit."""
+) -> None:
+    """One pass through the data, which also gives the mean squared reconstruction error per unit."""
     every = 1 if state.chains is None else _RECONSTRUCT_EVERY
-    weights = state.parameters[0]
-    if recipe.shuffle:
-        order = torch.randperm(len(data), generator=state.generator, device=weights.device)
-    else:
-        order = torch.arange(len(data), device=weights.device)
-    steps, rate, momentum = (
-        recipe.steps_in(epoch),
-        recipe.learning_rate_in(epoch),
-        recipe.momentum_in(epoch),
-    )
-    squared_error = torch.zeros((), dtype=torch.float64, device=weights.device)
+    squared_error = torch.zeros((), dtype=torch.float64, device=state.parameters[0].device)
     reconstructed = 0
-    for number, indices in enumerate(order.split(recipe.batch_size)):
-        batch = data.index_select(0, indices.to(data.device)).to(weights.device, weights.dtype)
+    batches = minibatches(state, data, recipe.batch_size, bar, recipe.shuffle)
+    for number, batch in enumerate(batches):
         batch = _pass_up(batch, layers_below, state.generator)
-        error = _update(state, recipe, batch, steps, rate, momentum, number % every == 0)
+        error = _update(state, recipe, epoch, batch, reconstruct=number % every == 0)
         if error is not None:
             squared_error += error
             reconstructed += batch.numel()
-        bar.update()
-    return squared_error.item() / reconstructed
+    mean_error = squared_error.item() / reconstructed
+    if not math.isfinite(mean_error):
+        raise diverged(epoch, recipe.learning_rate)
+    state.reconstruction_errors.append(mean_error)
+    bar.set_postfix(
+        epoch=f"{epoch}/{recipe.epochs}",
+        T=recipe.steps_in(epoch),
+        reconstruction_error=f"{mean_error:.5f}",
+    )
 
 
 def _update(
     state: TrainingState,
     recipe: ContrastiveDivergence,
+    epoch: int,
     batch: Tensor,
-    steps: int,
-    rate: float,
-    momentum: float,
     reconstruct: bool,
 ) -> Tensor | None:
     """One parameter update in place; on request, returns the sum of squared differences between data and reconstruction."""
@@ -376,7 +334,7 @@ def _update(
     if state.chains is not None:
         hidden = torch.addmm(hidden_bias, state.chains, weights, alpha=up).sigmoid_()
     reconstruction_error, visible = None, batch
-    for _ in range(steps):
+    for _ in range(recipe.steps_in(epoch)):
         visible_probs = torch.addmm(
             visible_bias, draw_units(hidden, state.generator), weights.T, alpha=down
         ).sigmoid_()
@@ -392,6 +350,7 @@ def _update(
     if state.chains is not None:
         state.chains = visible
 
+    rate, momentum = recipe.learning_rate_in(epoch), recipe.momentum_in(epoch)
     step, negative_step = rate / len(batch), rate / len(visible)
     weight_velocity, visible_velocity, hidden_velocity = state.velocities
     # Passes over all weights that would change nothing are skipped: each costs a fortieth of an update.

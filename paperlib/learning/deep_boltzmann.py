@@ -21,31 +21,27 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.learning.checkpoints import (
     TrainingState,
     diverged,
-    read_checkpoint,
-    run_epochs,
+    minibatches,
+    train_in_epochs,
     training_signature,
-    write_checkpoint,
 )
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
+from paperlib.learning.recipe import check_recipe
 from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
-from paperlib.validation import ArrayLike, as_binary, require_count
+from paperlib.validation import ArrayLike, as_binary
 
 # States of v, h1 and h2, each [cases, units].
-Layers = tuple[Tensor, Tensor, Tensor]
-
-_TENSORS = ("weights_1", "weights_2", "visible_bias", "hidden_bias_1", "hidden_bias_2")
+_Layers = tuple[Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -94,16 +90,13 @@ class DeepBoltzmannLearning:
     centred: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "chains", "gibbs_steps", "mean_field_updates", "batch_size"):
-            require_count(name, getattr(self, name))
-        if not 0 < self.learning_rate < math.inf:
-            raise InputError(f"learning_rate: expected a positive number, got {self.learning_rate}")
-        if not 0 <= self.weight_cost < math.inf:
-            raise InputError(
-                f"weight_cost: expected a number of at least 0, got {self.weight_cost}"
-            )
-        if not 0 <= self.momentum < 1:
-            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+        check_recipe(
+            self,
+            ["epochs", "chains", "gibbs_steps", "mean_field_updates", "batch_size"],
+            positive=["learning_rate"],
+            not_negative=["weight_cost"],
+            momenta=["momentum"],
+        )
 
     @property
     def summary(self) -> str:
@@ -163,32 +156,19 @@ def train_dbm(
 
     Parameters
     ----------
-    train : array or Tensor, shape [N, D]
-        Binary training data of any type.
+    train, dtype, device, on_epoch, progress
+        As in `train_rbm`.
     recipe : DeepBoltzmannLearning
         The training recipe.
     seed : int
         Seed for the first layer's pre-training; the second layer and the joint training use the next two numbers.
-    dtype, device
-        Of the computation and of the result.
     checkpoint : path, optional
-        A `.safetensors` file, written after pre-training and after every epoch. If it exists, training resumes from it and
-        ends with the identical result.
-    on_epoch : callable, optional
-        Called with the epoch (from 1) and a copy of the model after each epoch of joint training.
-    progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal.
-
-    Returns
-    -------
-    DBM
-        The trained model.
+        As in `train_rbm`; the first one is written after pre-training.
 
     Raises
     ------
     InputError
-        If the data are not binary, training diverges, or the checkpoint is damaged or belongs to another recipe, seed, type
-        or data.
+        As in `train_rbm`.
 
     Examples
     --------
@@ -200,42 +180,32 @@ def train_dbm(
     """
     data = as_binary("train", train).to(torch.uint8).contiguous()
     signature = training_signature(recipe, seed, dtype, data)
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and path.exists():
-        state = read_checkpoint(path, signature, torch.device(device))
-    else:
-        pretrained = pretrain_dbm(data, recipe, seed, dtype=dtype, device=device, progress=progress)
-        state = _initial_state(pretrained, data, recipe, seed + 2)
-        if path is not None:
-            write_checkpoint(path, state, signature)
-
     batches = math.ceil(len(data) / recipe.batch_size)
     updates = recipe.epochs * batches
 
-    def run_epoch(epoch: int, bar: tqdm) -> None:
-        order = torch.randperm(len(data), generator=state.generator, device=device)
-        for number, indices in enumerate(order.split(recipe.batch_size)):
-            batch = data[indices.to(data.device)].to(device, dtype)
-            done = (epoch - 1) * batches + number
+    def start() -> TrainingState:
+        pretrained = pretrain_dbm(data, recipe, seed, dtype=dtype, device=device, progress=progress)
+        return _initial_state(pretrained, data, recipe, seed + 2)
+
+    def run_epoch(state: TrainingState, epoch: int, bar: tqdm) -> None:
+        first = (epoch - 1) * batches
+        for done, batch in enumerate(minibatches(state, data, recipe.batch_size, bar), first):
             _update(state, recipe, batch, recipe.learning_rate * (1 - done / updates))
-            bar.update()
         if not all(bool(torch.isfinite(p).all()) for p in state.parameters):
             raise diverged(epoch, recipe.learning_rate)
 
-    def report(epoch: int) -> None:
-        if on_epoch is not None:
-            on_epoch(epoch, DBM(*(parameter.clone() for parameter in state.parameters)))
-
     widths = (data.shape[1], recipe.pretraining_1.num_hidden, recipe.pretraining_2.num_hidden)
-    run_epochs(
-        state,
+    state = train_in_epochs(
+        DBM,
+        start,
+        run_epoch,
         recipe.epochs,
         batches,
-        run_epoch,
         label=f"DBM {'-'.join(map(str, widths))}",
-        path=path,
+        checkpoint=checkpoint,
         signature=signature,
-        on_epoch=report,
+        device=device,
+        on_epoch=on_epoch,
         progress=progress,
     )
     return DBM(*state.parameters)
@@ -245,7 +215,7 @@ def _initial_state(
     dbm: DBM, data: Tensor, recipe: DeepBoltzmannLearning, seed: int
 ) -> TrainingState:
     generator = seeded_generator(seed, dbm.device)
-    parameters = tuple(getattr(dbm, name).clone() for name in _TENSORS)
+    parameters = tuple(tensor.clone() for tensor in dbm.tensors().values())
     start = torch.randint(len(data), (recipe.chains,), device=dbm.device, generator=generator)
     v = data[start.to(data.device)].to(dbm.device, dbm.dtype)
     h2 = bernoulli(torch.sigmoid(dbm.mean_field(v).logits_2), generator)
@@ -284,7 +254,7 @@ def _update(
         parameter.add_(velocity)
 
 
-def _gradient(positive: Layers, negative: Layers) -> list[Tensor]:
+def _gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
     """Averages of v h1', h1 h2', v, h1 and h2 under the posterior minus those under the model."""
     weights = [
         positive[i].T @ positive[i + 1] / len(positive[i])
@@ -296,12 +266,12 @@ def _gradient(positive: Layers, negative: Layers) -> list[Tensor]:
     ]
 
 
-def _shifted(layers: Layers, offsets: Sequence[Tensor]) -> Layers:
+def _shifted(layers: _Layers, offsets: Sequence[Tensor]) -> _Layers:
     v, h1, h2 = (layer - offset for layer, offset in zip(layers, offsets, strict=True))
     return v, h1, h2
 
 
-def _centred_gradient(positive: Layers, negative: Layers) -> list[Tensor]:
+def _centred_gradient(positive: _Layers, negative: _Layers) -> list[Tensor]:
     """The same with every unit's state measured from a fixed offset, its average under the posterior.
 
     In terms of the plain parameters, the biases compensate for changes of the weights, by the offsets of the other side.

@@ -18,7 +18,6 @@ Used in chapter: full-size-rbms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,9 +26,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from paperlib.errors import InputError
+from paperlib.learning.recipe import check_recipe
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
-from paperlib.validation import ArrayLike, as_binary, require_count
+from paperlib.validation import ArrayLike, as_binary
 
 # Images processed at once: with 500 components in float32, their responsibilities take 10 MB.
 _BLOCK = 5_000
@@ -70,11 +70,8 @@ class MixtureEM:
     start: str = "images"
 
     def __post_init__(self) -> None:
-        for name in ("num_components", "max_iterations", "restarts"):
-            require_count(name, getattr(self, name))
-        for name in ("smoothing", "tolerance"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name}: expected a positive number, got {getattr(self, name)}")
+        counts = ["num_components", "max_iterations", "restarts"]
+        check_recipe(self, counts, positive=["smoothing", "tolerance"])
         if self.start not in _STARTS:
             raise InputError(f"start: expected one of {', '.join(_STARTS)}, got {self.start!r}")
 

@@ -6,11 +6,7 @@ states of one whose matrix does not. Invariance, the property of Markov chains t
 """
 
 from paperlib.mcmc.belief_propagation import BeliefPropagation, loopy_belief_propagation
-from paperlib.mcmc.diagnostics import (
-    autocorrelation,
-    autocorrelation_time,
-    effective_sample_size,
-)
+from paperlib.mcmc.diagnostics import autocorrelation, autocorrelation_time, effective_sample_size
 from paperlib.mcmc.gibbs import gibbs_sweep, gibbs_update
 from paperlib.mcmc.markov_chain import MarkovChain, total_variation
 from paperlib.mcmc.metropolis import (

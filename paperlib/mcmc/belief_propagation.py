@@ -23,7 +23,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.numerics import softplus
-from paperlib.validation import as_float_tensor, require_count, require_finite, require_shape
+from paperlib.validation import as_double, require_count
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,8 @@ def loopy_belief_propagation(
     >>> found.converged, torch.sigmoid(found.logits)
     (True, tensor([0.7311, 0.6068], dtype=torch.float64))
     """
-    couplings = as_float_tensor("couplings", couplings, torch.float64)
-    biases = as_float_tensor("biases", biases, torch.float64)
-    require_shape("biases", biases, [None])
-    require_shape("couplings", couplings, [len(biases), len(biases)])
-    require_finite("couplings", couplings)
-    require_finite("biases", biases)
+    biases = as_double("biases", biases, [None])
+    couplings = as_double("couplings", couplings, [len(biases), len(biases)])
     if not torch.equal(couplings, couplings.T) or bool(couplings.diagonal().any()):
         raise InputError("couplings: expected a symmetric matrix with a zero diagonal, got another")
     limit = require_count("max_rounds", max_rounds)

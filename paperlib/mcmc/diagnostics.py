@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.validation import ArrayLike, as_float_tensor, require_finite, require_shape
+from paperlib.validation import ArrayLike, as_double, as_tensor
 
 
 def autocorrelation(values: ArrayLike) -> Tensor:
@@ -45,9 +45,7 @@ def autocorrelation(values: ArrayLike) -> Tensor:
     >>> autocorrelation([[1.0, 1.0, -1.0, -1.0]])
     tensor([ 1.0000,  0.2500, -0.5000, -0.2500], dtype=torch.float64)
     """
-    values = as_float_tensor("values", values, torch.float64)
-    require_shape("values", values, [None, None])
-    require_finite("values", values)
+    values = as_double("values", values, [None, None])
     centred = values - values.mean()
     count = values.shape[1]
     if not bool((centred != 0).any()):
@@ -84,5 +82,5 @@ def effective_sample_size(values: ArrayLike) -> float:
     >>> effective_sample_size(values.repeat_interleave(10, 1)) < 3_000  # of 20,000
     True
     """
-    values = as_float_tensor("values", values, torch.float64)
+    values = as_tensor("values", values)
     return values.numel() / autocorrelation_time(values)

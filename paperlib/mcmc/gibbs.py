@@ -21,7 +21,7 @@ import torch
 from paperlib.errors import InputError
 from paperlib.mcmc.markov_chain import MarkovChain
 from paperlib.numerics import all_states
-from paperlib.validation import ArrayLike, as_float_tensor, require_finite, require_shape
+from paperlib.validation import ArrayLike, as_double
 
 
 def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
@@ -48,9 +48,7 @@ def gibbs_update(log_target: ArrayLike, block: Sequence[int]) -> MarkovChain:
             [0.5000, 0.0000, 0.5000, 0.0000],
             [0.0000, 0.2689, 0.0000, 0.7311]], dtype=torch.float64)
     """
-    log_target = as_float_tensor("log_target", log_target, torch.float64)
-    require_shape("log_target", log_target, [None])
-    require_finite("log_target", log_target)
+    log_target = as_double("log_target", log_target, [None])
     num_units = len(log_target).bit_length() - 1
     if len(log_target) != 2**num_units:
         raise InputError(f"log_target: expected a power of two values, got {len(log_target)}")

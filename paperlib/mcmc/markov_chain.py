@@ -26,10 +26,10 @@ from paperlib.errors import InputError
 from paperlib.numerics import resolve_generator
 from paperlib.validation import (
     ArrayLike,
+    as_double,
     as_float_tensor,
     as_tensor,
     require_count,
-    require_finite,
     require_shape,
 )
 
@@ -59,10 +59,8 @@ class MarkovChain:
     """
 
     def __init__(self, transition: object) -> None:
-        matrix = as_float_tensor("transition", transition, torch.float64)
-        require_shape("transition", matrix, [None, None])
+        matrix = as_double("transition", transition, [None, None])
         require_shape("transition", matrix, [len(matrix), len(matrix)])
-        require_finite("transition", matrix)
         for x, row in enumerate(matrix):
             _require_distribution(f"transition, row {x}", row)
         self.transition = matrix
@@ -189,8 +187,7 @@ class MarkovChain:
 
     def distributions(self, start: ArrayLike, num_steps: int) -> Tensor:
         """Distributions of the state after 0, 1, ..., `num_steps` steps from `start` [S]; [num_steps + 1, S]."""
-        start = as_float_tensor("start", start, torch.float64)
-        require_shape("start", start, [self.num_states])
+        start = as_double("start", start, [self.num_states])
         _require_distribution("start", start)
         rows = [start]
         for _ in range(require_count("num_steps", num_steps)):
@@ -199,16 +196,14 @@ class MarkovChain:
 
     def flow(self, distribution: ArrayLike) -> Tensor:
         """p(x) T(x' | x), the traffic from x to x' under a distribution [S]; [S, S], symmetric exactly when detailed balance holds."""
-        distribution = as_float_tensor("distribution", distribution, torch.float64)
-        require_shape("distribution", distribution, [self.num_states])
+        distribution = as_double("distribution", distribution, [self.num_states])
         return distribution[:, None] * self.transition
 
     # ---- averages along the chain, in equilibrium
 
     def autocovariance(self, values: ArrayLike, max_lag: int) -> Tensor:
         """Covariances of f(x_n) and f(x_{n+k}), k = 0 ... `max_lag`, for f = `values` [S] and a stationary start; [max_lag + 1]."""
-        values = as_float_tensor("values", values, torch.float64)
-        require_shape("values", values, [self.num_states])
+        values = as_double("values", values, [self.num_states])
         centred = values - self.stationary @ values
         ahead, rows = centred, []
         for _ in range(require_count("max_lag", max_lag, minimum=0) + 1):

@@ -20,14 +20,7 @@ from torch import Tensor
 
 from paperlib.mcmc.markov_chain import MarkovChain
 from paperlib.numerics import resolve_generator
-from paperlib.validation import (
-    ArrayLike,
-    as_float_tensor,
-    as_tensor,
-    require_count,
-    require_finite,
-    require_shape,
-)
+from paperlib.validation import ArrayLike, as_double, as_tensor, require_count, require_shape
 
 
 def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
@@ -56,9 +49,7 @@ def acceptance_matrix(log_target: ArrayLike, proposal: MarkovChain) -> Tensor:
     tensor([[1.0000, 1.0000],
             [0.3679, 1.0000]], dtype=torch.float64)
     """
-    log_target = as_float_tensor("log_target", log_target, torch.float64)
-    require_shape("log_target", log_target, [proposal.num_states])
-    require_finite("log_target", log_target)
+    log_target = as_double("log_target", log_target, [proposal.num_states])
     # ln of the proposed traffic p(x) q(x* | x); the ratio in the rule is the traffic back over the traffic there.
     traffic = log_target[:, None] + proposal.transition.log()
     log_ratio = (traffic.T - traffic).nan_to_num(nan=0.0)

@@ -21,30 +21,12 @@ _PARTS = 40
 
 
 def block_means(series: Tensor, num_blocks: int) -> Tensor:
-    """Means over blocks in time, of nearly equal lengths: `series` [T, R] gives [num_blocks, R].
-
-    Examples
-    --------
-    >>> block_means(torch.tensor([[1.0], [3.0], [5.0], [5.0]]), 2).flatten()
-    tensor([2., 5.])
-    """
+    """Means over blocks in time, of nearly equal lengths: `series` [T, R] gives [num_blocks, R]."""
     return torch.stack([part.mean(0) for part in series.tensor_split(num_blocks)])
 
 
 def equilibration(series: Tensor) -> int:
-    """Where a series has equilibrated: leaving out the values before gives the rest the smallest standard error (White 1997).
-
-    Parameters
-    ----------
-    series : Tensor, shape [T]
-        The values, of which at most the first half is left out.
-
-    Examples
-    --------
-    >>> series = torch.cat([torch.full([100], 9.0), torch.linspace(-1, 1, 10).repeat(90)])
-    >>> equilibration(series)
-    100
-    """
+    """Where a series [T] has equilibrated: leaving out what is before it gives the rest the smallest standard error (White 1997)."""
     parts = series.tensor_split(min(_PARTS, len(series)))
     means = torch.stack([part.mean() for part in parts])
     count = len(means)
@@ -54,23 +36,7 @@ def equilibration(series: Tensor) -> int:
 
 
 def mean_error(series: Tensor) -> tuple[float, float]:
-    """The standard error of the mean of a stationary series of independent replicas, and its degrees of freedom.
-
-    Parameters
-    ----------
-    series : Tensor, shape [T, R]
-        R replicas, which are independent of each other.
-
-    Examples
-    --------
-    >>> white = torch.randn(4_096, 1, generator=torch.Generator().manual_seed(0)).double()
-    >>> walk = white.cumsum(0)
-    >>> smooth = walk[16:] - walk[:-16]  # sums of 16 neighbours
-    >>> naive = (smooth.std() / 4_080**0.5).item()
-    >>> error, _ = mean_error(smooth)
-    >>> 3 < error / naive < 6  # the right answer is close to 4
-    True
-    """
+    """The standard error of the mean of a stationary series of R independent replicas [T, R], and its degrees of freedom."""
     length, replicas = series.shape
     if series.numel() < _FEWEST_BLOCKS:
         return math.inf, 1.0

@@ -10,12 +10,4 @@ from paperlib.models.dbn import DBN
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
 
-__all__ = [
-    "DBM",
-    "DBN",
-    "RBM",
-    "BernoulliMixture",
-    "MeanField",
-    "PottsRBM",
-    "log_z_lower_bound",
-]
+__all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField", "PottsRBM", "log_z_lower_bound"]

@@ -65,66 +65,14 @@ def log_z_lower_bound(rbm: RBM | PottsRBM, visible_starts: ArrayLike) -> float:
     require_finite("visible_starts", v)
     starts = torch.cat([model.hidden_probs(v), search_points(model)])
     # The bound holds for any means. Single precision is enough to find good ones, and twice as fast.
-    found, _ = mean_field_optima(rbm.to(dtype=torch.float32), starts.float())
+    found, *_ = mean_field_optima(rbm.to(dtype=torch.float32), starts.float())
     means = found.double()
     states = torch.cat([starts.round(), means.round()])
     return max(_mean_field_bound(model, means).max().item(), _sum_over_best_states(model, states))
 
 
-def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor]:
-    """Local optima of the mean-field bound.
-
-    Parameters
-    ----------
-    model : RBM or PottsRBM
-        The model.
-    means : Tensor, shape [N, M]
-        Initial means of the hidden units.
-
-    Returns
-    -------
-    means : Tensor, shape [N, M]
-        Where coordinate ascent comes to rest.
-    bounds : Tensor, shape [N]
-        The lower bound on ln Z at each, in nats.
-
-    Examples
-    --------
-    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> means, bounds = mean_field_optima(rbm, torch.full((1, 2), 0.5).double())
-    >>> means, bounds
-    (tensor([[0.7575, 0.8648]], dtype=torch.float64), tensor([5.0498], dtype=torch.float64))
-    """
-    means, bounds, _, _ = ascend_mean_field(model, means)
-    return means, bounds
-
-
-def ascend_mean_field(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
-    """The results of `mean_field_optima`, and how the ascent went.
-
-    Parameters
-    ----------
-    model : RBM or PottsRBM
-        The model.
-    means : Tensor, shape [N, M]
-        Initial means of the hidden units.
-
-    Returns
-    -------
-    means, bounds : Tensor, shapes [N, M] and [N]
-        As in `mean_field_optima`.
-    at_rest : Tensor, shape [N]
-        Whether the last update moved no mean by 1e-6 or more.
-    updates : int
-        Number of updates of both layers.
-
-    Examples
-    --------
-    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> *_, at_rest, updates = ascend_mean_field(rbm, torch.full((1, 2), 0.5).double())
-    >>> at_rest, updates
-    (tensor([True]), 7)
-    """
+def mean_field_optima(model: RBM | PottsRBM, means: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Local optima of the mean-field bound from means [N, M], the bounds there, whether each came to rest, and the number of updates."""
     means = means.clone()
     at_rest = torch.zeros(len(means), dtype=torch.bool, device=means.device)
     moving = torch.arange(len(means), device=means.device)
@@ -147,22 +95,7 @@ def _mean_field_bound(model: RBM | PottsRBM, means: Tensor) -> Tensor:
 
 
 def distinct(points: Tensor, values: Tensor) -> Tensor:
-    """Indices of the points that do not coincide with a better one, in decreasing order of value.
-
-    Points that agree within a thousandth in every coordinate are the same optimum, approached for different times.
-
-    Parameters
-    ----------
-    points : Tensor, shape [N, n]
-        Means of units.
-    values : Tensor, shape [N]
-        Values of the points; larger is better.
-
-    Examples
-    --------
-    >>> distinct(torch.tensor([[0.1], [0.9], [0.9001]]), torch.tensor([1.0, 2.0, 3.0]))
-    tensor([2, 0])
-    """
+    """Indices of the points [N, n] that are not within a thousandth of a better one in every coordinate, the largest value first."""
     kept: list[int] = []
     for place in values.argsort(descending=True, stable=True).tolist():
         if len(kept) == 0 or bool(
@@ -173,16 +106,7 @@ def distinct(points: Tensor, values: Tensor) -> Tensor:
 
 
 def search_points(model: RBM | PottsRBM) -> Tensor:
-    """Hidden states from which to look for modes, [starts, M].
-
-    These are random states, each unit on alone, all off, and all on.
-
-    Examples
-    --------
-    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> search_points(rbm).shape
-    torch.Size([68, 2])
-    """
+    """Hidden states from which to look for modes, [starts, M]: random ones, each unit on alone, all off, and all on."""
     units = model.num_hidden
     generator = seeded_generator(0, model.device)
     # Random states of every density, from nearly empty to nearly full.
@@ -236,29 +160,7 @@ def _first_of_each(keys: Tensor) -> Tensor:
 
 
 def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tensor, float]:
-    """The hidden state of largest unnormalised probability that single flips reach.
-
-    Parameters
-    ----------
-    model : RBM or PottsRBM
-        The model.
-    states : Tensor, shape [N, M]
-        Binary hidden states to start from; the best few are followed uphill.
-
-    Returns
-    -------
-    state : Tensor, shape [M]
-        A state that no flip of a single unit improves. It need not be the best of all.
-    log_mass : float
-        ln sum_v exp(-E(v, h)) there, in nats; minus ln Z, it is ln p(h).
-
-    Examples
-    --------
-    >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> state, log_mass = likeliest_hidden_state(rbm, torch.zeros(1, 2))
-    >>> state.tolist(), round(log_mass, 4)
-    ([1.0, 1.0], 4.6349)
-    """
+    """The hidden state that no flip of one unit makes likelier, of those that flips reach from `states` [N, M], and its ln sum_v e^-E."""
     states = states.to(model.weights).unique(dim=0)
     log_masses = model.log_unnormalized_hidden(states)
     best, most = states[0], -math.inf

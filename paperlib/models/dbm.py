@@ -37,6 +37,7 @@ from paperlib.numerics import (
 from paperlib.validation import (
     ArrayLike,
     as_binary,
+    as_state_rows,
     as_states,
     parameter,
     require_count,
@@ -211,8 +212,7 @@ class DBM(UnnormalizedModel):
             Its `warnings` say how many cases have not converged. Every update is the optimum of one layer given the
             other, so the bound of `log_unnormalized_bound` never falls.
         """
-        v = self._visible(v)
-        require_shape("v", v, [None, self.num_visible])
+        v = as_state_rows("v", v, self.weights_1, self.num_visible)
         updates = require_count("max_updates", max_updates)
         bottom_up = v @ self.weights_1 + self.hidden_bias_1
         logits_2 = self.hidden_bias_2.expand(len(v), -1)
@@ -249,27 +249,7 @@ class DBM(UnnormalizedModel):
     ) -> Tensor:
         """Estimate ln p*(v) by importance sampling of h2 from its mean field, with h1 summed out (RAISE paper, section 5.2).
 
-        Parameters
-        ----------
-        v : array or Tensor, shape [N, D]
-            Binary vectors of any type.
-        num_samples : int
-            Draws of h2 for each vector. The mean weight is unbiased for p*(v), but its logarithm is too low on average.
-        generator : torch.Generator, optional
-            Source of randomness; a fresh one by default.
-        mean_field : MeanField, optional
-            The mean field of `v`, if known.
-
-        Returns
-        -------
-        Tensor
-            float64 [N], in nats.
-
-        Raises
-        ------
-        InputError
-            If `v` is not binary, is empty or has the wrong width, `mean_field` belongs to other
-            vectors, or `num_samples` is not a whole number of at least 1.
+        Arguments, result and errors are those of `DBN.log_unnormalized`. If the mean field of `v` is known, it need not be found again.
         """
         v = as_binary("v", v, self.num_visible)
         draws = require_count("num_samples", num_samples)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +25,31 @@ _STORABLE = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _CHECKSUM = "contents_sha256"
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    from safetensors import safe_open
+
+    try:
+        with safe_open(path, "pt") as stored:
+            yield stored
+    except Exception as error:  # safetensors raises its own type of exception
+        raise InputError(
+            f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
+        ) from error
+
+
 def read_safetensors(source: Path | bytes) -> dict[str, Tensor]:
     """The tensors of a `.safetensors` file, or of its contents."""
-    from safetensors import safe_open
     from safetensors.torch import load
 
     if isinstance(source, bytes):
         return load(source)
     if not storage.is_file(source):
         raise InputError(f"path: expected a model file, found none at {source}")
-    try:
-        with safe_open(source, "pt") as stored:
-            # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
-            tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
-            metadata = stored.metadata() or {}
-    except Exception as error:  # safetensors raises its own type of exception
-        raise InputError(
-            f"path: expected an undamaged .safetensors file, could not read {source}: {error}"
-        ) from error
+    with _opened(source) as stored:
+        # Copies, because the file's own buffers are unaligned, which makes matrix products round differently.
+        tensors = {name: stored.get_tensor(name).clone() for name in stored.keys()}  # noqa: SIM118
+        metadata = stored.metadata() or {}
     expected = metadata.pop(_CHECKSUM, None)
     if expected is not None and expected != _contents_checksum(tensors, metadata):
         raise InputError(
@@ -58,30 +66,15 @@ def _contents_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str
 
 def read_metadata(path: Path) -> dict[str, str]:
     """The text that a `.safetensors` file carries in addition to its tensors; empty if there is none."""
-    from safetensors import safe_open
-
-    try:
-        with safe_open(path, "pt") as stored:
-            metadata = stored.metadata() or {}
-    except Exception as error:  # safetensors raises its own type of exception
-        raise InputError(
-            f"path: expected an undamaged .safetensors file, could not read {path}: {error}"
-        ) from error
+    with _opened(path) as stored:
+        metadata = stored.metadata() or {}
     return {key: text for key, text in metadata.items() if key != _CHECKSUM}
 
 
 def read_resumable(
     path: Path, signature: Mapping[str, str], progress: Collection[str]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The contents of a checkpoint, if it belongs to the work with this signature.
-
-    Returns
-    -------
-    tensors : dict of str to Tensor
-        By name.
-    progress : dict
-        The value of each.
-    """
+    """The tensors and the progress of a checkpoint, if it belongs to the work with this signature."""
     try:
         metadata = read_metadata(path)
         tensors = read_safetensors(path)

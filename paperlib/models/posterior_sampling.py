@@ -21,20 +21,9 @@ _BLOCK = 5_000
 
 
 def log_mean_weights(
-    num_vectors: int,
-    num_samples: int,
-    log_weights: Callable[[slice], Tensor],
-    device: torch.device,
+    num_vectors: int, num_samples: int, log_weights: Callable[[slice], Tensor], device: torch.device
 ) -> Tensor:
-    """ln of the mean importance weight of each vector, float64 [num_vectors], in nats.
-
-    Examples
-    --------
-    >>> weights = torch.tensor([1.0, 4.0, 1.5, 2.0]).log()
-    >>> estimate = log_mean_weights(2, 2, lambda part: weights.view(2, 2)[part].flatten(), "cpu")
-    >>> estimate.exp()
-    tensor([2.5000, 1.7500], dtype=torch.float64)
-    """
+    """ln of the mean importance weight of each vector, float64 [num_vectors]; `log_weights` gives those of a slice."""
     # Results go into one tensor allocated at the start. A list of small results, each allocated
     # between large tensors that are freed again, would fragment the memory of the large ones.
     estimates = torch.empty(num_vectors, dtype=torch.float64, device=device)

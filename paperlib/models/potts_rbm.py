@@ -20,14 +20,13 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import draw_categories
 from paperlib.kernels.draws import bernoulli
-from paperlib.models.rbm import RBM
-from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
+from paperlib.models.rbm import RBM, TwoLayerModel
+from paperlib.models.unnormalized_model import Sites
 from paperlib.validation import (
     ArrayLike,
     as_binary,
     as_categories,
     as_float_tensor,
-    as_states,
     as_tensor,
     parameter,
 )
@@ -36,7 +35,7 @@ from paperlib.validation import (
 _SMALLEST = 1e-30
 
 
-class PottsRBM(UnnormalizedModel):
+class PottsRBM(TwoLayerModel):
     """An RBM with categorical visible units and binary hidden units.
 
     Parameters
@@ -67,7 +66,6 @@ class PottsRBM(UnnormalizedModel):
     tensor([2.1269])
     """
 
-    tensor_names = ("weights", "visible_bias", "hidden_bias")
     called = "a Potts RBM"
     rows_are: ClassVar[str] = "sequences"
 
@@ -78,13 +76,23 @@ class PottsRBM(UnnormalizedModel):
             raise InputError(f"weights: expected at least two states of a site, got {states}")
         self.visible_bias = parameter("visible_bias", visible_bias, [sites, states], self.weights)
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [hidden], self.weights)
-        self.flat = RBM(self.weights.flatten(0, 1), self.visible_bias.flatten(), self.hidden_bias)
+        self._flat = RBM(self.weights.flatten(0, 1), self.visible_bias.flatten(), self.hidden_bias)
 
     def __repr__(self) -> str:
         return (
             f"PottsRBM({self.num_sites} sites of {self.num_states} states, {self.num_hidden} hidden, "
             f"{self.dtype}, {self.device})"
         )
+
+    @property
+    def flat(self) -> RBM:
+        """The RBM with binary units that has the same energy."""
+        return self._flat
+
+    @property
+    def annealed(self) -> PottsRBM:
+        """The model itself."""
+        return self
 
     @property
     def num_sites(self) -> int:
@@ -100,21 +108,6 @@ class PottsRBM(UnnormalizedModel):
     def num_visible(self) -> int:
         """Number of visible bits, D = L q."""
         return self.num_sites * self.num_states
-
-    @property
-    def num_hidden(self) -> int:
-        """Number of hidden units, M."""
-        return self.weights.shape[2]
-
-    @property
-    def hidden_layers(self) -> tuple[int, ...]:
-        """Number of hidden units, as of a model with one hidden layer."""
-        return (self.num_hidden,)
-
-    @property
-    def annealed(self) -> PottsRBM:
-        """The model itself."""
-        return self
 
     @property
     def description(self) -> str:
@@ -199,34 +192,22 @@ class PottsRBM(UnnormalizedModel):
         """The states of bits [..., L q], int64 [..., L]."""
         return self._by_site(self._visible(v)).argmax(-1)
 
-    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        return self.flat.energy(v, h)
-
-    def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...]."""
-        return self.flat.log_unnormalized(v)
-
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        h = as_states("h", h, self.weights, self.num_hidden)
+        h = self._hidden(h)
         return h @ self.hidden_bias + self._site_inputs(h).logsumexp(-1).sum(-1)
 
     def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
         """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M]."""
-        h = as_states("h", h, self.weights, self.num_hidden)
+        h = self._hidden(h)
         flips = 1 - 2 * h
         inputs = self._site_inputs(h)[..., None, :, :]
         near = (inputs + flips[..., None, None] * self._by_site(self.flat.weights.T)).logsumexp(-1)
         return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
 
-    def hidden_probs(self, v: ArrayLike) -> Tensor:
-        """p(h_j = 1 | v); `v` [..., D] gives [..., M]."""
-        return self.flat.hidden_probs(v)
-
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_is = 1 | h), a distribution over the states of each site; `h` [..., M] gives [..., D]."""
-        h = as_states("h", h, self.weights, self.num_hidden)
+        h = self._hidden(h)
         return self._site_inputs(h).softmax(-1).flatten(-2)
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
@@ -234,9 +215,6 @@ class PottsRBM(UnnormalizedModel):
         h = bernoulli(self.hidden_probs(v), generator)
         drawn = draw_categories(self._site_inputs(h).flatten(-2), self.num_states, generator)
         return drawn.to(self.dtype)
-
-    def _visible(self, v: object) -> Tensor:
-        return as_states("v", v, self.weights, self.num_visible)
 
     def _by_site(self, bits: Tensor) -> Tensor:
         return bits.unflatten(-1, (self.num_sites, self.num_states))

@@ -14,6 +14,7 @@ Used in chapter: restricted-boltzmann-machines.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.files import as_stored
 from paperlib.models.stored import Entry, read_named
+from paperlib.models.two_layers import TwoLayers
 from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import softplus
-from paperlib.validation import ArrayLike, as_float_tensor, as_states, parameter
+from paperlib.validation import ArrayLike, as_float_tensor, parameter
 
 # Names of the arrays in the MATLAB models that the first paper's authors published.
 _MATLAB_NAMES = ("vishid", "visbiases", "hidbiases")
@@ -40,7 +42,44 @@ _NUMPY_FILE_TYPES = {
 }
 
 
-class RBM(UnnormalizedModel):
+class TwoLayerModel(TwoLayers, UnnormalizedModel):
+    """What RBMs share, whatever the states of a visible unit: everything that is not a sum over them."""
+
+    tensor_names = ("weights", "visible_bias", "hidden_bias")
+    visible_bias: Tensor
+    hidden_bias: Tensor
+
+    @property
+    @abstractmethod
+    def flat(self) -> RBM:
+        """The RBM with binary units that has the same energy."""
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Number of hidden units, as of a model with one hidden layer."""
+        return (self.num_hidden,)
+
+    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
+        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
+        v, h = self._visible(v), self._hidden(h)
+        weights, visible_bias = self.flat.weights, self.flat.visible_bias
+        return -((v @ weights) * h).sum(-1) - v @ visible_bias - h @ self.hidden_bias
+
+    def log_unnormalized(self, v: ArrayLike) -> Tensor:
+        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
+
+        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
+        """
+        v = self._visible(v)
+        hidden_input = v @ self.flat.weights + self.hidden_bias
+        return v @ self.flat.visible_bias + softplus(hidden_input).sum(-1)
+
+    def hidden_probs(self, v: ArrayLike) -> Tensor:
+        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
+        return torch.sigmoid(self._visible(v) @ self.flat.weights + self.hidden_bias)
+
+
+class RBM(TwoLayerModel):
     """A restricted Boltzmann machine with binary units.
 
     Parameters
@@ -75,7 +114,6 @@ class RBM(UnnormalizedModel):
     tensor([0.7685, 0.5000], dtype=torch.float64)
     """
 
-    tensor_names = ("weights", "visible_bias", "hidden_bias")
     called = "an RBM"
 
     def __init__(self, weights: object, visible_bias: object, hidden_bias: object) -> None:
@@ -95,19 +133,9 @@ class RBM(UnnormalizedModel):
         return f"RBM({self.num_visible} visible, {self.num_hidden} hidden, {self.dtype}, {self.device})"
 
     @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self.weights.shape[0]
-
-    @property
-    def num_hidden(self) -> int:
-        """Number of hidden units, M."""
-        return self.weights.shape[1]
-
-    @property
-    def hidden_layers(self) -> tuple[int, ...]:
-        """Number of hidden units, as of a model with one hidden layer."""
-        return (self.num_hidden,)
+    def flat(self) -> RBM:
+        """The model itself."""
+        return self
 
     @property
     def annealed(self) -> RBM:
@@ -128,19 +156,6 @@ class RBM(UnnormalizedModel):
         """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
-    def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
-        """E(v, h) in nats, eq. 1; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        v, h = self._visible(v), self._hidden(h)
-        return -((v @ self.weights) * h).sum(-1) - v @ self.visible_bias - h @ self.hidden_bias
-
-    def log_unnormalized(self, v: ArrayLike) -> Tensor:
-        """ln p*(v) = ln sum_h exp(-E(v, h)) in nats; `v` [..., D] gives [...] (eq. 2, numerator).
-
-        It needs memory for two tensors [..., M], so pass many vectors in parts (`v.split(5_000)`).
-        """
-        v = self._visible(v)
-        return v @ self.visible_bias + softplus(v @ self.weights + self.hidden_bias).sum(-1)
-
     def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
         """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
         h = self._hidden(h)
@@ -157,10 +172,6 @@ class RBM(UnnormalizedModel):
         near = softplus(inputs + flips[..., None] * self.weights.T)
         return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
 
-    def hidden_probs(self, v: ArrayLike) -> Tensor:
-        """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
-        return torch.sigmoid(self._visible(v) @ self.weights + self.hidden_bias)
-
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
         return torch.sigmoid(self._hidden(h) @ self.weights.T + self.visible_bias)
@@ -169,12 +180,6 @@ class RBM(UnnormalizedModel):
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
-
-    def _visible(self, v: object) -> Tensor:
-        return as_states("v", v, self.weights, self.num_visible)
-
-    def _hidden(self, h: object) -> Tensor:
-        return as_states("h", h, self.weights, self.num_hidden)
 
     def save(
         self,
@@ -216,18 +221,16 @@ class RBM(UnnormalizedModel):
                 f"got {dtype}"
             )
         tensors = as_stored(self.tensors(), dtype)
-        if path.suffix == ".npz":
-            with storage.atomic_path(path) as temporary:
-                arrays: dict[str, Any] = {name: t.numpy() for name, t in tensors.items()}
+        names = self.tensor_names if path.suffix == ".npz" else _MATLAB_NAMES
+        arrays: dict[str, Any] = dict(
+            zip(names, (t.numpy() for t in tensors.values()), strict=True)
+        )
+        with storage.atomic_path(path) as temporary:
+            if path.suffix == ".npz":
                 np.savez(temporary, **arrays)
-        else:
-            from scipy.io import savemat
+            else:
+                from scipy.io import savemat
 
-            arrays = {
-                matlab: tensors[name].numpy()
-                for name, matlab in zip(self.tensor_names, _MATLAB_NAMES, strict=True)
-            }
-            with storage.atomic_path(path) as temporary:
                 savemat(temporary, arrays, oned_as="row")
 
     @classmethod
@@ -245,13 +248,7 @@ class RBM(UnnormalizedModel):
 
 
 def as_rbm(name: str, model: object) -> RBM:
-    """`model`; raise unless it is an RBM.
-
-    Examples
-    --------
-    >>> as_rbm("rbm", RBM([[1.0]], [0.0], [0.0]))
-    RBM(1 visible, 1 hidden, torch.float64, cpu)
-    """
+    """`model`; raise unless it is an RBM."""
     if not isinstance(model, RBM):
         raise InputError(f"{name}: expected an RBM, got {type(model).__name__}")
     return model

@@ -41,18 +41,19 @@ _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-f
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_BY_SUFFIX = {
-    ".safetensors": ".safetensors",
-    ".npz": ".npz",
-    ".npy": ".npy",
-    ".mat": ".mat",
-    ".skops": ".skops",
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-    ".pt": "torch",
-    ".pth": "torch",
-    ".csv": ".csv",
-}
+_SUFFIXES = (
+    ".safetensors",
+    ".npz",
+    ".npy",
+    ".mat",
+    ".skops",
+    ".h5",
+    ".hdf5",
+    ".pt",
+    ".pth",
+    ".csv",
+)
+_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
 _NO_FILES_OF_OURS = {
     b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     b"<!doctype": "a web page",
@@ -101,12 +102,16 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     except PermissionError as error:
         raise InputError(f"{name}: expected a readable file at {path}: {error.strerror}") from error
     except Exception as error:  # each format's reader has its own exceptions
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = _reason(error)
         if "pickle" in reason.lower() or "Python objects" in reason:
             reason = "it holds pickled objects, which can run any code"
         raise InputError(
             f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
@@ -121,24 +126,12 @@ def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, 
 
 
 def plain_name(name: str) -> str:
-    """The last part of a name in lower case, without signs between words and without a leading `rbm`.
-
-    Examples
-    --------
-    >>> plain_name("model.rbm_Visible_bias")
-    'visiblebias'
-    """
+    """The last part of a name in lower case, without signs between words and without a leading `rbm`."""
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
 
 
 def is_harmless(name: str) -> bool:
-    """Whether a name in a file is known to be of the training and not of the model.
-
-    Examples
-    --------
-    >>> is_harmless("W_momentum"), is_harmless("optimizer.state.0.exp_avg"), is_harmless("sigma")
-    (True, True, False)
-    """
+    """Whether a name in a file is known to be of the training and not of the model, such as `W_momentum`."""
     words = set(re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()))
     return bool(words & _HARMLESS_WORDS) or plain_name(name) in _HARMLESS
 
@@ -174,7 +167,8 @@ def dense(name: str, value: Entry) -> Entry:
 
 def _format(source: _Source, path: Path) -> str:
     """The format of a file, by its first bytes, or by its suffix where these say nothing."""
-    head = source.getvalue()[:520] if isinstance(source, io.BytesIO) else _head(source)
+    with _opened(source) as file:
+        head = file.read(520)
     start = head[:64].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     for first, what in _NO_FILES_OF_OURS.items():
         if start.startswith(first):
@@ -196,13 +190,12 @@ def _format(source: _Source, path: Path) -> str:
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _BY_SUFFIX:
-        return _BY_SUFFIX[suffixes[-1]]
+    if suffixes and suffixes[-1] in _SUFFIXES:
+        return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
-    known = ", ".join(_BY_SUFFIX)
     raise InputError(
-        f"expected a {known} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
+        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
     )
 
 
@@ -214,13 +207,13 @@ def _is_text(head: bytes) -> bool:
         return False
 
 
+def _opened(source: _Source) -> BinaryIO:
+    return source.open("rb") if isinstance(source, Path) else io.BytesIO(source.getvalue())
+
+
 def _contents(source: _Source) -> bytes:
-    return source.read_bytes() if isinstance(source, Path) else source.getvalue()
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(520)
+    with _opened(source) as file:
+        return file.read()
 
 
 def _format_of_zip(source: _Source, path: Path) -> str:
@@ -252,11 +245,8 @@ def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
 def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
     from scipy.io import loadmat
 
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            storage.require_modest(path, _matlab_size(file, path))
-    else:
-        storage.require_modest(path, _matlab_size(source, path))
+    with _opened(source) as file:
+        storage.require_modest(path, _matlab_size(file, path))
     found = loadmat(source)
     return _flat({name: value for name, value in found.items() if not name.startswith("__")})
 
@@ -285,7 +275,6 @@ def _matlab_size(file: BinaryIO, path: Path) -> int:
                     total += len(unpacker.decompress(piece, _PIECE))
                     piece = unpacker.unconsumed_tail
         file.seek(after)
-    file.seek(0)
     return min(total, limit + 1)
 
 
@@ -311,9 +300,8 @@ def _read_skops(source: _Source, path: Path) -> Mapping[str, Entry]:
         data = _contents(source)
         estimator = skops.io.loads(data, trusted=[])
     except Exception as error:  # skops raises whatever its parts raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {reason}"
+            f"expected a BernoulliRBM that skops can load without trusting anything, could not read {path}: {_reason(error)}"
         ) from error
     fitted = {
         name: value
@@ -375,13 +363,9 @@ def _letters_of_fasta(text: str, path: Path) -> np.ndarray:
     return np.array([list(sequence) for sequence in sequences])
 
 
-def _read_hdf5(source: _Source, path: Path) -> Mapping[str, Entry]:
-    return Hdf5(source, path)
-
-
 def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     """MATLAB's HDF5 files have their axes in the opposite order."""
-    file = Hdf5(source, path)
+    file = _Hdf5(source, path)
     if any(name.startswith("#") for name in file):
         raise InputError(
             f"expected plain matrices in the MATLAB 7.3 file {path}, got cells or structs; save it with -v7"
@@ -391,7 +375,7 @@ def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     }
 
 
-class Hdf5(Mapping[str, Entry]):
+class _Hdf5(Mapping[str, Entry]):
     """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
 
     def __init__(self, source: _Source, path: Path) -> None:
@@ -426,9 +410,8 @@ class Hdf5(Mapping[str, Entry]):
         except InputError:
             raise
         except Exception as error:  # h5py raises many kinds of exceptions for damaged files
-            reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise InputError(
-                f"expected an undamaged HDF5 file, could not read {self.path}: {reason}"
+                f"expected an undamaged HDF5 file, could not read {self.path}: {_reason(error)}"
             ) from error
 
     def _read(self, file: Any, name: str) -> Entry:
@@ -481,7 +464,7 @@ _READERS: Mapping[str, Callable[[_Source, Path], Mapping[str, Entry]]] = {
     ".safetensors": _read_safetensors,
     "torch": _read_torch,
     ".skops": _read_skops,
-    "HDF5": _read_hdf5,
+    "HDF5": _Hdf5,
     "IDX": _read_idx,
     ".csv": _read_text,
 }

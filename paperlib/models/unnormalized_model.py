@@ -20,22 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sites:
-    """A model with two layers, with energies counted from the first state of each visible site.
+    """A model with two layers, with energies counted from the first state of each visible site; binary units have two states."""
 
-    Attributes
-    ----------
-    weights : Tensor, shape [L, q - 1, M]
-        Interaction of each other state of a site with each hidden unit; binary units are sites of two states.
-    visible_bias, hidden_bias : Tensor, shapes [L, q - 1] and [M]
-        Biases of the other states, and of the hidden units.
-    constant : float
-        What counting in this way has taken out of ln Z, in nats.
-    """
-
-    weights: Tensor
-    visible_bias: Tensor
-    hidden_bias: Tensor
-    constant: float = 0.0
+    weights: Tensor  # of each state but the first with each hidden unit, [L, q - 1, M]
+    visible_bias: Tensor  # [L, q - 1]
+    hidden_bias: Tensor  # [M]
+    constant: float = 0.0  # what counting in this way has taken out of ln Z, in nats
 
 
 class UnnormalizedModel(TensorModel, ABC):

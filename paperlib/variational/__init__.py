@@ -20,12 +20,7 @@ from paperlib.variational.mean_field import (
     mean_field,
 )
 from paperlib.variational.recognition import Network, ascend
-from paperlib.variational.wake_sleep import (
-    RecognitionWeights,
-    sleep_step,
-    wake_sleep,
-    wake_step,
-)
+from paperlib.variational.wake_sleep import RecognitionWeights, sleep_step, wake_sleep, wake_step
 
 __all__ = [
     "LogZApproximation",

@@ -11,12 +11,12 @@ as possible to the codes that many layers would give. Used in chapter: learned-i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count, require_shape
 from paperlib.variational.recognition import ascend
 from paperlib.variational.sparse_coding import LaplaceSparseCoding
 
@@ -54,8 +54,7 @@ class ThresholdNetwork:
 
     def __call__(self, v: ArrayLike) -> Tensor:
         """Codes, [N, M], of `v` [N, D]."""
-        v = as_states("v", v, self.offset, len(self.offset))
-        require_shape("v", v, [None, len(self.offset)])
+        v = as_state_rows("v", v, self.offset, len(self.offset))
         drive = (v - self.offset) @ self.bottom_up
         threshold = self.log_thresholds.exp()
         codes = _soft(drive, threshold)
@@ -107,24 +106,12 @@ def learn_ista(
     v = as_states("v", v, start.offset, len(start.offset))
     codes = as_states("codes", codes, start.offset, len(start.lateral))
     require_shape("codes", codes, [len(v), len(start.lateral)])
-    leaves = [
-        value.clone().requires_grad_()
-        for value in (start.bottom_up, start.lateral, start.log_thresholds)
-    ]
-    bottom_up, lateral, log_thresholds = leaves
-    network = ThresholdNetwork(bottom_up, lateral, log_thresholds, start.offset, start.depth)
-    ascend(
-        leaves,
-        lambda: -(network(v) - codes).square().sum(-1).mean(),
-        num_steps,
-        learning_rate,
-    )
-    return replace(
-        network,
-        bottom_up=bottom_up.detach(),
-        lateral=lateral.detach(),
-        log_thresholds=log_thresholds.detach(),
-    )
+    initial = (start.bottom_up, start.lateral, start.log_thresholds)
+    leaves = [value.clone().requires_grad_() for value in initial]
+    network = ThresholdNetwork(*leaves, offset=start.offset, depth=start.depth)
+    ascend(leaves, lambda: -(network(v) - codes).square().sum(-1).mean(), num_steps, learning_rate)
+    learned = [leaf.detach() for leaf in leaves]
+    return ThresholdNetwork(*learned, offset=start.offset, depth=start.depth)
 
 
 def _soft(values: Tensor, threshold: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from paperlib.numerics import seeded_generator
 from paperlib.validation import (
     ArrayLike,
     as_float_tensor,
+    as_state_rows,
     as_states,
     require_count,
     require_shape,
@@ -68,8 +69,7 @@ def map_codes(
             [0.0000, 0.0000]], dtype=torch.float64)
     """
     weights = model.weights
-    v = as_states("v", v, weights, model.num_visible)
-    require_shape("v", v, [None, model.num_visible])
+    v = as_state_rows("v", v, weights, model.num_visible)
     require_count("max_sweeps", max_sweeps)
     squares = weights.square().sum(0)
     if not bool((squares > 0).all()):

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count, require_shape
 from paperlib.variational.sparse_coding import BinarySparseCoding
 
 
@@ -89,9 +89,7 @@ def mean_field(
     Parameters
     ----------
     model : BinarySparseCoding
-        The model.
     v : array or Tensor, shape [N, D]
-        Visible vectors.
     start : array or Tensor, shape [N, M], optional
         Initial means; by default those of the prior.
     max_sweeps : int
@@ -117,7 +115,7 @@ def mean_field(
     (tensor([True]), True)
     """
     require_count("max_sweeps", max_sweeps)
-    v = as_states("v", v, model.weights, model.num_visible)
+    v = as_state_rows("v", v, model.weights, model.num_visible)
 
     def sweep(means: Tensor) -> Tensor:
         means = means.clone()
@@ -166,7 +164,7 @@ def block_mean_field(
     if not 0 < step <= 1:
         raise InputError(f"step: expected a number in (0, 1], got {step}")
     require_count("max_updates", max_updates)
-    v = as_states("v", v, model.weights, model.num_visible)
+    v = as_state_rows("v", v, model.weights, model.num_visible)
 
     def update(means: Tensor) -> Tensor:
         return torch.lerp(means, torch.sigmoid(model.conditional_logits(v, means)), step)
@@ -202,7 +200,6 @@ def _iterate(
     tolerance: float,
 ) -> MeanFieldTrace:
     """Apply `update` until no mean moves by more than `tolerance`, and keep every iterate."""
-    require_shape("v", v, [None, model.num_visible])
     if start is None:
         start = torch.sigmoid(model.hidden_bias).expand(len(v), -1)
     start = as_states("start", start, model.weights, model.num_hidden)

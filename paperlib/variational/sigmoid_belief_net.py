@@ -14,21 +14,21 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.models.two_layers import TwoLayers
 from paperlib.numerics import all_states, bernoulli_log_prob, softplus
 from paperlib.validation import (
     ArrayLike,
-    as_states,
+    as_state_rows,
     parameter,
     require_count,
     require_enumerable,
-    require_shape,
 )
 
 # 2^12 states for a data set of a thousand vectors: 30 MB in float64.
 _MAX_ENUMERATED_UNITS = 12
 
 
-class SigmoidBeliefNet:
+class SigmoidBeliefNet(TwoLayers):
     """One layer of binary causes and their binary effects.
 
     Parameters
@@ -56,23 +56,9 @@ class SigmoidBeliefNet:
         self.visible_bias = parameter("visible_bias", visible_bias, [num_visible], self.weights)
         self.hidden_bias = parameter("hidden_bias", hidden_bias, [num_hidden], self.weights)
 
-    def __repr__(self) -> str:
-        return f"SigmoidBeliefNet({self.num_visible} visible, {self.num_hidden} hidden)"
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self.weights.shape[0]
-
-    @property
-    def num_hidden(self) -> int:
-        """Number of hidden units, M."""
-        return self.weights.shape[1]
-
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        v = as_states("v", v, self.weights, self.num_visible)
-        h = as_states("h", h, self.weights, self.num_hidden)
+        v, h = self._visible(v), self._hidden(h)
         logits = h @ self.weights.T + self.visible_bias
         return bernoulli_log_prob(h, self.hidden_bias) + bernoulli_log_prob(v, logits)
 
@@ -87,8 +73,7 @@ class SigmoidBeliefNet:
             If there are more than 12 hidden units, or the shape does not fit.
         """
         require_enumerable(self.num_hidden, _MAX_ENUMERATED_UNITS)
-        v = as_states("v", v, self.weights, self.num_visible)
-        require_shape("v", v, [None, self.num_visible])
+        v = as_state_rows("v", v, self.weights, self.num_visible)
         states = all_states(self.num_hidden).to(self.weights)
         logits = states @ self.weights.T + self.visible_bias
         # One matrix product for all pairs; the part that does not depend on v is computed once per state.

@@ -23,20 +23,15 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
+from paperlib.models.two_layers import TwoLayers
 from paperlib.numerics import all_states, bernoulli_log_prob, softplus
-from paperlib.validation import (
-    ArrayLike,
-    as_states,
-    parameter,
-    require_count,
-    require_enumerable,
-)
+from paperlib.validation import ArrayLike, as_states, parameter, require_count, require_enumerable
 
 # 2^16 states of 16 units, for a block of visible vectors, still take only a moment.
 _MAX_ENUMERATED_UNITS = 16
 
 
-class BinarySparseCoding:
+class BinarySparseCoding(TwoLayers):
     """Binary sparse coding (Henniges et al. 2010): each column of W is present in v or absent.
 
     Parameters
@@ -69,19 +64,6 @@ class BinarySparseCoding:
         self.precision = parameter("precision", precision, [num_visible], self.weights)
         _require_positive("precision", self.precision.min().item())
 
-    def __repr__(self) -> str:
-        return f"BinarySparseCoding({self.num_visible} visible, {self.num_hidden} hidden)"
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self.weights.shape[0]
-
-    @property
-    def num_hidden(self) -> int:
-        """Number of hidden units, M."""
-        return self.weights.shape[1]
-
     @property
     def couplings(self) -> Tensor:
         """W' beta W, [M, M]; off-diagonal entries say how strongly two units inhibit each other once v is known."""
@@ -89,13 +71,12 @@ class BinarySparseCoding:
 
     def log_joint(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """ln p(v, h) in nats; `v` [..., D] and `h` [..., M] broadcast over their leading dimensions."""
-        h = as_states("h", h, self.weights, self.num_hidden)
+        h = self._hidden(h)
         return bernoulli_log_prob(h, self.hidden_bias) + self.log_likelihood(v, h)
 
     def log_likelihood(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """ln p(v | h), the logarithm of a density, eq. 19.20; shapes as in `log_joint`."""
-        v = as_states("v", v, self.weights, self.num_visible)
-        h = as_states("h", h, self.weights, self.num_hidden)
+        v, h = self._visible(v), self._hidden(h)
         squares = (v - h @ self.weights.T).square() @ self.precision
         return 0.5 * (torch.log(self.precision / (2 * math.pi)).sum() - squares)
 
@@ -111,7 +92,7 @@ class BinarySparseCoding:
         """
         require_enumerable(self.num_hidden, _MAX_ENUMERATED_UNITS)
         states = all_states(self.num_hidden).to(self.weights)
-        v = as_states("v", v, self.weights, self.num_visible)
+        v = self._visible(v)
         return self.log_joint(v[..., None, :], states)
 
     def log_prob(self, v: ArrayLike) -> Tensor:
@@ -136,7 +117,7 @@ class BinarySparseCoding:
         With binary values, it is the logit of p(h_i = 1) given v and all other units, which Gibbs sampling needs; with means, it is the logit
         of the mean-field fixed point. Entry i does not depend on entry i of `others`.
         """
-        v = as_states("v", v, self.weights, self.num_visible)
+        v = self._visible(v)
         others = as_states("others", others, self.weights, self.num_hidden)
         couplings = self.couplings
         own = couplings.diagonal()
@@ -157,7 +138,7 @@ class BinarySparseCoding:
         return h @ self.weights.T + noise / self.precision.sqrt(), h
 
 
-class LaplaceSparseCoding:
+class LaplaceSparseCoding(TwoLayers):
     """Sparse coding with a Laplace prior, equations 19.14 and 19.15.
 
     Parameters
@@ -194,26 +175,12 @@ class LaplaceSparseCoding:
         _require_positive("precision", precision)
         self.rate, self.precision = rate, precision
 
-    def __repr__(self) -> str:
-        return f"LaplaceSparseCoding({self.num_visible} visible, {self.num_hidden} hidden)"
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self.weights.shape[0]
-
-    @property
-    def num_hidden(self) -> int:
-        """Number of hidden units, M."""
-        return self.weights.shape[1]
-
     def energy(self, v: ArrayLike, h: ArrayLike) -> Tensor:
         """lambda sum_i abs(h_i) + (beta / 2) norm(v - W h - b)^2 in nats; `v` [..., D] and `h` [..., M] broadcast.
 
         Summed over a data set this is eq. 19.16, in which lambda = 1, beta = 2 and b = 0.
         """
-        v = as_states("v", v, self.weights, self.num_visible)
-        h = as_states("h", h, self.weights, self.num_hidden)
+        v, h = self._visible(v), self._hidden(h)
         residual = v - h @ self.weights.T - self.visible_bias
         return self.rate * h.abs().sum(-1) + 0.5 * self.precision * residual.square().sum(-1)
 

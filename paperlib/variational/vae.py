@@ -19,7 +19,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.numerics import bernoulli_log_prob, softplus
-from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
 from paperlib.variational.recognition import Network, ascend
 
 
@@ -73,8 +73,7 @@ class VAE:
 
         `posterior` gives the mean and log-width of a q other than the encoder's.
         """
-        v = as_states("v", v, self.decoder.weights[0], self.num_visible)
-        require_shape("v", v, [None, self.num_visible])
+        v = as_state_rows("v", v, self.decoder.weights[0], self.num_visible)
         count = require_count("num_samples", num_samples)
         mean, log_width = self.posterior(v) if posterior is None else posterior
         noise = torch.randn(count, *mean.shape, dtype=torch.float64, generator=generator)
@@ -136,8 +135,7 @@ def train_vae(
     >>> bounds[-1] > bounds[0]
     True
     """
-    v = as_states("v", v, vae.decoder.weights[0], vae.num_visible)
-    require_shape("v", v, [None, vae.num_visible])
+    v = as_state_rows("v", v, vae.decoder.weights[0], vae.num_visible)
 
     def objective() -> Tensor:
         batch = v[torch.randint(len(v), (batch_size,), generator=generator)]

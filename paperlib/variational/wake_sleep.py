@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
-from paperlib.validation import ArrayLike, as_states, require_count, require_shape
+from paperlib.validation import ArrayLike, as_state_rows, as_states, require_count
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 
 
@@ -66,8 +66,7 @@ def wake_step(
     >>> wake_step(model, network, [[1, 0], [0, 1]], 0.1, generator)
     SigmoidBeliefNet(2 visible, 1 hidden)
     """
-    v = as_states("v", v, model.weights, model.num_visible)
-    require_shape("v", v, [None, model.num_visible])
+    v = as_state_rows("v", v, model.weights, model.num_visible)
     h = bernoulli(torch.sigmoid(recognition.logits(v)), generator)
     surprise = v - torch.sigmoid(h @ model.weights.T + model.visible_bias)
     rate = learning_rate / len(v)
@@ -138,8 +137,7 @@ def wake_sleep(
     >>> model
     SigmoidBeliefNet(2 visible, 1 hidden)
     """
-    v = as_states("v", v, model.weights, model.num_visible)
-    require_shape("v", v, [None, model.num_visible])
+    v = as_state_rows("v", v, model.weights, model.num_visible)
     for _ in range(require_count("num_epochs", num_epochs)):
         order = torch.randperm(len(v), generator=generator)
         for batch in v[order].split(require_count("batch_size", batch_size)):

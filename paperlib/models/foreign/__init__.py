@@ -7,12 +7,7 @@
 A model with units that the library does not have is refused with an error that names its type.
 """
 
-from paperlib.models.foreign.archives import (
-    archive_updates,
-    from_archive,
-    is_archive,
-    read_archive,
-)
+from paperlib.models.foreign.archives import archive_updates, from_archive, is_archive, read_archive
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.naming import model_of, parse_names
 from paperlib.models.foreign.spins import binary_from_spins

@@ -27,11 +27,7 @@ _UPDATE = re.compile(r"update_(\d+)")
 _JULIA_HEADER, _JULIA_VERSION = "rbm_hdf5_file_format_version", "1.0.0"
 # Visible and hidden units of each kind of model, under its name in `rbms`; for the other kinds, what this library lacks.
 _BINARY, _SPIN, _POTTS = "Binary", "Spin", "Potts"
-_RBMS_UNITS = {
-    "BBRBM": (_BINARY, _BINARY),
-    "IIRBM": (_SPIN, _SPIN),
-    "PBRBM": (_POTTS, _BINARY),
-}
+_RBMS_UNITS = {"BBRBM": (_BINARY, _BINARY), "IIRBM": (_SPIN, _SPIN), "PBRBM": (_POTTS, _BINARY)}
 _RBMS_OTHERS = {"BGRBM": "Gaussian hidden units", "IGRBM": "Gaussian hidden units"}
 # Units of each layer, under the names that the Julia package uses.
 _JULIA_UNITS = {"visible": (_BINARY, _SPIN, _POTTS), "hidden": (_BINARY, _SPIN)}
@@ -74,7 +70,7 @@ def read_archive(path: str | os.PathLike[str], update: int | None = None) -> For
     """
     stored = read_stored("path", path)
     if not is_archive(stored):
-        raise InputError(f"path: expected models as update_N in {path}, got {listed(stored)}")
+        raise _refused(path, "models as update_N", listed(stored))
     return from_archive(stored, Path(path), update)
 
 
@@ -99,22 +95,15 @@ def archive_updates(path: str | os.PathLike[str]) -> list[int]:
     ------
     InputError
         If the file is missing or damaged, or holds none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import h5py
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with h5py.File(f"{folder}/RBM.h5", "w") as file:
-    ...         file.create_group("update_10"), file.create_group("update_2")
-    ...     archive_updates(f"{folder}/RBM.h5")
-    (<HDF5 group "/update_10" (0 members)>, <HDF5 group "/update_2" (0 members)>)
-    [2, 10]
     """
     found = _updates(read_stored("path", path))
     if not found:
-        raise InputError(f"path: expected models as update_N in {path}, got none")
+        raise _refused(path, "models as update_N", "none")
     return found
+
+
+def _refused(path: str | os.PathLike[str], expected: str, got: str) -> InputError:
+    return InputError(f"path: expected {expected} in {path}, got {got}")
 
 
 def _updates(stored: Mapping[str, Entry]) -> list[int]:
@@ -124,7 +113,7 @@ def _updates(stored: Mapping[str, Entry]) -> list[int]:
 
 def _entry(stored: Mapping[str, Entry], name: str, path: Path) -> Entry:
     if name not in stored:
-        raise InputError(f"path: expected data as {name} in {path}, got nothing")
+        raise _refused(path, f"data as {name}", "nothing")
     try:
         return stored[name]
     except InputError as error:
@@ -134,18 +123,15 @@ def _entry(stored: Mapping[str, Entry], name: str, path: Path) -> Entry:
 def _text(stored: Mapping[str, Entry], name: str, path: Path) -> str:
     found = _entry(stored, name, path)
     if not isinstance(found, str):
-        raise InputError(
-            f"path: expected a string as {name} in {path}, got {listed({name: found})}"
-        )
+        raise _refused(path, f"a string as {name}", listed({name: found}))
     return found
 
 
 def _array(stored: Mapping[str, Entry], name: str, path: Path) -> np.ndarray:
     found = np.asarray(_entry(stored, name, path))
     if found.dtype.kind != "f" or found.ndim == 0 or found.size == 0:
-        raise InputError(
-            f"path: expected an array of real numbers as {name} in {path}, got {found.dtype} {list(found.shape)}"
-        )
+        got = f"{found.dtype} {list(found.shape)}"
+        raise _refused(path, f"an array of real numbers as {name}", got)
     return found
 
 
@@ -161,25 +147,24 @@ def _of_rbms(stored: Mapping[str, Entry], path: Path, update: int | None) -> For
     arrays = [_array(stored, f"{place}{name}", path) for name in _ARRAYS]
     extra = {name.removeprefix(inside) for name in stored if name.startswith(inside)} - {*_ARRAYS}
     if extra:
-        raise InputError(
-            f"path: expected only {', '.join(_ARRAYS)} as the parameters of {group} in {path}, got {', '.join(sorted(extra))} as well"
-        )
+        wanted = f"only {', '.join(_ARRAYS)} as the parameters of {group}"
+        raise _refused(path, wanted, f"{', '.join(sorted(extra))} as well")
     notes: tuple[str, ...] = ()
     kind = _text(stored, "model_type", path) if "model_type" in stored else ""
     if not kind:
         kind, arrays, notes = _oldest(arrays, path)
     if kind not in _RBMS_UNITS:
-        raise InputError(
-            f"path: expected a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM) in {path}, "
-            f"got {kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}"
+        raise _refused(
+            path,
+            "a model of binary units (BBRBM), of spins (IIRBM) or of categorical visible units (PBRBM)",
+            f"{kind}, which needs {_RBMS_OTHERS.get(kind, 'units that this library does not have')}",
         )
     log_z = None
     if f"{group}.log_z" in stored:
         number = np.asarray(stored[f"{group}.log_z"])
         if number.dtype.kind not in "fiu" or number.size != 1:
-            raise InputError(
-                f"path: expected a number as {group}.log_z in {path}, got {number.dtype} {list(number.shape)}"
-            )
+            got = f"{number.dtype} {list(number.shape)}"
+            raise _refused(path, f"a number as {group}.log_z", got)
         log_z = float(number.item())
     origin = f"{group} of {path.name}, {kind}"
     return _foreign(arrays, _RBMS_UNITS[kind], path, origin, log_z, notes)
@@ -195,14 +180,10 @@ def _oldest(arrays: list[np.ndarray], path: Path) -> tuple[str, list[np.ndarray]
         return "BBRBM", arrays, ("no model_type in the file: taken as binary units",)
     if weights.ndim == 3 and np.allclose(weights.sum(0), 0, atol=1e-4 * np.abs(weights).max()):
         turned = [np.moveaxis(weights, 0, 1), visible_bias.T, hidden_bias]
-        return (
-            "PBRBM",
-            turned,
-            ("no model_type in the file: taken as categorical units [states, sites, hidden]",),
-        )
-    raise InputError(
-        f"path: expected data as model_type in {path}, got nothing, and weights {list(weights.shape)} that do not tell"
-    )
+        note = "no model_type in the file: taken as categorical units [states, sites, hidden]"
+        return "PBRBM", turned, (note,)
+    got = f"nothing, and weights {list(weights.shape)} that do not tell"
+    raise _refused(path, "data as model_type", got)
 
 
 def _some(updates: list[int]) -> str:
@@ -216,23 +197,21 @@ def _of_julia(stored: Mapping[str, Entry], path: Path) -> ForeignRBM:
     for name, expected in ((_JULIA_HEADER, _JULIA_VERSION), ("rbm_type", "RBM")):
         found = _text(stored, name, path)
         if found != expected:
-            raise InputError(f"path: expected {name} {expected} in {path}, got {found}")
+            raise _refused(path, f"{name} {expected}", found)
     units = _text(stored, "visible_type", path), _text(stored, "hidden_type", path)
     for layer, kind in zip(("visible", "hidden"), units, strict=True):
         if kind not in _JULIA_UNITS[layer]:
-            raise InputError(
-                f"path: expected {' or '.join(_JULIA_UNITS[layer])} {layer} units in {path}, got {kind}, which this library does not have"
-            )
+            wanted = f"{' or '.join(_JULIA_UNITS[layer])} {layer} units"
+            raise _refused(path, wanted, f"{kind}, which this library does not have")
     # The first axis of a layer's parameters in Julia is the last one here, and has one entry for these units.
     biases = [_array(stored, f"{layer}_par", path) for layer in ("visible", "hidden")]
     weights = _array(stored, "weights", path)
     if any(bias.shape[-1] != 1 for bias in biases) or (
         weights.shape != biases[1].shape[:-1] + biases[0].shape[:-1]
     ):
-        raise InputError(
-            f"path: expected weights and biases that fit each other in {path}, got shapes {list(weights.shape)}, "
-            f"{list(biases[0].shape)} and {list(biases[1].shape)}"
-        )
+        shapes = [list(array.shape) for array in (weights, *biases)]
+        got = f"shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
+        raise _refused(path, "weights and biases that fit each other", got)
     # For categorical units, the first axis in Julia (the last one here) holds the states.
     states = biases[0].shape[-2:-1] if units[0] == _POTTS else ()
     sides = biases[0].shape[: -2 if states else -1][::-1]
@@ -262,16 +241,13 @@ def _foreign(
         kind = PottsRBM if units[0] == _POTTS else RBM
         model = kind(weights, visible_bias, hidden_bias)
         if any(spins):
-            flat = model.flat if isinstance(model, PottsRBM) else model
-            flat, offset = binary_from_spins(
-                *flat.tensors().values(), visible=spins[0], hidden=spins[1]
-            )
+            parameters = model.flat.tensors().values()
+            flat, offset = binary_from_spins(*parameters, visible=spins[0], hidden=spins[1])
             parts = flat.weights.view(weights.shape), flat.visible_bias.view(visible_bias.shape)
             model = kind(*parts, flat.hidden_bias)
     except InputError as error:
         raise InputError(f"path: expected an RBM in {path}: {error}") from error
     if any(spins):
-        notes += (
-            f"units -1 and 1: changed to 0 and 1; ln Z of the model in the file is that of the new one {offset:+.2f} nats",
-        )
+        note = "changed to 0 and 1; ln Z of the model in the file is that of the new one"
+        notes += (f"units -1 and 1: {note} {offset:+.2f} nats",)
     return ForeignRBM(model, origin, spins[0], offset, stored_log_z, notes)

@@ -28,13 +28,6 @@ class ForeignRBM:
         ln Z of the model in the file as the file states it, if it does. It has not been checked.
     notes : tuple of str
         What was changed in the conversion, to be shown to the user.
-
-    Examples
-    --------
-    >>> import torch
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> ForeignRBM(rbm, "an example").log_z_offset
-    0.0
     """
 
     rbm: RBM | PottsRBM | DBM | DBN

@@ -204,9 +204,7 @@ def _potts_of(arrays: Mapping[str, Entry]) -> PottsRBM:
 
 
 def _rbm_of(
-    arrays: Mapping[str, Entry],
-    names: Mapping[str, list[str]],
-    width: Callable[[], int] | None,
+    arrays: Mapping[str, Entry], names: Mapping[str, list[str]], width: Callable[[], int] | None
 ) -> tuple[RBM, tuple[str, ...]]:
     chosen = {role: given[0] for role, given in names.items() if role != IGNORE}
     turned = chosen.get(WEIGHTS, "").endswith(".T")

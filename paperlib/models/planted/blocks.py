@@ -91,17 +91,7 @@ def block_diagonal(
 
 
 def side_by_side(parts: Sequence[RBM]) -> RBM:
-    """Independent RBMs as one, with units in the order of the parts; its ln Z is the sum of theirs.
-
-    Examples
-    --------
-    >>> part = RBM([[1.0], [2.0]], [0.0, 0.0], [0.5])
-    >>> side_by_side([part, part]).weights
-    tensor([[1., 0.],
-            [2., 0.],
-            [0., 1.],
-            [0., 2.]], dtype=torch.float64)
-    """
+    """Independent RBMs as one, with units in the order of the parts; its ln Z is the sum of theirs."""
     return RBM(
         torch.block_diag(*(part.weights for part in parts)),
         torch.cat([part.visible_bias for part in parts]),

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
-from paperlib.models.planted.planted_model import Planted, draw_indices
+from paperlib.models.planted.planted_model import Draws, Planted, draw_indices
 from paperlib.models.rbm import RBM, as_rbm
-from paperlib.numerics import bits, resolve_generator, softplus
-from paperlib.validation import require_count
+from paperlib.numerics import bits, softplus
 
 # With 784 units in the larger layer, enumeration then takes half a minute.
 _MOST_UNITS = 20
@@ -54,7 +53,7 @@ def from_components(rbm: RBM) -> Planted:
     4.313659 = 4.313659
     """
     components = Components(require_rbm(rbm))
-    return Planted(rbm, components.log_z, components.draws)
+    return Planted(rbm, components.log_z, components)
 
 
 def require_rbm(rbm: object) -> RBM:
@@ -99,16 +98,8 @@ class _Component:
 
 
 @dataclass(frozen=True)
-class Components:
-    """An RBM split into its connected components.
-
-    Attributes
-    ----------
-    rbm : RBM
-        The model.
-    shift : Tensor, shape [D], optional
-        Added to the visible biases, in float64.
-    """
+class Components(Draws):
+    """An RBM split into its connected components, with `shift` [D] added to its visible biases in float64."""
 
     rbm: RBM
     shift: Tensor | None = None
@@ -120,7 +111,7 @@ class Components:
         if self.shift is not None:
             visible_bias = visible_bias + self.shift
         found = []
-        for visible, hidden in component_units(model.weights):
+        for visible, hidden in _component_units(model.weights):
             weights = model.weights[visible][:, hidden]
             here, there = visible_bias[visible], model.hidden_bias[hidden]
             if min(len(visible), len(hidden)) > _MOST_UNITS:
@@ -140,17 +131,15 @@ class Components:
         """ln Z in nats."""
         return sum(torch.logsumexp(part.log_masses, 0).item() for part in self._components)
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the visible units, [num_draws, D], in the model's type."""
-        num_draws = require_count("num_draws", num_draws)
-        generator = resolve_generator(generator)
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """Each component on its own."""
         drawn = torch.empty(num_draws, self.rbm.num_visible, dtype=self.rbm.dtype)
         for part in self._components:
             drawn[:, part.visible] = part.draw_visible(num_draws, generator).to(drawn.dtype)
         return drawn
 
 
-def component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _component_units(weights: Tensor) -> list[tuple[Tensor, Tensor]]:
     """The indices of the visible and of the hidden units of each connected component of the non-zero `weights` [D, M]."""
     num_visible, num_hidden = weights.shape
     rows, columns = torch.nonzero(weights, as_tuple=True)

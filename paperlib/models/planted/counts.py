@@ -20,6 +20,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.planted.planted_model import (
+    Draws,
     Planted,
     draw_indices,
     require_number,
@@ -175,7 +176,7 @@ def from_factors(
     w = _on_grid(u, w, dtype)
     rbm = RBM((u.double() @ w.T).to(dtype), b, a)
     programme = _CountProgramme.solve(u, w, b.double(), a.double(), dtype)
-    return Planted(rbm, programme.log_z, programme.draws)
+    return Planted(rbm, programme.log_z, programme)
 
 
 def _whole(name: str, tensor: Tensor) -> Tensor:
@@ -210,7 +211,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _CountProgramme:
+class _CountProgramme(Draws):
     """All counts with their weights, and the groups from which a vector with given counts is drawn."""
 
     groups: list[_Group]
@@ -245,10 +246,8 @@ class _CountProgramme:
         log_z = torch.logsumexp(log_masses, 0).item()
         return cls(groups, counts, log_masses, log_z, len(u), dtype)
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the visible units: the counts first, then the groups in reverse order."""
-        num_draws = require_count("num_draws", num_draws)
-        generator = resolve_generator(generator)
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """The counts first, then the groups in reverse order."""
         counts = self.counts[draw_indices(self.log_masses, num_draws, generator)]
         drawn = torch.empty(num_draws, self.num_visible, dtype=self.dtype)
         for group in reversed(self.groups):

@@ -22,7 +22,7 @@ from paperlib.errors import InputError
 from paperlib.models.planted.planted_model import Planted
 from paperlib.models.rbm import RBM
 from paperlib.models.stored import read_named
-from paperlib.validation import as_binary, as_tensor, require_count, require_finite, require_shape
+from paperlib.validation import as_binary, as_tensor, require_finite, require_shape
 
 
 class PlantedFile(NamedTuple):
@@ -93,7 +93,7 @@ def write_planted(
         raise InputError(f"path: expected a .npz file, got {path.name!r}")
     if not isinstance(model, Planted):
         raise InputError(f"model: expected a planted model, got {type(model).__name__}")
-    draws = model.draws(require_count("num_draws", num_draws), generator)
+    draws = model.draws(num_draws, generator)
     arrays = {name: tensor.cpu().numpy() for name, tensor in model.rbm.tensors().items()}
     text = json.dumps(dict(provenance or {}), sort_keys=True)
     with storage.atomic_path(path) as temporary:

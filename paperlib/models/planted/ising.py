@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from paperlib.models.planted.ising_draws import draw_spins
-from paperlib.models.planted.planted_model import Planted, require_number, require_type
+from paperlib.models.planted.planted_model import Draws, Planted, require_number, require_type
 from paperlib.models.rbm import RBM
-from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
 
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
@@ -68,15 +67,11 @@ def ising_2d(
     dtype = require_type(dtype)
     weight = torch.tensor(2 * _acosh_exp(2 * coupling), dtype=dtype)
     sites = torch.arange(side * side).view(side, side)
-    ends = torch.stack(
-        [
-            torch.cat([sites.flatten(), sites.flatten()]),
-            torch.cat([sites.roll(-1, 1).flatten(), sites.roll(-1, 0).flatten()]),
-        ]
-    )
+    here = sites.flatten().repeat(2)
+    there = torch.cat([sites.roll(-1, 1).flatten(), sites.roll(-1, 0).flatten()])
     bonds = torch.arange(2 * side * side)
     weights = torch.zeros(side * side, 2 * side * side, dtype=dtype)
-    weights[ends[0], bonds] = weights[ends[1], bonds] = weight
+    weights[here, bonds] = weights[there, bonds] = weight
     rbm = RBM(
         weights, (-2 * weight).expand(side * side).clone(), (-weight).expand(len(bonds)).clone()
     )
@@ -84,20 +79,12 @@ def ising_2d(
     coupling = _log_cosh(stored / 2) / 2
     of_bonds = len(bonds) * (math.log(2) + coupling - stored / 2)
     log_z = ising_log_z(side, coupling) + of_bonds
-    return Planted(rbm, log_z, _IsingDraws(side, coupling, dtype).draws)
+    return Planted(rbm, log_z, _IsingDraws(side, coupling, dtype))
 
 
 def ising_log_z(side: int, coupling: float) -> float:
-    """ln Z of the Ising model on a `side` x `side` torus, Z = sum_s exp(J sum_bonds s_1 s_2), in nats.
-
-    Kaufman (1949), in the form of Ferdinand & Fisher (1969): with n = `side`,
-    Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, where each Z_i is a product over r of 2 cosh or 2 sinh of n gamma / 2.
-
-    Examples
-    --------
-    >>> print(f"{ising_log_z(2, 1e-9):.6f} = {4 * math.log(2):.6f}")
-    2.772589 = 2.772589
-    """
+    """ln Z = ln sum_s exp(J sum_bonds s_1 s_2) on a torus in nats: Kaufman (1949), in the form of Ferdinand & Fisher (1969)."""
+    # With n = side, Z = (2 sinh 2J)^{n^2 / 2} (Z_1 + Z_2 + Z_3 + Z_4) / 2, each Z_i a product over r of 2 cosh or 2 sinh of n gamma / 2.
     log_sinh = _log_2_sinh(2 * coupling) - math.log(2)
     # (1 - S)^2 / S is cosh 2J coth 2J - 2, without cancellation; S = sinh 2J
     excess = 4 * math.sinh(log_sinh / 2) ** 2
@@ -142,13 +129,12 @@ def _log_2_sinh(x: float) -> float:
 
 
 @dataclass(frozen=True)
-class _IsingDraws:
+class _IsingDraws(Draws):
     side: int
     coupling: float
     dtype: torch.dtype
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
-        """Independent exact draws of the sites, [num_draws, side^2], 1 for a spin that is up."""
-        num_draws = require_count("num_draws", num_draws)
-        spins = draw_spins(self.side, self.coupling, num_draws, resolve_generator(generator))
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """A site is 1 where the spin is up."""
+        spins = draw_spins(self.side, self.coupling, num_draws, generator)
         return spins.flatten(1).to(self.dtype)

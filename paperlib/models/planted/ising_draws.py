@@ -32,14 +32,7 @@ _TOGETHER = 400_000
 
 
 def draw_spins(side: int, coupling: float, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Independent exact draws, bool [num_draws, side, side].
-
-    Examples
-    --------
-    >>> from paperlib.numerics import seeded_generator
-    >>> draw_spins(4, 0.3, 5, seeded_generator(0)).shape
-    torch.Size([5, 4, 4])
-    """
+    """Independent exact draws, bool [num_draws, side, side]."""
     # The relation sinh 2J sinh 2J* = 1 is symmetric, so this formula works in both directions.
     dual = -math.log(math.tanh(coupling)) / 2
     # Near the critical point both ways take equally long, but only the ordered one discards draws.

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from paperlib.kernels import bernoulli
 from paperlib.models.planted.components import Components, require_rbm
-from paperlib.models.planted.planted_model import Planted, draw_indices, require_number
+from paperlib.models.planted.planted_model import Draws, Planted, draw_indices, require_number
 from paperlib.models.rbm import RBM
 from paperlib.numerics import resolve_generator
 from paperlib.validation import require_count
@@ -86,7 +86,7 @@ def hidden_mode(
         rbm, towards, log_odds, units, [components.log_z for components in shifted]
     )
     log_z = torch.logsumexp(log_terms, 0).item()
-    return Planted(model, log_z, _ModeDraws(log_terms, shifted).draws)
+    return Planted(model, log_z, _ModeDraws(log_terms, shifted))
 
 
 def random_pattern(
@@ -107,34 +107,7 @@ def mode_weights(rbm: RBM, towards: Tensor, units: int) -> Tensor:
 def plant_mode(
     rbm: RBM, towards: Tensor, log_odds: float, units: int, shifted_log_z: list[float]
 ) -> tuple[RBM, Tensor]:
-    """The model with a mode, and what each number of new units contributes to its Z.
-
-    Parameters
-    ----------
-    rbm : RBM
-        The model without the mode.
-    towards : Tensor, shape [D]
-        What all new units together add to the visible biases.
-    log_odds, units
-        See `hidden_mode`.
-    shifted_log_z : list of float
-        ln Z of `rbm` with k times `mode_weights(...)` added to its visible biases, for k = 0, ..., units.
-
-    Returns
-    -------
-    rbm : RBM
-        The model with the new units last.
-    log_terms : Tensor, shape [units + 1], float64
-        Their logsumexp is ln Z; term k covers all states in which k of the new units are on.
-
-    Examples
-    --------
-    >>> rbm = RBM([[0.0]], [0.0], [0.0])
-    >>> of_bias = lambda b: math.log(2) + math.log1p(math.exp(b))
-    >>> with_mode, terms = plant_mode(rbm, torch.tensor([6.0]), 2.0, 1, [of_bias(0), of_bias(6)])
-    >>> print(f"{(terms[1] - terms[0]).item():.6f}")
-    2.000000
-    """
+    """The model with a mode, and ln of what each number of new units adds to its Z; `shifted_log_z` has ln Z with 0, 1, ... of them on."""
     column = mode_weights(rbm, towards, units)
     bias = torch.tensor((log_odds + shifted_log_z[0] - shifted_log_z[-1]) / units, dtype=rbm.dtype)
     with_mode = RBM(
@@ -154,19 +127,17 @@ def plant_mode(
 
 
 @dataclass(frozen=True)
-class _ModeDraws:
+class _ModeDraws(Draws):
     log_terms: Tensor
     shifted: list[Components]
 
-    def draws(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
         """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
-        num_draws = require_count("num_draws", num_draws)
-        generator = resolve_generator(generator)
         on = draw_indices(self.log_terms, num_draws, generator)
         rbm = self.shifted[0].rbm
         drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
         for count, components in enumerate(self.shifted):
             rows = torch.nonzero(on == count).flatten()
             if len(rows):
-                drawn[rows] = components.draws(len(rows), generator)
+                drawn[rows] = components.draw(len(rows), generator)
         return drawn

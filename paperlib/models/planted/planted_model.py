@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models.rbm import RBM
-from paperlib.validation import is_number
+from paperlib.numerics import resolve_generator
+from paperlib.validation import is_number, require_count
 
 
-class Draws(Protocol):
+class Draws(ABC):
     """Draws visible vectors: `draws(1_000, generator)` gives [1000, D], independent and exactly from the model."""
 
     def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
         """Visible vectors, [num_draws, D]."""
-        ...
+        return self.draw(require_count("num_draws", num_draws), resolve_generator(generator))
+
+    @abstractmethod
+    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """The same, without checks."""
 
 
 class Planted(NamedTuple):
@@ -70,21 +76,7 @@ def require_type(dtype: object) -> torch.dtype:
 
 
 def draw_indices(log_weights: Tensor, num_draws: int, generator: torch.Generator) -> Tensor:
-    """Draw indices into a table, with probabilities proportional to e^{log_weights}.
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [..., S], float64
-        Need not be normalised; minus infinity for what never happens.
-    num_draws : int
-        Draws for each row of the table.
-    generator : torch.Generator
-        On the CPU.
-
-    Returns
-    -------
-    Tensor, shape [..., num_draws], int64
-    """
+    """Draw indices into each row of a table [..., S], with probabilities proportional to e^{log_weights}: int64 [..., num_draws]."""
     weights = torch.exp(log_weights - log_weights.amax(-1, keepdim=True))
     cumulative = weights.cumsum(-1)
     total = cumulative[..., -1:]

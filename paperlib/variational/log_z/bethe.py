@@ -17,13 +17,12 @@ from torch import Tensor
 
 from paperlib.models import RBM
 from paperlib.numerics import softplus
-from paperlib.validation import ArrayLike, require_count
+from paperlib.validation import ArrayLike
 from paperlib.variational.log_z.log_z_approximation import (
     LogZApproximation,
     as_double,
+    best_fixed_point,
     hidden_starts,
-    require_damping,
-    require_tolerance,
 )
 from paperlib.variational.log_z.pair_free_energy import PairModel
 
@@ -40,23 +39,16 @@ def bethe_log_z(
 
     Parameters
     ----------
-    rbm : RBM
-        The model; computed in float64.
-    starts : array or Tensor, shape [N, M], optional
-        Means of the hidden units from which the first messages are made; by default one half, and the best optima of mean field.
-    damping : float
-        Share of the old messages in the new ones, at least 0 and below 1.
-    max_iterations : int
-        Maximum number of updates of all messages, for each start.
+    rbm, starts, damping, max_iterations
+        As in `tap_log_z`; the first messages are made from the starts, and the updates are of messages.
     tolerance : float
         Converged when no message would change by more than this in one update without damping, in nats.
 
     Returns
     -------
     LogZApproximation
-        For the fixed point with the largest value; if none was reached, for the start that came nearest to one, with `converged` False. The
-        value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
-        of that free energy even without convergence.
+        Chosen as in `tap_log_z`. The value is that of the Bethe free energy at the means of the units, with the best pair distributions for these means, so it is a value
+        of that free energy even without convergence. The search takes memory for about ten arrays [N, D, M].
 
     Raises
     ------
@@ -71,54 +63,39 @@ def bethe_log_z(
     3.744888, exact 3.744888
     """
     model = as_double(rbm)
-    require_damping(damping)
-    require_tolerance(tolerance)
-    limit = require_count("max_iterations", max_iterations)
-    pairs = PairModel(model, rho=1.0)
-    found = [
-        _propagate(model, pairs, means, damping, limit, tolerance)
-        for means in hidden_starts(model, starts)
-    ]
-    reached = [result for result, _ in found if result.converged]
-    if reached:
-        return max(reached, key=lambda result: result.value)
-    return min(found, key=lambda pair: pair[1])[0]
+    weights, pairs = model.weights, PairModel(model, rho=1.0)
 
+    def logits_of_visible(to_visible: Tensor) -> Tensor:
+        return model.visible_bias + to_visible.sum(2)
 
-def _propagate(
-    model: RBM,
-    pairs: PairModel,
-    hidden_means: Tensor,
-    damping: float,
-    limit: int,
-    tolerance: float,
-) -> tuple[LogZApproximation, float]:
-    """The result of one propagation, and the largest change of a message at its end."""
-    weights = model.weights
+    def logits_of_hidden(to_hidden: Tensor) -> Tensor:
+        return model.hidden_bias + to_hidden.sum(1)
+
+    def messages(without_receiver: Tensor) -> Tensor:
+        return softplus(without_receiver + weights) - softplus(without_receiver)
+
+    def update_to_hidden(_: Tensor, to_visible: Tensor) -> Tensor:
+        return messages(logits_of_visible(to_visible)[:, :, None] - to_visible)
+
+    def update_to_visible(_: Tensor, to_hidden: Tensor) -> Tensor:
+        return messages(logits_of_hidden(to_hidden)[:, None] - to_hidden)
+
+    def evaluate(to_hidden: Tensor, to_visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        logits = logits_of_visible(to_visible), logits_of_hidden(to_hidden)
+        values = [pairs.at(*both).value for both in zip(*logits, strict=True)]
+        return weights.new_tensor(values), torch.sigmoid(logits[0]), torch.sigmoid(logits[1])
+
     # Messages to visible units as if the hidden ones had these means regardless of the visible ones.
-    hidden_logits = torch.logit(hidden_means.clamp(1e-12, 1 - 1e-12)).expand_as(weights)
-    to_visible = softplus(hidden_logits + weights) - softplus(hidden_logits)
-    to_hidden = torch.zeros_like(weights)
-    residual, iterations = torch.inf, 0
-    while residual > tolerance and iterations < limit:
-        iterations += 1
-        without = (model.visible_bias + to_visible.sum(1))[:, None] - to_visible
-        update = softplus(without + weights) - softplus(without)
-        # There is nothing earlier to mix the first messages with.
-        residual = (update - to_hidden).abs().max().item() if iterations > 1 else torch.inf
-        to_hidden = torch.lerp(update, to_hidden, damping if iterations > 1 else 0.0)
-        without = (model.hidden_bias + to_hidden.sum(0)) - to_hidden
-        update = softplus(without + weights) - softplus(without)
-        residual = max(residual, (update - to_visible).abs().max().item())
-        to_visible = torch.lerp(update, to_visible, damping)
-    visible_logits = model.visible_bias + to_visible.sum(1)
-    final_hidden_logits = model.hidden_bias + to_hidden.sum(0)
-    result = LogZApproximation(
-        pairs.at(visible_logits, final_hidden_logits).value,
-        "approximation",
-        residual <= tolerance,
-        iterations,
-        torch.sigmoid(visible_logits),
-        torch.sigmoid(final_hidden_logits),
+    means = hidden_starts(model, starts).clamp(1e-12, 1 - 1e-12)
+    to_visible = messages(torch.logit(means)[:, None].expand(-1, *weights.shape))
+    to_hidden = update_to_hidden(to_visible, to_visible)
+    return best_fixed_point(
+        to_hidden,
+        to_visible,
+        update_to_hidden,
+        update_to_visible,
+        evaluate,
+        damping,
+        max_iterations,
+        tolerance,
     )
-    return result, residual

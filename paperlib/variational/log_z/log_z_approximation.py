@@ -7,6 +7,7 @@ inaccurate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -15,11 +16,11 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.models import RBM
-from paperlib.models.bounds import ascend_mean_field, distinct, mean_field_optima, search_points
+from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
-from paperlib.validation import ArrayLike, as_states, is_number, require_shape
+from paperlib.validation import ArrayLike, as_states, is_number, require_count, require_shape
 
-Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
+_Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
 # Number of mean-field optima from which the other approximations start, in addition to means of one half.
 _OPTIMA_AS_STARTS = 3
@@ -53,7 +54,7 @@ class LogZApproximation:
     """
 
     value: float
-    kind: Kind
+    kind: _Kind
     converged: bool
     iterations: int
     visible_means: Tensor = field(repr=False)
@@ -87,7 +88,7 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
     """
     model = as_double(rbm)
     given = search_points(model) if starts is None else hidden_starts(model, starts)
-    means, bounds, at_rest, updates = ascend_mean_field(model, given)
+    means, bounds, at_rest, updates = mean_field_optima(model, given)
     best = bounds.argmax()
     return LogZApproximation(
         bounds[best].item(),
@@ -104,12 +105,6 @@ def as_double(rbm: object) -> RBM:
     return as_rbm("rbm", rbm).to(dtype=torch.float64)
 
 
-def require_damping(damping: object) -> None:
-    """Raise unless `damping` is at least 0 and below 1."""
-    if not is_number(damping) or not 0 <= damping < 1:
-        raise InputError(f"damping: expected a number of at least 0 and below 1, got {damping!r}")
-
-
 def require_tolerance(tolerance: object) -> None:
     """Raise unless `tolerance` is a number of at least 0."""
     if not is_number(tolerance) or not tolerance >= 0:
@@ -117,15 +112,9 @@ def require_tolerance(tolerance: object) -> None:
 
 
 def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
-    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field.
-
-    Raises
-    ------
-    InputError
-        If they have the wrong shape or are not means.
-    """
+    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field."""
     if starts is None:
-        means, bounds = mean_field_optima(model, search_points(model))
+        means, bounds, *_ = mean_field_optima(model, search_points(model))
         best = distinct(means, bounds)[:_OPTIMA_AS_STARTS]
         return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
     given = as_states("starts", starts, model.weights, model.num_hidden)
@@ -135,3 +124,50 @@ def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
             f"starts: expected means in [0, 1], got {given.min():g} to {given.max():g}"
         )
     return given
+
+
+def best_fixed_point(
+    first: Tensor,
+    second: Tensor,
+    update_first: Callable[[Tensor, Tensor], Tensor],
+    update_second: Callable[[Tensor, Tensor], Tensor],
+    evaluate: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+    damping: float,
+    max_iterations: int,
+    tolerance: float,
+) -> LogZApproximation:
+    """The best fixed point of two updates that take turns, each from the old values and those of the other side.
+
+    Starts, [N, ...], move together, each until its own updates without damping change nothing by more than the tolerance. `evaluate` gives
+    ln Z [N] and the means of both layers. Without a fixed point, the start that came nearest to one is returned.
+    """
+    if not is_number(damping) or not 0 <= damping < 1:
+        raise InputError(f"damping: expected a number of at least 0 and below 1, got {damping!r}")
+    require_tolerance(tolerance)
+    first, second = first.clone(), second.clone()
+    moving = torch.arange(len(first), device=first.device)
+    iterations, residuals = torch.zeros_like(moving), first.new_full((len(first),), torch.inf)
+    for _ in range(require_count("max_iterations", max_iterations)):
+        one, other = first[moving], second[moving]
+        wanted_one = update_first(one, other)
+        first[moving] = torch.lerp(wanted_one, one, damping)
+        wanted_other = update_second(other, first[moving])
+        second[moving] = torch.lerp(wanted_other, other, damping)
+        changes = [(wanted_one - one).abs(), (wanted_other - other).abs()]
+        residuals[moving] = torch.maximum(*(change.flatten(1).amax(1) for change in changes))
+        iterations[moving] += 1
+        moving = moving[residuals[moving] > tolerance]
+        if len(moving) == 0:
+            break
+    values, visible_means, hidden_means = evaluate(first, second)
+    converged = residuals <= tolerance
+    reached = torch.where(converged, values, -torch.inf)
+    best = reached.argmax() if bool(converged.any()) else residuals.argmin()
+    return LogZApproximation(
+        values[best].item(),
+        "approximation",
+        bool(converged[best]),
+        int(iterations[best]),
+        visible_means[best],
+        hidden_means[best],
+    )

@@ -24,40 +24,20 @@ _LARGEST_LOGIT = 300.0
 
 @dataclass(frozen=True)
 class PairFreeEnergy:
-    """F at given means, and its first and second derivatives there.
-
-    Attributes
-    ----------
-    value : float
-        F, in nats.
-    visible_gradient, hidden_gradient : Tensor, shapes [D] and [M]
-        Derivatives with respect to the means.
-    visible_curvature, hidden_curvature : Tensor, shapes [D] and [M]
-        Minus the second derivative with respect to each mean.
-    cross : Tensor, shape [D, M]
-        Second derivatives with respect to a visible and a hidden mean; those for two different means of one layer are zero.
-    """
+    """F at given means, in nats, and its first and second derivatives there."""
 
     value: float
-    visible_gradient: Tensor
-    hidden_gradient: Tensor
-    visible_curvature: Tensor
-    hidden_curvature: Tensor
+    visible_gradient: Tensor  # by the means, [D]
+    hidden_gradient: Tensor  # [M]
+    visible_curvature: Tensor  # minus the second derivative by each mean, [D]
+    hidden_curvature: Tensor  # [M]
+    # by a visible and a hidden mean, [D, M]; derivatives by two means of one layer are zero
     cross: Tensor
 
 
 class PairModel:
-    """An RBM as pairs of units, with the mutual information of each pair counted `rho` times.
+    """An RBM in float64 as pairs of units, with the mutual information of each pair counted `rho` times.
 
-    Parameters
-    ----------
-    model : RBM
-        The model, in float64.
-    rho : float
-        Weight of the mutual informations, above 0.
-
-    Notes
-    -----
     Pairs with negative weight are written with the hidden unit replaced by its negation, so that all weights are positive and all odds ratios
     at least 1. Cells of a pair's table are computed by formulas without cancellation. Those that may be as small as exp(-abs(W) / rho) are
     kept as logarithms: with rho = 0.003, no floating-point number can hold them.
@@ -74,10 +54,8 @@ class PairModel:
     def at(
         self, visible_logits: Tensor, hidden_logits: Tensor, temperature: float = 1.0
     ) -> PairFreeEnergy:
-        """F at means with these logits, [D] and [M], with all entropies and informations multiplied by `temperature`.
-
-        Logits are clamped to sizes of at most 300, since products of two means must not be zero.
-        """
+        """F at means with these logits, [D] and [M], with all entropies and informations multiplied by `temperature`."""
+        # Clamped, since products of two means must not be zero.
         visible_logits, hidden_logits = inner(visible_logits), inner(hidden_logits)
         rho = temperature * self._rho
         log_odds = self._log_odds / temperature

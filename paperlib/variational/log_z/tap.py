@@ -20,9 +20,8 @@ from paperlib.validation import ArrayLike, require_count
 from paperlib.variational.log_z.log_z_approximation import (
     LogZApproximation,
     as_double,
+    best_fixed_point,
     hidden_starts,
-    require_damping,
-    require_tolerance,
 )
 
 
@@ -77,68 +76,31 @@ def tap_log_z(
     model = as_double(rbm)
     if require_count("order", order, 2) > 3:
         raise InputError(f"order: expected 2 or 3, got {order!r}")
-    require_damping(damping)
-    require_tolerance(tolerance)
-    limit = require_count("max_iterations", max_iterations)
-    layers = _Expansion(model, order)
+    to_hidden = [model.weights, model.weights.square(), model.weights**3][:order]
+    to_visible = [power.T for power in to_hidden]
     hidden = hidden_starts(model, starts)
-    visible = model.visible_probs(hidden)
-    iterations = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-    residual = torch.full((len(hidden),), torch.inf, dtype=hidden.dtype, device=hidden.device)
-    moving = torch.arange(len(hidden), device=hidden.device)
-    for _ in range(limit):
-        h, v = hidden[moving], visible[moving]
-        wanted_v = layers.visible_update(v, h)
-        v_new = torch.lerp(wanted_v, v, damping)
-        wanted_h = layers.hidden_update(h, v_new)
-        hidden[moving], visible[moving] = torch.lerp(wanted_h, h, damping), v_new
-        change = torch.maximum((wanted_h - h).abs().amax(1), (wanted_v - v).abs().amax(1))
-        residual[moving] = change
-        iterations[moving] += 1
-        moving = moving[change > tolerance]
-        if len(moving) == 0:
-            break
-    values = layers.log_z(visible, hidden)
-    converged = residual <= tolerance
-    reached = torch.where(converged, values, -torch.inf)
-    best = reached.argmax() if bool(converged.any()) else residual.argmin()
-    return LogZApproximation(
-        values[best].item(),
-        "approximation",
-        bool(converged[best]),
-        int(iterations[best]),
-        visible[best],
-        hidden[best],
+    return best_fixed_point(
+        model.visible_probs(hidden),
+        hidden,
+        lambda v, h: _update(v, h, model.visible_bias, to_visible),
+        lambda h, v: _update(h, v, model.hidden_bias, to_hidden),
+        lambda v, h: (_expansion(model, to_hidden, v, h), v, h),
+        damping,
+        max_iterations,
+        tolerance,
     )
 
 
-class _Expansion:
-    """The expansion of one model to second or third order, and the updates that make its derivatives zero."""
-
-    def __init__(self, model: RBM, order: int) -> None:
-        self._model = model
-        self._to_hidden = [model.weights, model.weights.square(), model.weights**3][:order]
-        self._to_visible = [power.T for power in self._to_hidden]
-
-    def visible_update(self, visible: Tensor, hidden: Tensor) -> Tensor:
-        """New means of the visible units, [N, D]."""
-        return _update(visible, hidden, self._model.visible_bias, self._to_visible)
-
-    def hidden_update(self, hidden: Tensor, visible: Tensor) -> Tensor:
-        """New means of the hidden units, [N, M]."""
-        return _update(hidden, visible, self._model.hidden_bias, self._to_hidden)
-
-    def log_z(self, visible: Tensor, hidden: Tensor) -> Tensor:
-        """The expansion itself, [N]."""
-        model = self._model
-        entropies = sum(
-            (torch.special.entr(m) + torch.special.entr(1 - m)).sum(1) for m in (visible, hidden)
-        )
-        value = entropies + (visible @ model.visible_bias + hidden @ model.hidden_bias)
-        moments = (lambda means: means, 1), (_variance, 2), (_skew, 6)
-        for power, (moment, factorial) in zip(self._to_hidden, moments, strict=False):
-            value = value + ((moment(visible) @ power) * moment(hidden)).sum(1) / factorial
-        return value
+def _expansion(model: RBM, powers: list[Tensor], visible: Tensor, hidden: Tensor) -> Tensor:
+    """The expansion itself at means [N, D] and [N, M], to as many orders as there are powers of the weights: [N]."""
+    entropies = sum(
+        (torch.special.entr(m) + torch.special.entr(1 - m)).sum(1) for m in (visible, hidden)
+    )
+    value = entropies + (visible @ model.visible_bias + hidden @ model.hidden_bias)
+    moments = (lambda means: means, 1), (_variance, 2), (_skew, 6)
+    for power, (moment, factorial) in zip(powers, moments, strict=False):
+        value = value + ((moment(visible) @ power) * moment(hidden)).sum(1) / factorial
+    return value
 
 
 def _update(means: Tensor, others: Tensor, bias: Tensor, powers: list[Tensor]) -> Tensor:

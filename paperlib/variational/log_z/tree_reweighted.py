@@ -116,12 +116,7 @@ def tree_reweighted_log_z(
         else:
             temperature, steps_here = max(1.0, _COOLING * temperature), 0
     return LogZApproximation(
-        best,
-        "upper bound",
-        converged,
-        iterations,
-        torch.sigmoid(found[0]),
-        torch.sigmoid(found[1]),
+        best, "upper bound", converged, iterations, torch.sigmoid(found[0]), torch.sigmoid(found[1])
     )
 
 
@@ -166,13 +161,8 @@ def _newton_direction(here: PairFreeEnergy) -> tuple[Tensor, Tensor]:
 
     One layer is eliminated, since the second derivatives of F by two different units of a layer are zero.
     """
-    large, small = (
-        (here.visible_gradient, here.visible_curvature),
-        (
-            here.hidden_gradient,
-            here.hidden_curvature,
-        ),
-    )
+    large = here.visible_gradient, here.visible_curvature
+    small = here.hidden_gradient, here.hidden_curvature
     cross = here.cross
     turned = len(small[0]) > len(large[0])
     if turned:
