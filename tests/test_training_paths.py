@@ -71,9 +71,9 @@ def test_bad_input():
 def test_without_shuffling_minibatches_follow_the_data(monkeypatch):
     given, real = [], contrastive_divergence._update
 
-    def update(state, recipe, batch, *arguments):
+    def update(state, recipe, epoch, batch, reconstruct):
         given.append(batch.clone())
-        return real(state, recipe, batch, *arguments)
+        return real(state, recipe, epoch, batch, reconstruct)
 
     monkeypatch.setattr(contrastive_divergence, "_update", update)
     recipe = ContrastiveDivergence(3, epochs=2, batch_size=20, shuffle=False)
