@@ -129,20 +129,15 @@ def matlab_uniform(
     masks : int64 [n]
         Integers of 52 bits.
     """
-    place, shift = (int(counter) for counter in counters)
+    place, shift = int(counters[0]), int(counters[1])
     for n in range(len(out)):
         number = registers[(place + 20) % 32] - registers[(place + 5) % 32] - registers[32]
         registers[32] = 2.0**-53 if number < 0 else 0.0
         out[n] = registers[place] = number + (number < 0)
         place = (place + 1) % 32
-        following = next_shift(shift)
+        following = shift ^ (shift << 13) & 0xFFFFFFFF
+        following ^= following >> 17
+        following ^= (following << 5) & 0xFFFFFFFF
         masks[n] = ((following << 32) & (2**52 - 1)) ^ shift
         shift = following
-    counters[:] = place, shift
-
-
-def next_shift(shift: int) -> int:
-    """The shift register's next integer of 32 bits."""
-    shift ^= (shift << 13) & 0xFFFFFFFF
-    shift ^= shift >> 17
-    return shift ^ (shift << 5) & 0xFFFFFFFF
+    counters[0], counters[1] = place, shift
