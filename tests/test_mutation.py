@@ -136,9 +136,9 @@ GROUPS = {
         ),
         Mutant(
             "heating by the kernel of the next temperature",
-            "annealing/deep_paths.py",
-            "state = self._clamped_transition(state, beta_from, generator)",
-            "state = self._clamped_transition(state, beta_to, generator)",
+            "annealing/walk.py",
+            "state = transition(state, beta_from, generator)",
+            "state = transition(state, beta_to, generator)",
             (RAISE_DRAWS.format("float64-DBM"),),
         ),
         Mutant(
@@ -164,9 +164,9 @@ GROUPS = {
         ),
         Mutant(
             "RAISE by the kernels that the paper prints",
-            "estimators/reverse_ais.py",
-            "state = path.reverse_transition(state, beta_from, generator)",
-            "state = path.reverse_transition(state, beta_to, generator)",
+            "annealing/walk.py",
+            "state = transition(state, beta_from, generator)",
+            "state = transition(state, beta_to, generator)",
             (RAISE_DRAWS.format("float64-RBM"),),
         ),
         Mutant(

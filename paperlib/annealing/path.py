@@ -32,6 +32,16 @@ from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
 
+# What an estimator may need and a path lacks.
+NO_WAY_BACK = (
+    "path: expected one that can be walked back, got {}, which neither says that it is reversible nor defines "
+    "reverse_transition"
+)
+NO_STATE_AT = "path: expected one that can start at a test vector, got {} without state_at"
+NO_LOG_Z_START = (
+    "path: expected one whose start has a known partition function, such as BaseRatePath, got {}"
+)
+
 
 class AnnealingPath(ABC, Generic[State]):
     """A path from a distribution that can be sampled to another, one beta at a time.
@@ -138,10 +148,7 @@ class AnnealingPath(ABC, Generic[State]):
             If the path neither says that it is reversible nor defines how to step back.
         """
         if not self.reversible:
-            raise InputError(
-                f"path: expected one that can be walked back, got {type(self).__name__}, which neither says that it is reversible "
-                "nor defines reverse_transition"
-            )
+            raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
@@ -195,9 +202,7 @@ class AnnealingPath(ABC, Generic[State]):
         InputError
             If the path does not define this method.
         """
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {type(self).__name__} without state_at"
-        )
+        raise InputError(NO_STATE_AT.format(type(self).__name__))
 
     def begin_reverse(
         self,
@@ -213,10 +218,7 @@ class AnnealingPath(ABC, Generic[State]):
         a proposal.
         """
         if self.log_z_start is None:
-            raise InputError(
-                "path: expected one whose start has a known partition function, such as BaseRatePath, got "
-                f"{type(self).__name__}"
-            )
+            raise InputError(NO_LOG_Z_START.format(type(self).__name__))
         state = self.state_at(v)
         return state, self.log_f(state, 1.0) - self.log_z_start
 
@@ -266,12 +268,7 @@ def beta_column(beta: Beta, dtype: torch.dtype) -> Beta:
 
 
 def state_tensors(state: object) -> dict[str, Tensor]:
-    """The tensors of a state, by the names of its fields.
-
-    Raises
-    ------
-    InputError
-        If the state is neither a tensor nor a dataclass of tensors.
+    """The tensors of a state, which is a tensor itself or a dataclass, by the names of its fields.
 
     Examples
     --------

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators.ais import ais
 from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
 from paperlib.estimators.estimate import (
@@ -30,7 +31,7 @@ from paperlib.estimators.estimate import (
     PartitionEstimate,
     require_finite_log_weights,
 )
-from paperlib.estimators.reverse_ais import require_steps_back, walk_back
+from paperlib.estimators.reverse_ais import require_steps_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
@@ -200,7 +201,7 @@ def two_sided_ais(
     with step_bar(len(units) * steps, f"AIS back, {len(units)} chains", progress) as bar:
 
         def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
-            return run_chains_back(path, units[chains], schedule, generator, on_step)
+            return _run_chains_back(path, units[chains], schedule, generator, on_step)
 
         blocks = walk_in_blocks(walk_block, len(units), path, generator, bar.update)
     reverse = torch.cat(blocks)
@@ -208,7 +209,7 @@ def two_sided_ais(
     return TwoSidedEstimate(forward_weights.to(reverse.device), reverse, num_blocks)
 
 
-def run_chains_back(
+def _run_chains_back(
     path: AnnealingPath[Any],
     units: Tensor,
     schedule: list[float],
@@ -223,6 +224,7 @@ def run_chains_back(
     # As in `ais`, the first and the last distributions are exactly those of the models.
     log_weights = path.log_ratio(state, 1.0, schedule[-2])
     log_weights -= path.end_correction(state, 1)
-    state = walk_back(path, state, log_weights, schedule[-2::-1], generator, on_step)
+    back = path.reverse_transition
+    state = walk_moving_first(path, back, state, log_weights, schedule[-2::-1], generator, on_step)
     log_weights += path.end_correction(state, 0)
     return (path.log_z_start or 0.0) - log_weights
