@@ -52,7 +52,7 @@ from paperlib.validation import ArrayLike, as_binary, require_count, require_dev
 # What all shards of a run share: a path (or a model), and its schedule.
 Walk = tuple[Any, Tensor]
 # Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
-Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
+_Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 # It includes the version of the steps of parallel tempering, since another version would use the same random numbers differently.
 _TEMPERING = "tempering 1"
@@ -322,7 +322,7 @@ def tempering_in_shards(
     return compared_with_bound(path, join_tempering([leader, *others]))
 
 
-def shard(identity: str, task: Task, steps: int) -> Part:
+def shard(identity: str, task: _Task, steps: int) -> Part:
     """A part that draws random numbers: the name of its file and the seed of its draws are a hash of what it depends on.
 
     No other shard has this seed.
@@ -332,7 +332,7 @@ def shard(identity: str, task: Task, steps: int) -> Part:
 
 
 def _with_draws(
-    seed: int, task: Task, walk: Walk, device: torch.device, on_step: OnStep
+    seed: int, task: _Task, walk: Walk, device: torch.device, on_step: OnStep
 ) -> dict[str, Tensor]:
     path, schedule = walk
     if path.device != device:

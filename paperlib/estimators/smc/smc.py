@@ -219,20 +219,12 @@ def walk_with_options(
         "families": found.families,
         "final_states": found.units,
         "chain_log_weights": found.log_weights,
-        "warnings": (*notes, *population_warnings(found, path.uniform_start)),
+        "warnings": (*notes, *_population_warnings(found, path.uniform_start)),
     }
 
 
-def population_warnings(found: Populations, uniform_start: bool) -> list[str]:
-    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
-
-    Examples
-    --------
-    >>> alone = torch.ones(1)
-    >>> found = Populations(torch.zeros(1, 4), torch.zeros(1, 0), torch.zeros(1, 4, 2), 4 * alone, 4 * alone, 0 * alone)
-    >>> population_warnings(found, uniform_start=False)
-    ['One population gives no error estimate; run ten.']
-    """
+def _population_warnings(found: Populations, uniform_start: bool) -> list[str]:
+    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do."""
     warnings = []
     families, chains = found.families.median().item(), found.log_weights.shape[1]
     if bool((found.resampled > 0).any()) and families < _FEWEST_FAMILIES:

@@ -170,24 +170,10 @@ def _log_ratios(name: str, values: ArrayLike) -> Tensor:
 
 
 def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
-    """The roots of Bennett's equation for many pairs of distributions at once.
+    """The roots of Bennett's equation, float64 [pairs], for many pairs of distributions at once.
 
-    Parameters
-    ----------
-    lower : Tensor, shape [pairs, n_0]
-        l = ln f_1(x) / f_0(x) at draws from 0, float64, finite or minus infinity.
-    upper : Tensor, shape [pairs, n_1]
-        The same l, not its negative, at draws from 1; finite or infinite. Each pair needs at least one finite number on either side.
-
-    Returns
-    -------
-    Tensor, shape [pairs]
-        float64, in nats.
-
-    Examples
-    --------
-    >>> bennett_roots(torch.tensor([[1.0, 3.0]]).double(), torch.tensor([[2.0]]).double()).shape
-    torch.Size([1])
+    Both sides are l = ln f_1(x) / f_0(x), `lower` [pairs, n_0] at draws from 0 and `upper` [pairs, n_1] at draws from 1. They may be minus
+    and plus infinity, but each pair needs at least one finite number on either side.
     """
     offset = math.log(lower.shape[1] / upper.shape[1])
     both = torch.cat([lower, upper], 1)

@@ -53,24 +53,12 @@ _PROGRESS = "progress"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is asked to do.
+    """What a run is asked to do."""
 
-    Attributes
-    ----------
-    chain_steps : int
-        Transitions of single chains that may be spent.
-    betas : Tensor or None
-        The temperatures, [N]. None: chosen by pilot rounds.
-    num_replicas : int or None
-        Chains at each temperature. None: chosen to suit the budget.
-    max_samples : int
-        How many draws of the target to keep.
-    """
-
-    chain_steps: int
-    betas: Tensor | None
-    num_replicas: int | None
-    max_samples: int
+    chain_steps: int  # transitions of single chains that may be spent
+    betas: Tensor | None  # the temperatures; None: chosen by pilot rounds
+    num_replicas: int | None  # chains at each temperature; None: chosen to suit the budget
+    max_samples: int  # how many draws of the target to keep
 
     @property
     def pilots(self) -> tuple[float, ...]:
@@ -89,30 +77,10 @@ class Plan:
 
 
 class TemperingRun:
-    """The rounds of a run, in segments.
+    """The rounds of a run, in segments; `spent` counts transitions of single chains.
 
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk.
-    plan : Plan
-        What the run is asked to do.
-    generator : torch.Generator
-        On the path's device; the run takes all its random numbers from it.
-    checkpoint : (Path, dict of str), optional
-        The file that the run is kept in, and the signature that says which run it belongs to. If the file exists, the run resumes from it.
-
-    Attributes
-    ----------
-    replicas : Replicas
-        The chains of the current round.
-    spent : int
-        Transitions of single chains so far.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, or belongs to another run.
+    All random numbers come from the generator, on the path's device. A checkpoint is a file and the signature that says which run it belongs
+    to. If the file exists, the run resumes from it; if it is damaged or belongs to another run, that is an `InputError`.
     """
 
     def __init__(
@@ -217,7 +185,7 @@ class TemperingRun:
         self._corrections.append(torch.stack(corrections))
 
     def _next_replicas(self) -> Replicas[Any]:
-        """Rungs placed according to the last round, with those of its chains that were nearest to them."""
+        """Temperatures placed according to the last round, with those of its chains that were nearest to them."""
         old, plan = self.replicas, self._plan
         if plan.betas is not None:
             return Replicas(self.path, plan.betas, old.num_replicas, old.state)
@@ -253,16 +221,9 @@ class TemperingRun:
         return Record(self.replicas.betas.cpu(), self._log_ratios[first:], self._ends[first:])
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
-        """What was kept from the current round.
+        """What was kept from the current round: the steps after which, the units at beta = 1, [kept, R, n], and corrections, [kept, 2, R].
 
-        Returns
-        -------
-        steps : list of int
-            The steps after which draws were kept.
-        units : Tensor, shape [kept, R, n]
-            Units of the chains at beta = 1.
-        corrections : Tensor, shape [kept, 2, R]
-            float64, `end_correction` of the chains at beta = 0 and at beta = 1.
+        The corrections are float64, `end_correction` of the chains at beta = 0 and at beta = 1.
         """
         kept = len(self._units)
         steps = [(place + 1) * self._interval - 1 for place in range(kept)]

@@ -233,16 +233,16 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
     # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
-    _, series = joined_estimate(record, steps, corrections, 0)
+    _, series = _joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
-    log_ratios, series = joined_estimate(record, steps, corrections, first)
+    log_ratios, series = _joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
     arrived = record.share_from_start(first)
     std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf
     log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
     log_z = log_z_at_betas[-1].item()
     kept = torch.tensor([step >= first for step in steps])
-    samples = target_draws(units[kept], corrections[kept][:, 1], run.generator)
+    samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
     replicas = series.shape[1]
     estimate = TemperingEstimate(
@@ -348,28 +348,13 @@ def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, 
     return tuple(of_runs)
 
 
-def joined_estimate(
+def _joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
     """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
 
-    Parameters
-    ----------
-    record : Record
-        Record of T steps.
-    steps : list of int
-        The steps after which corrections were taken.
-    corrections : Tensor, shape [kept, 2, R]
-        float64, at beta = 0 and at beta = 1.
-    first : int
-        The first step that counts.
-
-    Returns
-    -------
-    log_ratios : Tensor, shape [N]
-        float64, in nats: zero at the first temperature, whose ln Z is that of the true start.
-    series : Tensor, shape [T - first, R]
-        float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
+    The corrections, [kept, 2, R], at beta = 0 and at beta = 1, were taken after `steps`; `first` is the first step that counts. The series,
+    [T - first, R], has the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """
     lower, upper = record.links(first)
     links = lower.shape[2]
@@ -391,7 +376,7 @@ def joined_estimate(
     return log_ratios, series
 
 
-def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
+def _target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
     """Draws from the target, resampled from draws from its rounded version, [kept, R, n], with log-weights [kept, R].
 
     Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or down, so few are doubled.
