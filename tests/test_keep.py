@@ -88,7 +88,13 @@ def raise_log_weights(**given):
 
 def tempering_shards(**given):
     found = tempering_in_shards(progress=False, **given)
-    return found.betas, found.rejection_rates, found.log_z_at_betas, found.samples, found.blocks.T
+    return (
+        found.betas,
+        found.rejection_rates,
+        found.log_z_at_betas,
+        found.samples,
+        found.batch_means.T,
+    )
 
 
 def log_unnormalized(folder, executor=None, **given):

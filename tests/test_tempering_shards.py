@@ -47,7 +47,9 @@ def test_joined_runs_count_by_their_steps():
     assert joined.std_error == pytest.approx(expected)
     assert joined.round_trips == one.round_trips + other.round_trips
     assert len(joined.samples) == len(one.samples) + len(other.samples)
-    assert joined.blocks.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
+    assert (
+        joined.batch_means.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
+    )
     assert joined.lower_bound <= log_z(RBM) + 1e-9
     assert joined.log_z_at_betas[-1].item() == pytest.approx(joined.log_z)
     middle = 0.25 * one.log_z_at_betas[1] + 0.75 * other.log_z_at_betas[1]

@@ -70,7 +70,7 @@ def test_draws_of_parallel_tempering_and_weights_of_ais():
     samples = parallel_tempering(path, 10_000, seeded_generator(0), num_replicas=10).samples
     forward = ais(path, betas, 300, seeded_generator(1)).log_weights
     estimate = two_sided_ais(
-        path, betas, samples, generator=seeded_generator(2), forward=forward, num_blocks=20
+        path, betas, samples, generator=seeded_generator(2), forward=forward, num_batches=20
     )
     assert torch.equal(estimate.forward, forward)
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
@@ -111,7 +111,7 @@ PATH = BaseRatePath(random_rbm(4, 3, seed=21))
         ((PATH, [0, 1], [[0, 1, 0, 1]], 0), {}, r"^num_chains: expected"),
         ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": [math.nan]}, r"^forward: expected finite"),
         ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": []}, r"^forward: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_blocks": 1}, r"^num_blocks: expected"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_batches": 1}, r"^num_batches: expected"),
     ],
 )
 def test_bad_input(arguments, keywords, message):

@@ -60,7 +60,10 @@ _SAMPLES_OF_TEMPERING = 1_000
 # What its shard holds besides warnings and samples.
 _NUMBERS = ("log_z", "std_error", "degrees_of_freedom")
 _COUNTS = ("round_trips", "num_replicas", "chain_steps", "counted_steps")
-_SERIES = ("betas", "rejection_rates", "blocks", "log_z_at_betas")
+# Their names there, and in the estimate.
+_SERIES = {name: name for name in ("betas", "rejection_rates", "log_z_at_betas")} | {
+    "blocks": "batch_means"
+}
 
 
 def ais_in_shards(
@@ -386,7 +389,7 @@ def _temper(
         "numbers": torch.tensor(numbers, dtype=torch.float64),
         "warnings": torch.tensor(list(json.dumps(found.warnings).encode()), dtype=torch.uint8),
         "samples": found.samples.to(torch.uint8),
-        **{name: getattr(found, name) for name in _SERIES},
+        **{stored: getattr(found, name) for stored, name in _SERIES.items()},
     }
 
 
@@ -397,7 +400,7 @@ def _estimate_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Tempe
     fields |= {name: int(fields[name]) for name in _COUNTS}
     # Older shards do not hold ln Z at every temperature.
     fields["log_z_at_betas"] = torch.full_like(shard["betas"], math.nan)
-    fields |= {name: shard[name] for name in _SERIES if name in shard}
+    fields |= {name: shard[stored] for stored, name in _SERIES.items() if stored in shard}
     fields["samples"] = shard["samples"].to(path.device, path.dtype)
     fields["warnings"] = tuple(json.loads(bytes(shard["warnings"].tolist())))
     return TemperingEstimate(**fields)

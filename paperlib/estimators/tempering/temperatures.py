@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.tempering.bennett import bennett_roots
-from paperlib.mcmc.series import block_means
+from paperlib.mcmc.series import batch_means
 
 # A link whose swaps were never rejected still gets some room.
 _SMALLEST_BARRIER = 1e-3
@@ -28,7 +28,7 @@ _SMALLEST_BARRIER = 1e-3
 _LARGEST_RATE = 1 - 1e-12
 # Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
 # ln Z compared with temperatures of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
-_MEMORY_BLOCKS = 16
+_MEMORY_BATCHES = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
@@ -87,12 +87,12 @@ def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
     True
     """
     steps, _, links = lower.shape
-    if steps < 2 * _MEMORY_BLOCKS:
+    if steps < 2 * _MEMORY_BATCHES:
         return torch.ones(links, dtype=torch.float64)
     roots = bennett_roots(lower.flatten(0, 1).T, upper.flatten(0, 1).T)
     scores = torch.sigmoid(lower - roots) - torch.sigmoid(roots - upper)
-    means = block_means(scores, _MEMORY_BLOCKS)
-    length = steps / _MEMORY_BLOCKS
+    means = batch_means(scores, _MEMORY_BATCHES)
+    length = steps / _MEMORY_BATCHES
     variance = scores.var((0, 1)).clamp(min=1e-300)
     memory = (length * means.var((0, 1)) / variance).clamp(1, _LONGEST_MEMORY)
     padded = torch.cat([memory[:1], memory, memory[-1:]])
