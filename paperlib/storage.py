@@ -9,7 +9,6 @@ import os
 import site
 import sysconfig
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,23 +164,6 @@ def require_modest(path: Path, size: int) -> None:
             f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
             "unpack it first if you trust it"
         )
-
-
-def require_modest_zip(path: Path) -> None:
-    """Raise an InputError if the members of a zip file, such as `.npz`, are larger than `require_modest` allows.
-
-    A file that is not a zip file passes, since its own reader reports that.
-
-    Examples
-    --------
-    >>> require_modest_zip(Path(__file__))
-    """
-    try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return
-    require_modest(path, size)
 
 
 def is_gzip(path: Path) -> bool:

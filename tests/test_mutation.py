@@ -435,7 +435,7 @@ GROUPS = {
             "a run that is made longer forgets what it has recorded",
             "estimators/tempering/run.py",
             "self._steps += chain_steps // self.replicas.num_chains",
-            "self._steps += chain_steps // self.replicas.num_chains; self._log_ratios.zero_()",
+            'self._steps += chain_steps // self.replicas.num_chains; self._series["log_ratios"].zero_()',
             (f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",),
         ),
     ],

@@ -35,7 +35,14 @@ from paperlib.estimators.reverse_ais import require_steps_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.renamed import renamed
-from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
+from paperlib.validation import (
+    DOUBLE,
+    ArrayLike,
+    as_tensor,
+    parameter,
+    require_count,
+    require_shape,
+)
 
 
 @renamed(num_blocks="num_batches")
@@ -197,9 +204,7 @@ def two_sided_ais(
         count = len(units) if num_chains is None else require_count("num_chains", num_chains)
         forward_weights = ais(path, schedule, count, generator, progress, check=False).log_weights
     else:
-        forward_weights = as_tensor("forward", forward).double()
-        require_shape("forward", forward_weights, [None])
-        require_finite("forward", forward_weights)
+        forward_weights = parameter("forward", forward, [None], DOUBLE)
     steps = max(1, len(schedule) - 2)
     with step_bar(len(units) * steps, f"AIS back, {len(units)} chains", progress) as bar:
 
