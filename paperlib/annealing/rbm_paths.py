@@ -60,26 +60,14 @@ class VisibleState:
     """Visible units of a batch of chains, with the products that a weight and the next transition share.
 
     A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a state with other units.
-
-    Attributes
-    ----------
-    v : Tensor, shape [chains, D]
-        bool.
-    hidden_input : Tensor, shape [chains, M_A + M_B]
-        Inputs u^A and u^B to the hidden units, not yet scaled by beta.
-    bias_difference : Tensor, shape [chains]
-        float64, (b_B - b_A)' v.
-    memory : dict
-        Memory of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
-    first : int
-        For a part of a block of chains, the place of its first chain in the block.
     """
 
-    v: Tensor
-    hidden_input: Tensor
-    bias_difference: Tensor
+    v: Tensor  # bool [chains, D]
+    hidden_input: Tensor  # u^A and u^B, [chains, M_A + M_B], not yet scaled by beta
+    bias_difference: Tensor  # (b_B - b_A)' v, float64 [chains]
+    # Of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
     memory: Memory = field(default_factory=dict, repr=False, compare=False)
-    first: int = 0
+    first: int = 0  # for a part of a block of chains, the place of its first chain in the block
 
 
 class _HasUnits(Protocol):
@@ -176,19 +164,9 @@ class RBMInterpolation(VisiblePath[VisibleState]):
         )
 
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
-        """The state of chains with the given visible units.
+        """The state of chains with the given binary units [chains, D], which are copied.
 
-        Parameters
-        ----------
-        v : array or Tensor, shape [chains, D]
-            Binary, of any type; it is copied.
-        last : VisibleState, optional
-            The last state of the same chains, which saves work where few units have changed and does not change the result.
-
-        Raises
-        ------
-        InputError
-            If `v` has the wrong shape, is empty, or is not binary.
+        `last`, the last state of the same chains, saves work where few units have changed and does not change the result.
         """
         if last is not None and not isinstance(last, VisibleState):
             raise InputError(

@@ -15,20 +15,7 @@ _ROUNDS = 10
 
 
 def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0): four independent 32-bit integers each.
-
-    Parameters
-    ----------
-    counter : Tensor, shape [n]
-        int64, below 2^32.
-    key_low, key_high : int
-        The two 32-bit halves of the key.
-
-    Returns
-    -------
-    tuple of four Tensor, shape [n]
-        int64, below 2^32.
-    """
+    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0), [n]: four 32-bit integers each, as int64."""
     a, c = counter, torch.zeros_like(counter)
     b, d = c, c
     for _ in range(_ROUNDS):
