@@ -26,18 +26,16 @@ from sys import intern
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
-from tqdm import tqdm
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
 from paperlib.kernels import DRAWS
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.provenance import device_name, made_by
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import require_device
 
 Result = TypeVar("Result")
-# Called with a number of steps that have been made.
-OnStep = Callable[[int], object]
 
 # Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a scheduler.
 _PARTS_AHEAD = 10_000
@@ -118,11 +116,8 @@ def kept(
         require_device("device", work.device)
     files = None if folder is None else work.files(Path(folder))
     contents: dict[int, dict[str, Any]] = {}
-    hide = None if progress is None else not progress
     total = sum(part.steps for part in work.parts)
-    with tqdm(
-        total=total, desc=work.description, unit=work.unit, unit_scale=True, delay=2, disable=hide
-    ) as bar:
+    with step_bar(total, work.description, progress, work.unit) as bar:
         reached = 0
 
         def take(number: int, kept: _Kept, found: bool = False) -> None:

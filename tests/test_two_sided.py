@@ -21,7 +21,7 @@ PROBLEMS = pytest.mark.parametrize(
 
 def exact_draws(path, count, generator):
     """Of the model itself, not of the one with rounded weights that the path walks to."""
-    rbm = path._rbm if hasattr(path, "_rbm") else path._rbm_b
+    rbm = path._target
     states = all_states(rbm.num_visible)
     w, b, a = (x.cpu().double() for x in (rbm.weights, rbm.visible_bias, rbm.hidden_bias))
     p = (states @ b + torch.nn.functional.softplus(states @ w + a).sum(1)).softmax(0)
@@ -50,7 +50,7 @@ def test_mean_of_reverse_weights_is_one_over_z(make_problem, num_steps, backend)
 def test_both_sides_err_their_own_way_and_bennett_lies_between():
     """One step is far too few, and five walks each: the two sides are more than a nat apart on average."""
     path = BaseRatePath(random_rbm(8, 6, seed=5, scale=1.5))
-    truth = path._rbm.log_unnormalized(all_states(8)).logsumexp(0).item()
+    truth = path._target.log_unnormalized(all_states(8)).logsumexp(0).item()
     errors = []
     for seed in range(60):
         draws = exact_draws(path, 5, seed)

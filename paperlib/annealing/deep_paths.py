@@ -11,7 +11,7 @@ from the recognition distribution and weighted once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -23,6 +23,7 @@ from paperlib.annealing.walk import walk_moving_first
 from paperlib.kernels import Beta, draw_bits_of_logits
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob
+from paperlib.threads import OnStep
 
 
 class DBMPath(BaseRatePath):
@@ -81,7 +82,7 @@ class DBMPath(BaseRatePath):
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
         """Run the heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
@@ -156,7 +157,7 @@ class DBNPath(BaseRatePath):
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
         """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
 

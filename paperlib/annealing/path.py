@@ -19,7 +19,7 @@ then work with it. Each further member that it defines enables more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -28,6 +28,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, chains_per_block, walks_in_threads
+from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
@@ -209,7 +210,7 @@ class AnnealingPath(ABC, Generic[State]):
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[State, Tensor]:
         """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, State
 from paperlib.kernels import Beta, can_replay, replayed
-from paperlib.threads import walk_side_by_side
+from paperlib.threads import OnStep, walk_side_by_side
 
 # From a state, log-weights, the betas from which and to which it goes, and a generator.
 Step = Callable[[State, Tensor, Beta, Beta, torch.Generator], State]
@@ -24,7 +24,7 @@ def walk(
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     """The last state after a step from each beta to the next, which adds to `log_weights` [chains] in place.
 
@@ -67,7 +67,7 @@ def walk_moving_first(
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     """At each beta, take a transition, then add ln of f at the next beta over f at this one to the log-weights."""
 
@@ -91,7 +91,7 @@ def _loop(
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     for beta_from, beta_to in pairwise(betas):
         state = step(state, log_weights, beta_from, beta_to, generator)

@@ -124,14 +124,6 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
     return _lower_bounds(log_weights[None], _log_threshold(level)).item()
 
 
-def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> CertifiedBound:
-    """The larger of a bound from weights and a proven one, if there is one; both hold together, since only the first can fail."""
-    value = certified_lower_bound(log_weights, level)
-    if proven is not None and proven > value:
-        return CertifiedBound(proven, level, proven=True)
-    return CertifiedBound(value, level, proven=False)
-
-
 def upper_bound_from_reached(
     log_ratios: Tensor, chance: float, weights: Tensor | None = None
 ) -> float:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.certified import CertifiedBound, larger_bound
+from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
 from paperlib.numerics import log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
@@ -166,7 +166,11 @@ class PartitionEstimate(Estimate):
         It assumes nothing about the chains or the steps except that the weights are independent and unbiased; see
         `certified_lower_bound`.
         """
-        return larger_bound(self.log_weights, self.lower_bound, level)
+        bound = certified_lower_bound(self.log_weights, level)
+        # Both hold together with this probability, since only the first can fail.
+        if self.lower_bound is not None and self.lower_bound > bound:
+            return CertifiedBound(self.lower_bound, level, proven=True)
+        return CertifiedBound(bound, level, proven=False)
 
     def _details(self) -> str:
         return f", {self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"

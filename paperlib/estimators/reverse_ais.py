@@ -34,9 +34,10 @@ from paperlib.annealing.path import NO_LOG_Z_START, NO_STATE_AT, NO_WAY_BACK, St
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
 from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 

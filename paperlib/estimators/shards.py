@@ -41,12 +41,12 @@ from paperlib.estimators.tempering.tempering import (
     finish,
     join_tempering,
 )
-from paperlib.keep import OnStep, Part, Work, kept
+from paperlib.keep import Part, Work, kept
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.renamed import renamed
-from paperlib.threads import one_thread
+from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
 # What all shards of a run share: a path (or a model), and its schedule.

@@ -25,7 +25,7 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators.ais import ais
-from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import (
     Estimate,
     PartitionEstimate,
@@ -35,6 +35,7 @@ from paperlib.estimators.reverse_ais import require_steps_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.renamed import renamed
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import (
     DOUBLE,
     ArrayLike,

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.smc.populations import effective_part, systematic
+from paperlib.threads import OnStep
 
 _MAX_BISECTIONS = 60
 # The step need only be accurate to a few per cent.

@@ -21,9 +21,10 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import begin_forward
-from paperlib.estimators.blocks import OnStep, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Number, StudentEstimate, require_finite_log_weights
 from paperlib.numerics import log_mean_exp
+from paperlib.threads import OnStep
 from paperlib.validation import is_number, require_count, require_fraction
 
 # The pilot may spend one part in this many of the budget.

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import UNIFORM_START, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
 from paperlib.estimators.smc.populations import (
@@ -33,6 +32,7 @@ from paperlib.estimators.smc.populations import (
     walk_populations,
 )
 from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike
 
 # The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.

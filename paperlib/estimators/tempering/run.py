@@ -23,7 +23,6 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
-from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
@@ -36,6 +35,7 @@ from paperlib.estimators.tempering.temperatures import (
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
+from paperlib.threads import OnStep
 
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)

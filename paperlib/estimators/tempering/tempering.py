@@ -38,7 +38,6 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import (
     StudentEstimate,
     below_bound,
@@ -52,6 +51,7 @@ from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
 from paperlib.renamed import renamed
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, require_count
 
 #: A shorter run tells nothing.
