@@ -100,7 +100,7 @@ class MixturePath(RBMInterpolation):
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> MixtureState:
         state = super()._state(v, last)
-        products = v.to(self.dtype) @ self._to_components
+        products = v.to(self._weights.dtype) @ self._to_components
         return MixtureState(
             state.v,
             state.hidden_input,
@@ -140,7 +140,7 @@ class MixturePath(RBMInterpolation):
         """The biases of a component drawn for each chain, interpolated to those of the RBM, [chains, D]."""
         component = draw_component(self._log_joint(state, beta), generator)
         logits = self._mixture.logits[component]
-        return torch.lerp(logits, self._visible_bias_b, beta_column(beta, self.dtype))
+        return torch.lerp(logits, self._visible_bias_b, beta_column(beta, self._weights.dtype))
 
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the mixture, float64 [N], for `v` [N, D]."""

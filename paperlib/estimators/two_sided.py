@@ -33,6 +33,7 @@ from paperlib.estimators.estimate import (
 )
 from paperlib.estimators.reverse_ais import require_steps_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
+from paperlib.mcmc.series import batch_means
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
 from paperlib.renamed import renamed
 from paperlib.threads import OnStep, step_bar
@@ -120,7 +121,7 @@ class TwoSidedEstimate(Estimate):
         if batches is None:
             return PartitionEstimate(log_weights, log_weights[:, None]).std_error
         weights = torch.exp(log_weights - log_weights.max())
-        means = torch.stack([part.mean() for part in weights.tensor_split(batches)])
+        means = batch_means(weights, batches)
         return (means.std() / weights.mean()).item() / math.sqrt(batches)
 
     @property

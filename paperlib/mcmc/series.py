@@ -21,7 +21,7 @@ _PARTS = 40
 
 
 def batch_means(series: Tensor, num_batches: int) -> Tensor:
-    """Means over batches of consecutive steps, of nearly equal lengths: `series` [T, R] gives [num_batches, R].
+    """Means over batches of consecutive steps, of nearly equal lengths: `series` [T, ...] gives [num_batches, ...].
 
     Examples
     --------

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import StudentEstimate
+from paperlib.mcmc.series import batch_means
 from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 
@@ -136,9 +137,9 @@ def bennett(
         variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
     else:
         # the difference of the two sides according to each batch, scaled up to the number of all draws
-        parts = zip(left.tensor_split(num_batches), right.tensor_split(num_batches), strict=True)
-        scores = [len(up) * one.mean() - len(down) * other.mean() for one, other in parts]
-        variance = torch.stack(scores).var().item() / num_batches / overlap**2
+        scores = len(up) * batch_means(left, num_batches)
+        scores -= len(down) * batch_means(right, num_batches)
+        variance = scores.var().item() / num_batches / overlap**2
         freedom = num_batches - 1
     found = []
     if overlap < _FEWEST_IN_OVERLAP:
