@@ -26,7 +26,7 @@ from boltzmann_companion.studies import (
 )
 from boltzmann_companion.studies.audit_study import AuditedModel
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib import keep, storage
+from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
@@ -553,12 +553,12 @@ def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch
 
     shown = []
 
-    class Bar(keep.tqdm):
+    class Bar(threads.tqdm):
         def update(self, n=1):
             super().update(n)
             shown.append(self.n)
 
-    monkeypatch.setattr(keep, "tqdm", Bar)
+    monkeypatch.setattr(threads, "tqdm", Bar)
     parts = [Part("a.json", walk, 2), Part("b.json", lambda *_: {"x": 1}, 5)]
     kept(Work("bar", None, parts[:1], list), tmp_path, True)
     kept(Work("bar", None, parts, list), tmp_path, True)

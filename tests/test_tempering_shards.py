@@ -84,7 +84,7 @@ def test_bad_input(tmp_path):
 def test_a_run_that_was_stored_says_what_it_said(tmp_path):
     first, again = run(tmp_path), run(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
-    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
+    for name in ("betas", "rejection_rates", "batch_means", "samples", "log_z_at_betas"):
         assert torch.equal(getattr(first, name), getattr(again, name))
     for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
         assert getattr(first, name) == getattr(again, name)
