@@ -73,13 +73,7 @@ def connect(address: str) -> Client:
 
 
 class ClusterExecutor(Executor):
-    """The workers of a Dask cluster, as an executor that sends what many tasks share only once.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-        For instance from `connect`.
-    """
+    """The workers of a Dask cluster, as an executor that sends what many tasks share only once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

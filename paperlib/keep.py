@@ -26,18 +26,16 @@ from sys import intern
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
-from tqdm import tqdm
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
 from paperlib.kernels import DRAWS
 from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.provenance import device_name, made_by
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import require_device
 
 Result = TypeVar("Result")
-# Called with a number of steps that have been made.
-OnStep = Callable[[int], object]
 
 # Parts that are sent at a time: enough for thousands of workers, few enough for the memory of a scheduler.
 _PARTS_AHEAD = 10_000
@@ -47,49 +45,26 @@ _MADE_BY = "made_by"
 
 
 class Part(NamedTuple):
-    """A part of a long computation.
+    """A part of a long computation."""
 
-    Attributes
-    ----------
-    file : str
-        Name of its file. With the suffix `.safetensors` it holds tensors, with `.json` what JSON can hold.
-    compute : callable
-        Given what all parts share, the device, and a function to call after each step, returns a dictionary.
-    steps : int
-        Steps that it takes, for the progress bar.
-    """
-
+    # Its name. With the suffix `.safetensors` it holds tensors, with `.json` what JSON can hold.
     file: str
+    # Given what all parts share, the device, and a function to call after each step, returns a dictionary.
     compute: Callable[[Any, torch.device, OnStep], Mapping[str, Any]]
-    steps: int = 1
+    steps: int = 1  # for the progress bar
 
 
 @dataclass(frozen=True)
 class Work(Generic[Result]):
-    """A long computation in parts; `kept` does it.
+    """A long computation in parts; `kept` does it."""
 
-    Attributes
-    ----------
-    description : str
-        For the progress bar.
-    shared : object
-        What every part is computed from.
-    parts : sequence of Part
-        In order.
-    join : callable
-        Makes the result from what the parts hold, in order.
-    device : torch.device
-        Where parts are computed.
-    unit : str
-        What the progress bar counts.
-    """
-
-    description: str
-    shared: Any
+    description: str  # for the progress bar
+    shared: Any  # what every part is computed from
     parts: Sequence[Part]
+    # Makes the result from what the parts hold, in order.
     join: Callable[[list[dict[str, Any]]], Result]
-    device: torch.device = _CPU
-    unit: str = "step"
+    device: torch.device = _CPU  # where parts are computed
+    unit: str = "step"  # what the progress bar counts
 
     def files(self, folder: Path) -> list[Path]:
         """Where the parts are kept, in order, whether they have been computed or not."""
@@ -141,11 +116,8 @@ def kept(
         require_device("device", work.device)
     files = None if folder is None else work.files(Path(folder))
     contents: dict[int, dict[str, Any]] = {}
-    hide = None if progress is None else not progress
     total = sum(part.steps for part in work.parts)
-    with tqdm(
-        total=total, desc=work.description, unit=work.unit, unit_scale=True, delay=2, disable=hide
-    ) as bar:
+    with step_bar(total, work.description, progress, work.unit) as bar:
         reached = 0
 
         def take(number: int, kept: _Kept, found: bool = False) -> None:
@@ -260,47 +232,21 @@ def _arriving(
 
 
 class ShardUse(NamedTuple):
-    """A shard that this process used. None: its file does not say.
+    """A shard that this process used. None: its file does not say."""
 
-    Attributes
-    ----------
-    name : str
-        Name of its file, without the suffix.
-    found : bool
-        Whether it was found; otherwise it was computed for this process.
-    commit : str or None
-        Commit of the code that computed it.
-    dirty : bool or None
-        Whether that code differed from the commit.
-    processor : str or None
-        The processor that computed it, with its vector instructions; or the name of a GPU.
-    seconds : float or None
-        How long the computation took.
-    """
-
-    name: str
-    found: bool
-    commit: str | None
-    dirty: bool | None
-    processor: str | None
-    seconds: float | None
+    name: str  # of its file, without the suffix
+    found: bool  # otherwise it was computed for this process
+    commit: str | None  # of the code that computed it
+    dirty: bool | None  # whether that code differed from the commit
+    processor: str | None  # with its vector instructions; or the name of a GPU
+    seconds: float | None  # how long the computation took
 
 
 _used: list[ShardUse] = []
 
 
 def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
-    """Remember that this process used a shard.
-
-    Parameters
-    ----------
-    name : str
-        Name of its file, without the suffix.
-    found : bool
-        Whether it was found.
-    made_by : mapping, optional
-        What its file says about how it was computed. None: nothing.
-    """
+    """Remember that this process used the shard of this name, and what its file says about how it was computed."""
     made = made_by or {}
     processor = made.get("device")
     if processor == "cpu":
@@ -311,39 +257,15 @@ def note(name: str, found: bool, made_by: Mapping[str, Any] | None) -> None:
 
 
 def shards_used() -> list[ShardUse]:
-    """Every part of a long computation that this process used so far, in order.
-
-    Examples
-    --------
-    >>> isinstance(shards_used(), list)
-    True
-    """
+    """Every part of a long computation that this process used so far, in order."""
     return list(_used)
 
 
 def summarize_shards(uses: Iterable[ShardUse]) -> dict[str, Any]:
-    """A short summary of what computed these shards.
+    """A short summary of what computed these shards; one that was used more than once counts as at its first use.
 
-    Parameters
-    ----------
-    uses : iterable of ShardUse
-        A shard that was used more than once counts once, as at its first use.
-
-    Returns
-    -------
-    dict
-        `count`: number of shards. `found`: how many of them were found. `unknown`: how many come
-        from unknown code, because their files do not say or there was no git. `uncommitted`: how
-        many come from code that differed from its commit. `seconds`: total time of the shards that
-        state it; None if none does. `commits` and `processors`: those of the shards that state them.
-
-    Examples
-    --------
-    >>> old = ShardUse("a", True, None, None, None, None)
-    >>> new = ShardUse("b", False, "1f0c", False, "EPYC, AVX2", 3.0)
-    >>> summary = summarize_shards([old, new, new])
-    >>> summary["count"], summary["found"], summary["unknown"], summary["seconds"]
-    (2, 1, 1, 3.0)
+    `found` counts those that were found, `unknown` those from unknown code, because their files do not say or there was no git, and
+    `uncommitted` those from code that differed from its commit. `seconds` is the total time of the shards that state it; None if none does.
     """
     first: dict[str, ShardUse] = {}
     for use in uses:

@@ -12,15 +12,7 @@ from paperlib.validation import require_fraction
 
 
 def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
-    """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow.
-
-    Parameters
-    ----------
-    log_values : Tensor
-        Logarithms of non-negative numbers; minus infinity stands for zero.
-    dim : int
-        Dimension over which the mean is taken.
-    """
+    """Logarithm of the mean of `exp(log_values)` along `dim`, without overflow; minus infinity stands for zero."""
     return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
 
 

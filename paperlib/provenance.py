@@ -33,23 +33,10 @@ CHECKED = (
 
 @cache
 def repository_state() -> tuple[str | None, bool | None]:
-    """Commit of the checkout that this package runs from, and whether it differs from that commit.
+    """Commit of the checkout that this package runs from, and whether anything in `CHECKED` differs from it, new files included.
 
-    Git is asked once per process, so the answer is about the code that was imported, not about the
-    folder hours later.
-
-    Returns
-    -------
-    commit : str or None
-        None if the package does not run from a checkout, or git cannot tell.
-    dirty : bool or None
-        Whether anything in `CHECKED` differs from the commit, new files included.
-
-    Examples
-    --------
-    >>> commit, dirty = repository_state()
-    >>> commit is None or len(commit) == 40
-    True
+    None if the package does not run from a checkout, or git cannot tell. Git is asked once per process, so the answer is about the code that
+    was imported, not about the folder hours later.
     """
     try:
         root = storage.repository_root()
@@ -62,18 +49,7 @@ def repository_state() -> tuple[str | None, bool | None]:
 
 
 def state_of(root: Path) -> tuple[str | None, bool | None]:
-    """`repository_state` of any checkout.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of the checkout.
-
-    Examples
-    --------
-    >>> state_of(Path("no-such-folder"))
-    (None, None)
-    """
+    """`repository_state` of any checkout."""
 
     def git(*arguments: str) -> str:
         # Chapters ask at the same time, so none of them may take the lock of the repository.
@@ -93,13 +69,7 @@ def state_of(root: Path) -> tuple[str | None, bool | None]:
 
 
 def code_version() -> str:
-    """Version and commit, as a line to quote names them; a library without a checkout has only its version.
-
-    Examples
-    --------
-    >>> code_version().startswith(f"paperlib {__version__}")
-    True
-    """
+    """Version and commit, as a line to quote names them; a library without a checkout has only its version."""
     commit, dirty = repository_state()
     if commit is None:
         return f"paperlib {__version__}"
@@ -108,13 +78,7 @@ def code_version() -> str:
 
 @cache
 def processor_name() -> str:
-    """The processor's name as the operating system gives it.
-
-    Examples
-    --------
-    >>> bool(processor_name())
-    True
-    """
+    """The processor's name as the operating system gives it."""
     information = Path("/proc/cpuinfo")
     if information.is_file():
         for line in information.read_text().splitlines():
@@ -124,32 +88,14 @@ def processor_name() -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """`cpu`, or the name of a GPU.
-
-    Examples
-    --------
-    >>> device_name(torch.device("cpu"))
-    'cpu'
-    """
+    """`cpu`, or the name of a GPU."""
     if device.type == "cuda" and torch.cuda.is_available():
         return torch.cuda.get_device_name(device)
     return device.type
 
 
 def made_by() -> dict[str, str | bool | None]:
-    """The code, machine and versions that make the numbers of this process.
-
-    Returns
-    -------
-    dict
-        `commit` and `dirty` (see `repository_state`), the package's `version`, `processor` and its
-        vector `instructions`, `os`, and the versions of `python`, `torch`, `numpy` and `numba`.
-
-    Examples
-    --------
-    >>> made_by()["version"] == __version__
-    True
-    """
+    """The code (`repository_state`), the machine, its vector instructions, and the versions that make the numbers of this process."""
     commit, dirty = repository_state()
     return {
         "commit": commit,

@@ -9,7 +9,6 @@ import os
 import site
 import sysconfig
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,16 +31,6 @@ def repository_root() -> Path:
     """The checkout that holds the chapters, published numbers and results.
 
     It is looked for above this package (an editable installation), then above the current folder.
-
-    Raises
-    ------
-    InputError
-        If neither lies in a checkout.
-
-    Examples
-    --------
-    >>> (repository_root() / "data" / "published.csv").is_file()
-    True
     """
     for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
         if is_checkout(folder):
@@ -53,20 +42,7 @@ def repository_root() -> Path:
 
 
 def companion_folder() -> Path:
-    """The folder with `data/` and `figures/`, which the chapters read.
-
-    It is the checkout or else the part of it that an installed wheel carries.
-
-    Raises
-    ------
-    InputError
-        If there is neither.
-
-    Examples
-    --------
-    >>> (companion_folder() / "data" / "published.csv").is_file()
-    True
-    """
+    """The folder with `data/` and `figures/`, which the chapters read: the checkout, or else what an installed wheel carries of it."""
     try:
         return repository_root()
     except ValueError as error:
@@ -142,46 +118,18 @@ def is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def unpacked_limit(path: Path) -> int:
-    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more.
-
-    Examples
-    --------
-    >>> unpacked_limit(Path(__file__)) == 2**26
-    True
-    """
+    """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more."""
     return max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
 
 
 def require_modest(path: Path, size: int) -> None:
-    """Raise an InputError if a packed file holds more than `unpacked_limit` bytes.
-
-    Examples
-    --------
-    >>> require_modest(Path(__file__), 1_000)
-    """
+    """Raise an InputError if a packed file holds more than `unpacked_limit` bytes."""
     limit = unpacked_limit(path)
     if size > limit:
         raise InputError(
             f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
             "unpack it first if you trust it"
         )
-
-
-def require_modest_zip(path: Path) -> None:
-    """Raise an InputError if the members of a zip file, such as `.npz`, are larger than `require_modest` allows.
-
-    A file that is not a zip file passes, since its own reader reports that.
-
-    Examples
-    --------
-    >>> require_modest_zip(Path(__file__))
-    """
-    try:
-        with zipfile.ZipFile(path) as file:
-            size = sum(member.file_size for member in file.infolist())
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return
-    require_modest(path, size)
 
 
 def is_gzip(path: Path) -> bool:
@@ -191,13 +139,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The contents of a file, decompressed if it is a gzip file.
-
-    Raises
-    ------
-    InputError
-        If a compressed file is damaged, or holds more than `unpacked_limit` bytes.
-    """
+    """The contents of a file, decompressed if it is a gzip file that is whole and holds no more than `unpacked_limit` bytes."""
     if not is_gzip(path):
         return path.read_bytes()
     limit, size = unpacked_limit(path), 0
@@ -229,12 +171,6 @@ def sha256(data: bytes) -> str:
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's contents as a hexadecimal string.
-
-    Examples
-    --------
-    >>> len(file_sha256(__file__))
-    64
-    """
+    """SHA-256 of a file's contents as a hexadecimal string."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Independent tasks, and walks of many steps, side by side on the processor's cores."""
+"""Independent tasks, and walks of many steps, side by side on the processor's cores; and how far they are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import torch
+from tqdm import tqdm
 
 Result = TypeVar("Result")
+# Called after each step with the number of chains that took it, or with a number of steps.
+OnStep: TypeAlias = Callable[[int], object]
 
 
 @contextmanager
@@ -59,13 +62,23 @@ def run_in_threads(
             torch.set_num_threads(threads)
 
 
+def step_bar(total: int, description: str, progress: bool | None, unit: str = "step") -> tqdm:
+    """A progress bar; if `progress` is None, only where standard error is a terminal and the run takes more than two seconds."""
+    return tqdm(
+        total=total,
+        desc=description,
+        unit=unit,
+        unit_scale=True,
+        delay=2,
+        disable=None if progress is None else not progress,
+    )
+
+
 class _StoppedError(Exception):
     """Another walk has failed, or the user has pressed Ctrl-C."""
 
 
-def walk_side_by_side(
-    walks: Sequence[Callable[[Callable[[int], object]], Result]], on_step: Callable[[int], object]
-) -> list[Result]:
+def walk_side_by_side(walks: Sequence[Callable[[OnStep], Result]], on_step: OnStep) -> list[Result]:
     """`run_in_threads` for tasks of many steps, each of which is reported to `on_step` by one thread at a time.
 
     An exception in one of them, or Ctrl-C, ends the others at their next step.

@@ -26,6 +26,9 @@ from paperlib.errors import InputError
 # What every public function takes where its documentation says "array or Tensor".
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike
 
+# For numbers that belong to no model: float64 on the CPU.
+DOUBLE = torch.empty(0, dtype=torch.float64)
+
 # Numbers looked at together: 16 MiB in float32, whatever the total size.
 _BLOCK_NUMBERS = 2**22
 
@@ -105,7 +108,10 @@ def as_states(name: str, value: object, like: Tensor, width: int) -> Tensor:
         or value.device != like.device
     ):
         value = as_tensor(name, value).to(like.device, like.dtype)
-    require_width(name, value, width)
+    if value.ndim == 0 or value.shape[-1] != width:
+        raise InputError(
+            f"{name}: expected {width} values in the last dimension, got shape {list(value.shape)}"
+        )
     return value
 
 
@@ -156,7 +162,7 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
 def parameter(
     name: str, value: object, shape: Sequence[int | None], like: Tensor | None = None
 ) -> Tensor:
-    """A model's parameter: finite, of this shape, in the type and on the device of the tensor `like` if one is given."""
+    """Finite numbers of this shape, such as a model's parameter, in the type and on the device of the tensor `like` if one is given."""
     tensor = as_float_tensor(name, value, None if like is None else like.dtype)
     tensor = tensor if like is None else tensor.to(like.device)
     require_shape(name, tensor, shape)
@@ -167,14 +173,6 @@ def parameter(
 def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
     """Finite numbers of this shape, in double precision."""
     return parameter(name, as_float_tensor(name, value, torch.float64), shape)
-
-
-def require_width(name: str, tensor: Tensor, width: int) -> None:
-    """Raise unless the last dimension of `tensor` is `width`."""
-    if tensor.ndim == 0 or tensor.shape[-1] != width:
-        raise InputError(
-            f"{name}: expected {width} values in the last dimension, got shape {list(tensor.shape)}"
-        )
 
 
 def require_finite(name: str, tensor: Tensor) -> None:

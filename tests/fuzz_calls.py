@@ -304,7 +304,7 @@ FITTING = by_name(
         "index": lambda draw: torch.arange(draw.chains).flip(0)[: draw.choose(*COUNTS)],
         "end": [0, 1],
         "num_chains num_samples num_steps gibbs_steps max_updates": COUNTS,
-        "num_components num_blocks num_populations num_replicas num_runs": COUNTS,
+        "num_components num_batches num_blocks num_populations num_replicas num_runs": COUNTS,
         "weights": [numbers(1, 6, 4), numbers(1, 3, 2, 4)],
         "weights_1": [numbers(1, 6, 5)],
         "weights_2": [numbers(1, 5, 4)],

@@ -82,7 +82,7 @@ def test_blocks_tell_the_error_of_draws_that_depend_on_each_other():
     forward, reverse = two_gaussians(400, 400, 5)
     honest = bennett(forward, reverse)
     again = [side.repeat_interleave(10) for side in (forward, reverse)]
-    naive, blocks = bennett(*again), bennett(*again, num_blocks=40)
+    naive, blocks = bennett(*again), bennett(*again, num_batches=40)
     assert naive.log_ratio == pytest.approx(honest.log_ratio, abs=1e-9)
     assert naive.std_error == pytest.approx(honest.std_error / math.sqrt(10), rel=1e-6)
     # from 40 blocks an error is known to 11 %
@@ -114,18 +114,18 @@ def normal(mean, scale, count, seed):
     return mean + scale * torch.randn(count, dtype=torch.float64, generator=seeded_generator(seed))
 
 
-BLOCKS = pytest.mark.parametrize("num_blocks", [None, 20])
+BLOCKS = pytest.mark.parametrize("num_batches", [None, 20])
 
 
 @BLOCKS
 @pytest.mark.parametrize("counts", [(50_000, 50_000), (21, 10_000)])
 @pytest.mark.parametrize("apart", [40, 500, 2_000])
-def test_without_overlap_the_error_is_infinite(apart, counts, num_blocks):
+def test_without_overlap_the_error_is_infinite(apart, counts, num_batches):
     """l ~ N(-apart, 1) at draws of 0 and N(apart, 1) at draws of 1: a bootstrap finds an error of zero."""
     lower, upper = normal(-apart, 1, counts[0], 1), normal(apart, 1, counts[1], 2)
     for estimate in (
-        bennett(lower, -upper, num_blocks=num_blocks),
-        bennett(-upper, lower, num_blocks=num_blocks),
+        bennett(lower, -upper, num_batches=num_batches),
+        bennett(-upper, lower, num_batches=num_batches),
     ):
         assert abs(estimate.log_ratio) < apart
         assert estimate.std_error == INFINITY
@@ -135,8 +135,8 @@ def test_without_overlap_the_error_is_infinite(apart, counts, num_blocks):
 
 @BLOCKS
 @pytest.mark.parametrize("seed", range(20))
-def test_21_draws_against_10_000(seed, num_blocks):
-    estimate = bennett(*two_gaussians(21, 10_000, seed), num_blocks=num_blocks)
+def test_21_draws_against_10_000(seed, num_batches):
+    estimate = bennett(*two_gaussians(21, 10_000, seed), num_batches=num_batches)
     # 40 cases: beyond 4 standard errors, of which 20 blocks know little, with probability 2e-2, and the seeds are fixed
     assert 0 < estimate.std_error < 0.3
     assert abs(estimate.log_ratio - 0.7) < 4 * estimate.std_error
@@ -145,10 +145,10 @@ def test_21_draws_against_10_000(seed, num_blocks):
 
 @BLOCKS
 @pytest.mark.parametrize("scales", [(100, 3_500), (3_500, 100)])
-def test_sides_that_contradict_each_other_are_warned_about(scales, num_blocks):
+def test_sides_that_contradict_each_other_are_warned_about(scales, num_batches):
     """Both sides of N(0, 100) and N(0, 3500) overlap well, but no two densities have these log-ratios."""
     sides = [normal(0, scale, 50_000, seed) for seed, scale in enumerate(scales)]
-    estimate = bennett(*sides, num_blocks=num_blocks)
+    estimate = bennett(*sides, num_batches=num_batches)
     assert 0 < estimate.std_error < INFINITY
     (warning,) = estimate.warnings
     assert "the two sides contradict each other" in warning
@@ -174,10 +174,10 @@ def test_bad_input(arguments, message):
 
 
 def test_bad_blocks_and_levels():
-    with pytest.raises(InputError, match=r"^num_blocks: expected a whole number of at least 2"):
-        bennett([0.0], [0.0], num_blocks=1)
-    with pytest.raises(InputError, match=r"^num_blocks: expected at most one for each draw"):
-        bennett([0.0], [0.0], num_blocks=2)
+    with pytest.raises(InputError, match=r"^num_batches: expected a whole number of at least 2"):
+        bennett([0.0], [0.0], num_batches=1)
+    with pytest.raises(InputError, match=r"^num_batches: expected at most one for each draw"):
+        bennett([0.0], [0.0], num_batches=2)
     for level in (0, 1, math.nan, "a", True):
         with pytest.raises(InputError, match=r"^level: expected a number between 0 and 1"):
             bennett([0.0], [0.0]).interval(level)

@@ -26,7 +26,7 @@ from boltzmann_companion.studies import (
 )
 from boltzmann_companion.studies.audit_study import AuditedModel
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib import keep, storage
+from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
@@ -88,7 +88,13 @@ def raise_log_weights(**given):
 
 def tempering_shards(**given):
     found = tempering_in_shards(progress=False, **given)
-    return found.betas, found.rejection_rates, found.log_z_at_betas, found.samples, found.blocks.T
+    return (
+        found.betas,
+        found.rejection_rates,
+        found.log_z_at_betas,
+        found.samples,
+        found.batch_means.T,
+    )
 
 
 def log_unnormalized(folder, executor=None, **given):
@@ -547,12 +553,12 @@ def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch
 
     shown = []
 
-    class Bar(keep.tqdm):
+    class Bar(threads.tqdm):
         def update(self, n=1):
             super().update(n)
             shown.append(self.n)
 
-    monkeypatch.setattr(keep, "tqdm", Bar)
+    monkeypatch.setattr(threads, "tqdm", Bar)
     parts = [Part("a.json", walk, 2), Part("b.json", lambda *_: {"x": 1}, 5)]
     kept(Work("bar", None, parts[:1], list), tmp_path, True)
     kept(Work("bar", None, parts, list), tmp_path, True)

@@ -128,7 +128,7 @@ def test_a_check_that_one_number_fails_is_a_check_that_fails(monkeypatch):
 
     def almost(*arguments):
         right(*arguments)
-        arguments[-1][-1] ^= True
+        arguments[-1][-1] ^= len(arguments[-1]) > 200  # only in one of its pairs
 
     monkeypatch.setattr(cpu, "draw_bits", almost)
     with warnings.catch_warnings(record=True) as told:

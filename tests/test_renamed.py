@@ -6,13 +6,14 @@ import torch
 from paperlib import estimators
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError
-from paperlib.estimators import join_tempering, parallel_tempering, tempering_in_shards
+from paperlib.estimators import bennett, join_tempering, parallel_tempering, tempering_in_shards
 from paperlib.evaluation import Effort, audit, compare, evaluate
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 SMALL = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
 PATH, IMAGES = BaseRatePath(SMALL), torch.eye(3)
+SIDES = [0.1, 0.2, 0.3, 0.5], [0.0, -0.3, 0.1, 0.2]
 FEW = {"steps": 32, "exact": False, "progress": False}
 
 
@@ -30,6 +31,8 @@ def shards(folder, **given):
 
 # The old name, what asks by it, and what asks by the new one.
 OLD = {
+    "num_blocks": (lambda _: bennett(*SIDES, num_blocks=2).std_error, lambda _: bennett(*SIDES, num_batches=2).std_error),
+    "blocks": (lambda _: run().blocks.tolist(), lambda _: run().batch_means.tolist()),
     "join_ladders": (lambda _: estimators.join_ladders, lambda _: join_tempering),
     "ladders": (lambda _: join_tempering(ladders=[run()]).log_z, lambda _: join_tempering([run()]).log_z),
     "num_ladders": (lambda folder: shards(folder, num_ladders=2), lambda folder: shards(folder, num_runs=2)),

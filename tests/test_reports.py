@@ -361,11 +361,11 @@ def test_how_parallel_tempering_went_is_drawn(found):
     tempering = found.tempering
     _, _, growing, swaps = plot(found).axes
     for container, blocks in zip(
-        growing.containers, (tempering.blocks, tempering.blocks.flip(0)), strict=True
+        growing.containers, (tempering.batch_means, tempering.batch_means.flip(0)), strict=True
     ):
         shares, means = container[0].get_data()
         assert (shares == sorted(shares, reverse=True)).all()
-        assert means[0] == pytest.approx(tempering.blocks.mean().item())  # all of the run
+        assert means[0] == pytest.approx(tempering.batch_means.mean().item())  # all of the run
         part = round(len(blocks) * shares[-1] / 100)
         assert means[-1] == pytest.approx(blocks[:part].mean().item())
     heights = [bar.get_height() for bar in swaps.patches]

@@ -65,7 +65,7 @@ def test_estimate_on_every_backend(make_problem, backend):
     assert estimate.betas[-1] == 1
     assert (estimate.betas.diff() > 0).all()
     assert len(estimate.rejection_rates) == len(estimate.betas) - 1
-    assert estimate.blocks.mean().item() == pytest.approx(estimate.log_z, abs=0.05)
+    assert estimate.batch_means.mean().item() == pytest.approx(estimate.log_z, abs=0.05)
     assert len(estimate.log_z_at_betas) == len(estimate.betas)
     assert estimate.log_z_at_betas[0] == (path.log_z_start or 0)
     assert estimate.log_z_at_betas[-1] == estimate.log_z

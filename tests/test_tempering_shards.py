@@ -47,7 +47,9 @@ def test_joined_runs_count_by_their_steps():
     assert joined.std_error == pytest.approx(expected)
     assert joined.round_trips == one.round_trips + other.round_trips
     assert len(joined.samples) == len(one.samples) + len(other.samples)
-    assert joined.blocks.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
+    assert (
+        joined.batch_means.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
+    )
     assert joined.lower_bound <= log_z(RBM) + 1e-9
     assert joined.log_z_at_betas[-1].item() == pytest.approx(joined.log_z)
     middle = 0.25 * one.log_z_at_betas[1] + 0.75 * other.log_z_at_betas[1]
@@ -82,7 +84,7 @@ def test_bad_input(tmp_path):
 def test_a_run_that_was_stored_says_what_it_said(tmp_path):
     first, again = run(tmp_path), run(tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
-    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
+    for name in ("betas", "rejection_rates", "batch_means", "samples", "log_z_at_betas"):
         assert torch.equal(getattr(first, name), getattr(again, name))
     for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
         assert getattr(first, name) == getattr(again, name)

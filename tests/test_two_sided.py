@@ -21,7 +21,7 @@ PROBLEMS = pytest.mark.parametrize(
 
 def exact_draws(path, count, generator):
     """Of the model itself, not of the one with rounded weights that the path walks to."""
-    rbm = path._rbm if hasattr(path, "_rbm") else path._rbm_b
+    rbm = path._target
     states = all_states(rbm.num_visible)
     w, b, a = (x.cpu().double() for x in (rbm.weights, rbm.visible_bias, rbm.hidden_bias))
     p = (states @ b + torch.nn.functional.softplus(states @ w + a).sum(1)).softmax(0)
@@ -50,7 +50,7 @@ def test_mean_of_reverse_weights_is_one_over_z(make_problem, num_steps, backend)
 def test_both_sides_err_their_own_way_and_bennett_lies_between():
     """One step is far too few, and five walks each: the two sides are more than a nat apart on average."""
     path = BaseRatePath(random_rbm(8, 6, seed=5, scale=1.5))
-    truth = path._rbm.log_unnormalized(all_states(8)).logsumexp(0).item()
+    truth = path._target.log_unnormalized(all_states(8)).logsumexp(0).item()
     errors = []
     for seed in range(60):
         draws = exact_draws(path, 5, seed)
@@ -70,7 +70,7 @@ def test_draws_of_parallel_tempering_and_weights_of_ais():
     samples = parallel_tempering(path, 10_000, seeded_generator(0), num_replicas=10).samples
     forward = ais(path, betas, 300, seeded_generator(1)).log_weights
     estimate = two_sided_ais(
-        path, betas, samples, generator=seeded_generator(2), forward=forward, num_blocks=20
+        path, betas, samples, generator=seeded_generator(2), forward=forward, num_batches=20
     )
     assert torch.equal(estimate.forward, forward)
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
@@ -111,7 +111,7 @@ PATH = BaseRatePath(random_rbm(4, 3, seed=21))
         ((PATH, [0, 1], [[0, 1, 0, 1]], 0), {}, r"^num_chains: expected"),
         ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": [math.nan]}, r"^forward: expected finite"),
         ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": []}, r"^forward: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_blocks": 1}, r"^num_blocks: expected"),
+        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_batches": 1}, r"^num_batches: expected"),
     ],
 )
 def test_bad_input(arguments, keywords, message):

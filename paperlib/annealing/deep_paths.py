@@ -11,18 +11,19 @@ from the recognition distribution and weighted once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from paperlib import storage
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, bias_at_start
-from paperlib.annealing.walk import walk
+from paperlib.annealing.walk import walk_moving_first
 from paperlib.kernels import Beta, draw_bits_of_logits
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob
+from paperlib.threads import OnStep
 
 
 class DBMPath(BaseRatePath):
@@ -76,17 +77,12 @@ class DBMPath(BaseRatePath):
         bias, width = self._visible_bias_a, self.num_visible
         return self._dbm, bias[:width], bias[width:]
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        dbm, *biases = self._arguments()
-        return type(self)(dbm.to(device), *biases)
-
     def begin_reverse(
         self,
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
         """Run the heating chain of Algorithm 3: h2 for each row of `v` [chains, D], and the log-weight so far, float64 [chains]."""
         width = self.num_visible
@@ -95,19 +91,8 @@ class DBMPath(BaseRatePath):
         h2 = draw_bits_of_logits(bias[width:].expand(len(v), -1), generator)
         state = self._state(torch.cat([v, h2], 1))
         log_weights = bernoulli_log_prob(v.double(), bias[:width].double())
-
-        def step(
-            state: VisibleState,
-            log_weights: Tensor,
-            beta_from: Beta,
-            beta_to: Beta,
-            generator: torch.Generator,
-        ) -> VisibleState:
-            state = self._clamped_transition(state, beta_from, generator)
-            log_weights += self.log_ratio(state, beta_from, beta_to)
-            return state
-
-        state = walk(self, step, state, log_weights, schedule, generator, on_step)
+        heat = self._clamped_transition
+        state = walk_moving_first(self, heat, state, log_weights, schedule, generator, on_step)
         return state, log_weights
 
     def _clamped_transition(
@@ -117,7 +102,7 @@ class DBMPath(BaseRatePath):
         width = self.num_visible
         first = state.first
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)
-        bias = self._visible_bias(beta)[..., width:]
+        bias = self._visible_bias(state, beta, generator)[..., width:]
         visible_input = self._to_h2(h1, beta, bias, state.memory)
         h2 = draw_bits_of_logits(visible_input, generator, 1.0, first)
         return self._state(torch.cat([state.v[:, :width], h2], 1), state)
@@ -163,10 +148,6 @@ class DBNPath(BaseRatePath):
     def _arguments(self) -> tuple[Any, ...]:
         return self._dbn, self._visible_bias_a
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        return type(self)(self._dbn.to(device), self._visible_bias_a)
-
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on, including the directed layers."""
         return storage.sha256(f"{super().checksum()} {self._dbn.checksum()}".encode())
@@ -176,7 +157,7 @@ class DBNPath(BaseRatePath):
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[VisibleState, Tensor]:
         """h^{L-1} for each row of `v` [chains, D], drawn from Q, and ln p*(v, h) - ln Q(h | v) - ln Z_0, float64 [chains].
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +31,6 @@ from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, draw_bits
 from paperlib.models import RBM, BernoulliMixture
-from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
 from paperlib.numerics import softplus
 from paperlib.validation import ArrayLike, as_states
@@ -39,13 +38,7 @@ from paperlib.validation import ArrayLike, as_states
 
 @dataclass(slots=True)
 class MixtureState(VisibleState):
-    """Visible units of a batch of chains, with their log-probabilities under the mixture's components.
-
-    Attributes
-    ----------
-    log_components : Tensor, shape [chains, C]
-        float64, ln Bern(v | mu_c).
-    """
+    """Visible units of a batch of chains, with `log_components`, ln Bern(v | mu_c) under the mixture's components, float64 [chains, C]."""
 
     log_components: Tensor = field(kw_only=True)
 
@@ -90,7 +83,7 @@ class MixturePath(RBMInterpolation):
             )
         nowhere = torch.zeros_like(rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], nowhere, rbm.hidden_bias[:0], rbm)
-        self._rbm, self._mixture = rbm, mixture.to(rbm.device, rbm.dtype)
+        self._mixture = mixture.to(rbm.device, rbm.dtype)
         logits = self._mixture.logits
         self._to_components = logits.T.contiguous()
         self._log_off = -softplus(logits.double()).sum(1)
@@ -99,11 +92,7 @@ class MixturePath(RBMInterpolation):
         self.log_z_start = rbm.num_hidden * math.log(2)
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self._rbm, self._mixture
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        return type(self)(self._rbm.to(device), self._mixture.to(device))
+        return self._target, self._mixture
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on."""
@@ -111,7 +100,7 @@ class MixturePath(RBMInterpolation):
 
     def _state(self, v: Tensor, last: VisibleState | None = None) -> MixtureState:
         state = super()._state(v, last)
-        products = v.to(self.dtype) @ self._to_components
+        products = v.to(self._weights.dtype) @ self._to_components
         return MixtureState(
             state.v,
             state.hidden_input,
@@ -147,27 +136,11 @@ class MixturePath(RBMInterpolation):
         ratio += self._log_joint(state, beta_to).logsumexp(1)
         return ratio - self._log_joint(state, beta_from).logsumexp(1)
 
-    def transition(
-        self, state: VisibleState, beta: Beta, generator: torch.Generator
-    ) -> MixtureState:
-        """One block Gibbs step at `beta`: the component and all hidden units given v, then v given them."""
-        self._require_own(state)
-        betas = self._betas(beta, state)
+    def _visible_bias(self, state: VisibleState, beta: Beta, generator: torch.Generator) -> Tensor:
+        """The biases of a component drawn for each chain, interpolated to those of the RBM, [chains, D]."""
         component = draw_component(self._log_joint(state, beta), generator)
         logits = self._mixture.logits[component]
-        bias = torch.lerp(logits, self._visible_bias_b, beta_column(beta, self.dtype))
-        v = self._sampler.draw_visible(
-            state.hidden_input, betas, bias, generator, state.memory, state.first
-        )
-        return self._state(v, state)
-
-    def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself minus that of the rounded one, at the end of the path; the mixture is not rounded."""
-        return self._rounding(state, end)
-
-    def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        return log_z_lower_bound(self._rbm, units)
+        return torch.lerp(logits, self._visible_bias_b, beta_column(beta, self._weights.dtype))
 
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the mixture, float64 [N], for `v` [N, D]."""
@@ -182,14 +155,7 @@ class MixturePath(RBMInterpolation):
 
 
 def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw one of C components for each chain by inversion, with probabilities proportional to the weights; int64 [chains].
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [chains, C]
-        float64, in nats, up to a constant for each chain.
-    generator : torch.Generator
-        On the device of the weights.
+    """One of C components for each chain by inversion, int64 [chains], with probabilities proportional to the weights [chains, C].
 
     Examples
     --------

@@ -19,7 +19,7 @@ then work with it. Each further member that it defines enables more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -28,9 +28,20 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, chains_per_block, walks_in_threads
+from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
+
+# What an estimator may need and a path lacks.
+NO_WAY_BACK = (
+    "path: expected one that can be walked back, got {}, which neither says that it is reversible nor defines "
+    "reverse_transition"
+)
+NO_STATE_AT = "path: expected one that can start at a test vector, got {} without state_at"
+NO_LOG_Z_START = (
+    "path: expected one whose start has a known partition function, such as BaseRatePath, got {}"
+)
 
 
 class AnnealingPath(ABC, Generic[State]):
@@ -138,10 +149,7 @@ class AnnealingPath(ABC, Generic[State]):
             If the path neither says that it is reversible nor defines how to step back.
         """
         if not self.reversible:
-            raise InputError(
-                f"path: expected one that can be walked back, got {type(self).__name__}, which neither says that it is reversible "
-                "nor defines reverse_transition"
-            )
+            raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
@@ -195,16 +203,14 @@ class AnnealingPath(ABC, Generic[State]):
         InputError
             If the path does not define this method.
         """
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {type(self).__name__} without state_at"
-        )
+        raise InputError(NO_STATE_AT.format(type(self).__name__))
 
     def begin_reverse(
         self,
         v: Tensor,
         schedule: Sequence[float],
         generator: torch.Generator,
-        on_step: Callable[[int], object],
+        on_step: OnStep,
     ) -> tuple[State, Tensor]:
         """A state at beta = 1 for each row of `v` [chains, D], and its log-weight, float64 [chains], in nats.
 
@@ -213,10 +219,7 @@ class AnnealingPath(ABC, Generic[State]):
         a proposal.
         """
         if self.log_z_start is None:
-            raise InputError(
-                "path: expected one whose start has a known partition function, such as BaseRatePath, got "
-                f"{type(self).__name__}"
-            )
+            raise InputError(NO_LOG_Z_START.format(type(self).__name__))
         state = self.state_at(v)
         return state, self.log_f(state, 1.0) - self.log_z_start
 
@@ -266,12 +269,7 @@ def beta_column(beta: Beta, dtype: torch.dtype) -> Beta:
 
 
 def state_tensors(state: object) -> dict[str, Tensor]:
-    """The tensors of a state, by the names of its fields.
-
-    Raises
-    ------
-    InputError
-        If the state is neither a tensor nor a dataclass of tensors.
+    """The tensors of a state, which is a tensor itself or a dataclass, by the names of its fields.
 
     Examples
     --------

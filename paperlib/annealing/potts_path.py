@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -19,8 +19,7 @@ from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState, bias_at
 from paperlib.errors import InputError
 from paperlib.kernels import BipartiteSampler, CategoricalSampler, draw_categories
 from paperlib.models import PottsRBM
-from paperlib.models.bounds import log_z_lower_bound
-from paperlib.validation import ArrayLike, as_binary, as_float_tensor, as_states
+from paperlib.validation import ArrayLike, as_binary, as_states
 
 
 class PottsPath(RBMInterpolation):
@@ -53,17 +52,10 @@ class PottsPath(RBMInterpolation):
     replayable: ClassVar[bool] = False
 
     def __init__(self, model: PottsRBM, visible_bias: object | None = None) -> None:
-        self._model = model
-        if visible_bias is not None:
-            given = as_float_tensor("visible_bias", visible_bias)
-            if given.shape != model.visible_bias.shape:
-                raise InputError(
-                    f"visible_bias: expected shape {list(model.visible_bias.shape)}, got {list(given.shape)}"
-                )
-            visible_bias = given.flatten()
-        flat = model.flat
-        bias = bias_at_start("visible_bias", visible_bias, flat.visible_bias)
+        self._model, flat = model, model.flat
+        bias = bias_at_start("visible_bias", visible_bias, model.visible_bias).flatten()
         super().__init__(flat.weights[:, :0], bias, flat.hidden_bias[:0], flat)
+        self._target = model
         by_site = self._by_site(bias.double())
         self.uniform_start = bool((by_site == by_site[:, :1]).all())
         log_sites = by_site.logsumexp(-1).sum().item()
@@ -81,10 +73,6 @@ class PottsPath(RBMInterpolation):
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on."""
         return storage.sha256(f"{self._model.num_states} states {super().checksum()}".encode())
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        return type(self)(self._model.to(device), self._by_site(self._visible_bias_a))
 
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
         """The state of chains with the given visible bits [chains, D]; see `RBMInterpolation`.
@@ -112,11 +100,3 @@ class PottsPath(RBMInterpolation):
         """Independent draws of all sites."""
         logits = self._visible_bias_a.expand(num_chains, -1)
         return self._state(draw_categories(logits, self._model.num_states, generator))
-
-    def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself minus that of the rounded one, at the end of the path."""
-        return self._rounding(state, end)
-
-    def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the model, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        return log_z_lower_bound(self._model, units)

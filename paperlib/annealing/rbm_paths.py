@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -35,9 +35,10 @@ from paperlib.kernels import (
     draw_bits,
     sum_where,
 )
-from paperlib.models import RBM
+from paperlib.models import RBM, PottsRBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
+from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
 from paperlib.validation import (
     ArrayLike,
@@ -50,8 +51,6 @@ from paperlib.validation import (
     require_shape,
 )
 
-StartSampler = Callable[[int, torch.Generator], Tensor]
-
 # With fewer chains, the products of a part cost more than a second thread gains.
 _FEWEST_CHAINS = 50
 
@@ -61,45 +60,81 @@ class VisibleState:
     """Visible units of a batch of chains, with the products that a weight and the next transition share.
 
     A state belongs to the path that made it. Its tensors must not be edited; `state_at` makes a state with other units.
-
-    Attributes
-    ----------
-    v : Tensor, shape [chains, D]
-        bool.
-    hidden_input : Tensor, shape [chains, M_A + M_B]
-        Inputs u^A and u^B to the hidden units, not yet scaled by beta.
-    bias_difference : Tensor, shape [chains]
-        float64, (b_B - b_A)' v.
-    memory : dict
-        Memory of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
-    first : int
-        For a part of a block of chains, the place of its first chain in the block.
     """
 
-    v: Tensor
-    hidden_input: Tensor
-    bias_difference: Tensor
+    v: Tensor  # bool [chains, D]
+    hidden_input: Tensor  # u^A and u^B, [chains, M_A + M_B], not yet scaled by beta
+    bias_difference: Tensor  # (b_B - b_A)' v, float64 [chains]
+    # Of the chains' last products, see `paperlib.kernels.products`; it does not change any result.
     memory: Memory = field(default_factory=dict, repr=False, compare=False)
-    first: int = 0
+    first: int = 0  # for a part of a block of chains, the place of its first chain in the block
 
 
-class RBMInterpolation(AnnealingPath[VisibleState]):
-    """The common part of these paths; A may have any number of hidden units, including none.
+class _HasUnits(Protocol):
+    v: Tensor
 
-    Parameters
-    ----------
-    weights_a, visible_bias_a, hidden_bias_a : Tensor, shapes [D, M_A], [D], [M_A]
-        Parameters of A.
-    rbm_b : RBM
-        The model B.
-    """
+
+Units = TypeVar("Units", bound=_HasUnits)
+
+
+class VisiblePath(AnnealingPath[Units]):
+    """A path over visible units to the model `_target`; all hidden units are summed out, so that a Gibbs step is reversible."""
 
     reversible: ClassVar[bool] = True
+    _target: RBM | PottsRBM
+
+    @abstractmethod
+    def _arguments(self) -> tuple[Any, ...]:
+        """The arguments of the constructor."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
+        return type(self), self._arguments()
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        return type(self)(*_moved(self._arguments(), device))
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return self._target.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the models."""
+        return self._target.dtype
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self._target.num_visible
+
+    def units(self, state: Units) -> Tensor:
+        """The visible units of a state in the models' type, [chains, D]."""
+        return state.v.to(self.dtype)
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """A lower bound on ln Z of the target, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        # A ratio of two ln Z has none.
+        return None if self.log_z_start is None else log_z_lower_bound(self._target, units)
+
+
+def _moved(value: Any, device: torch.device | str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_moved(each, device) for each in value)
+    return value.to(device) if isinstance(value, Tensor | TensorModel) else value
+
+
+class RBMInterpolation(VisiblePath[VisibleState]):
+    """The common part of these paths, from the parameters of A to B; A may have any number of hidden units, including none."""
+
     replayable: ClassVar[bool] = True
 
     def __init__(
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
+        self._target = rbm_b
         split = weights_a.shape[1]
         self._num_hidden_a = split
         self._visible_bias_a = visible_bias_a
@@ -116,29 +151,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         """The sampler that draws the units; other types of visible units need another one."""
         return BipartiteSampler(self._weights, self._hidden_bias, groups)
 
-    @abstractmethod
-    def _arguments(self) -> tuple[Any, ...]:
-        """The arguments of the constructor."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
-        return type(self), self._arguments()
-
-    @property
-    def device(self) -> torch.device:
-        """Where states live."""
-        return self._weights.device
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self._weights.shape[0]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the models."""
-        return self._weights.dtype
-
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on."""
         return tensors_checksum(
@@ -152,19 +164,9 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
 
     def state_at(self, v: ArrayLike, last: VisibleState | None = None) -> VisibleState:
-        """The state of chains with the given visible units.
+        """The state of chains with the given binary units [chains, D], which are copied.
 
-        Parameters
-        ----------
-        v : array or Tensor, shape [chains, D]
-            Binary, of any type; it is copied.
-        last : VisibleState, optional
-            The last state of the same chains, which saves work where few units have changed and does not change the result.
-
-        Raises
-        ------
-        InputError
-            If `v` has the wrong shape, is empty, or is not binary.
+        `last`, the last state of the same chains, saves work where few units have changed and does not change the result.
         """
         if last is not None and not isinstance(last, VisibleState):
             raise InputError(
@@ -207,10 +209,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         whole[torch.cat([index for index, _ in parts])] = v
         return self._state(whole)
 
-    def units(self, state: VisibleState) -> Tensor:
-        """The visible units of a state in the models' type, [chains, D]."""
-        return state.v.to(self.dtype)
-
     def _require_own(self, state: VisibleState) -> None:
         """Raise an InputError unless the state is one of a path with as many units as this one."""
         if not isinstance(state, VisibleState):
@@ -229,9 +227,11 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         require_beta(beta, state.v.shape[0])
         return (beta, 1 - beta) if self._num_hidden_a else (beta,)
 
-    def _visible_bias(self, beta: Beta) -> Tensor:
-        """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own beta."""
-        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta_column(beta, self.dtype))
+    def _visible_bias(self, state: VisibleState, beta: Beta, generator: torch.Generator) -> Tensor:
+        """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own; other starts may draw what takes the place of b_A."""
+        return torch.lerp(
+            self._visible_bias_a, self._visible_bias_b, beta_column(beta, self._weights.dtype)
+        )
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
@@ -260,14 +260,14 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         v = self._sampler.draw_visible(
             state.hidden_input,
             self._betas(beta, state),
-            self._visible_bias(beta),
+            self._visible_bias(state, beta, generator),
             generator,
             state.memory,
             state.first,
         )
         return self._state(v, state)
 
-    def _rounding(self, state: VisibleState, end: int) -> Tensor:
+    def end_correction(self, state: VisibleState, end: int) -> Tensor:
         """ln f of the models themselves minus that of the rounded ones, at an end; float64 [chains]."""
         self._require_own(state)
         hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
@@ -275,21 +275,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
 
 def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:
-    """Biases at which a path starts, in the type and on the device of those at which it ends.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for error messages.
-    given : array-like of shape [n], optional
-        Biases of the start; None: zero, the uniform distribution.
-    target : Tensor of shape [n]
-        Biases of the end.
-
-    Returns
-    -------
-    Tensor of shape [n]
-    """
+    """The biases at which a path starts, checked, in the type, on the device and of the shape of those at which it ends; None: zero."""
     return (
         torch.zeros_like(target) if given is None else parameter(name, given, target.shape, target)
     )
@@ -326,25 +312,12 @@ class BaseRatePath(RBMInterpolation):
     def __init__(self, rbm: RBM, visible_bias: object | None = None) -> None:
         bias = bias_at_start("visible_bias", visible_bias, rbm.visible_bias)
         super().__init__(rbm.weights[:, :0], bias, rbm.hidden_bias[:0], rbm)
-        self._rbm = rbm
         self.uniform_start = bool((bias == 0).all())
         # eq. 18; the target's hidden units, which carry weight zero at the start, contribute ln 2 each
         self.log_z_start = softplus(bias.double()).sum().item() + rbm.num_hidden * math.log(2)
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self._rbm, self._visible_bias_a
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        return type(self)(self._rbm.to(device), self._visible_bias_a)
-
-    def end_correction(self, state: VisibleState, end: int) -> Tensor:
-        """ln f of the model itself minus that of the rounded one, at the end of the path; the start has no weights to be rounded."""
-        return self._rounding(state, end)
-
-    def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        return log_z_lower_bound(self._rbm, units)
+        return self._target, self._visible_bias_a
 
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]; along a path of a deep model, for its states."""
@@ -389,7 +362,11 @@ class RBMPairPath(RBMInterpolation):
     """
 
     def __init__(
-        self, rbm_a: RBM, rbm_b: RBM, sample_a: StartSampler | None = None, burn_in: int = 1_000
+        self,
+        rbm_a: RBM,
+        rbm_b: RBM,
+        sample_a: Callable[[int, torch.Generator], Tensor] | None = None,
+        burn_in: int = 1_000,
     ) -> None:
         for name in ("num_visible", "dtype", "device"):
             if getattr(rbm_a, name) != getattr(rbm_b, name):
@@ -397,17 +374,11 @@ class RBMPairPath(RBMInterpolation):
                     f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
                 )
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
-        self._rbm_a, self._rbm_b = rbm_a, rbm_b
-        self._sample_a = sample_a
+        self._rbm_a, self._sample_a = rbm_a, sample_a
         self._burn_in = require_count("burn_in", burn_in)
 
     def _arguments(self) -> tuple[Any, ...]:
-        return self._rbm_a, self._rbm_b, self._sample_a, self._burn_in
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        rbm_a, rbm_b = self._rbm_a.to(device), self._rbm_b.to(device)
-        return type(self)(rbm_a, rbm_b, self._sample_a, self._burn_in)
+        return self._rbm_a, self._target, self._sample_a, self._burn_in
 
     def sample_start(self, num_chains: int, generator: torch.Generator) -> VisibleState:
         """Draws from `rbm_a`, with `sample_a` or with Gibbs chains."""
@@ -427,10 +398,10 @@ class RBMPairPath(RBMInterpolation):
 
         f_0 sums over the hidden units of B, and f_1 over those of A, which contribute a factor of 2 each.
         """
-        rounding = self._rounding(state, end)
+        rounding = super().end_correction(state, end)
         if end == 1:
             return rounding
-        return rounding - (self._rbm_b.num_hidden - self._rbm_a.num_hidden) * math.log(2)
+        return rounding - (self._target.num_hidden - self._rbm_a.num_hidden) * math.log(2)
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -170,24 +171,12 @@ def start_bias(
 
 
 @start_bias.register
-def _(
-    model: PottsRBM,
-    images: Tensor,
-    generator: torch.Generator,
-    weights: Tensor | None = None,
-    pseudo_off: float = 0.05,
-) -> Tensor:
+def _(model: PottsRBM, images: Tensor, generator: torch.Generator, *_: Any, **__: Any) -> Tensor:
     return site_frequency_bias(model.sequences(images), model.num_states).flatten()
 
 
 @start_bias.register
-def _(
-    model: DBN,
-    images: Tensor,
-    generator: torch.Generator,
-    weights: Tensor | None = None,
-    pseudo_off: float = 0.05,
-) -> Tensor:
+def _(model: DBN, images: Tensor, generator: torch.Generator, *_: Any, **__: Any) -> Tensor:
     """The rates of h^{L-1}, as Q draws it."""
     counts = torch.zeros(model.top.num_visible, dtype=torch.float64, device=model.device)
     for block in blocks(images):

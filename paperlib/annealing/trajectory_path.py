@@ -24,17 +24,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from paperlib.annealing.path import AnnealingPath, require_beta
-from paperlib.annealing.rbm_paths import bias_at_start
+from paperlib.annealing.path import require_beta
+from paperlib.annealing.rbm_paths import VisiblePath, bias_at_start
 from paperlib.errors import InputError
 from paperlib.kernels import Beta, draw_bits, draw_bits_of_logits
 from paperlib.models import RBM
-from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
 from paperlib.models.rbm import as_rbm
 from paperlib.numerics import bernoulli_log_prob, softplus
@@ -47,29 +46,17 @@ _FAR = 30.0
 
 @dataclass(slots=True)
 class TrajectoryState:
-    """Visible units of a batch of chains, with the inputs to the hidden units at both ends of each chain's segment.
+    """Visible units of a batch of chains, with the inputs to the hidden units at both ends of each chain's segment."""
 
-    Attributes
-    ----------
-    v : Tensor, shape [chains, D]
-        bool.
-    segment : Tensor, shape [chains]
-        int64: t for the segment from knot t to knot t + 1.
-    inputs_from, inputs_to : Tensor, shape [chains, M]
-        u_t and u_{t+1}.
-    bias_from, bias_to : Tensor, shape [chains]
-        float64, b_t' v and b_{t+1}' v.
-    """
-
-    v: Tensor
-    segment: Tensor
-    inputs_from: Tensor
-    inputs_to: Tensor
-    bias_from: Tensor
-    bias_to: Tensor
+    v: Tensor  # bool [chains, D]
+    segment: Tensor  # int64 [chains]: t for the segment from knot t to knot t + 1
+    inputs_from: Tensor  # u_t, [chains, M]
+    inputs_to: Tensor  # u_{t+1}
+    bias_from: Tensor  # b_t' v, float64 [chains]
+    bias_to: Tensor  # b_{t+1}' v
 
 
-class TrajectoryPath(AnnealingPath[TrajectoryState]):
+class TrajectoryPath(VisiblePath[TrajectoryState]):
     """A path from independent pixels to an RBM, through the checkpoints of its training.
 
     AIS along this path estimates ln Z of the last RBM; `paperlib.estimators.log_z_along_training` estimates that of all of them.
@@ -105,8 +92,6 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
     [True, True]
     """
 
-    reversible: ClassVar[bool] = True
-
     def __init__(self, rbms: Sequence[RBM], visible_bias: object | None = None) -> None:
         if not isinstance(rbms, Sequence) or isinstance(rbms, str) or len(rbms) == 0:
             raise InputError(f"rbms: expected a sequence of at least one RBM, got {rbms!r:.60}")
@@ -118,7 +103,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
                         f"rbms[{number}]: expected {name} {getattr(rbms[0], name)} as in rbms[0], got {getattr(rbm, name)}"
                     )
         self._rbms = tuple(rbms)
-        first = self._rbms[0]
+        first, self._target = self._rbms[0], self._rbms[-1]
         bias = bias_at_start("visible_bias", visible_bias, first.visible_bias)
         self._base = RBM(torch.zeros_like(first.weights), bias, torch.zeros_like(first.hidden_bias))
         self._knot_models = (self._base, *self._rbms)
@@ -126,28 +111,8 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         self.uniform_start = bool((bias == 0).all())
         self.log_z_start = softplus(bias.double()).sum().item() + first.num_hidden * math.log(2)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._rbms, self._base.visible_bias)
-
-    @property
-    def device(self) -> torch.device:
-        """Where states live."""
-        return self._base.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the models."""
-        return self._base.dtype
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self._base.num_visible
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        rbms = [rbm.to(device) for rbm in self._rbms]
-        return type(self)(rbms, self._base.visible_bias.to(device))
+    def _arguments(self) -> tuple[Any, ...]:
+        return self._rbms, self._base.visible_bias
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on."""
@@ -171,18 +136,10 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         v = draw_bits(probs, generator)
         return self._state(v, self._place(0.0, v)[0])
 
-    def units(self, state: TrajectoryState) -> Tensor:
-        """The visible units of a state in the models' type, [chains, D]."""
-        return state.v.to(self.dtype)
-
     def log_start(self, v: ArrayLike) -> Tensor:
         """ln p(v) under the base-rate model, float64 [N], for `v` [N, D]."""
         bias = self._base.visible_bias.double()
         return bernoulli_log_prob(as_states("v", v, bias, self.num_visible), bias)
-
-    def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the last RBM, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        return log_z_lower_bound(self._rbms[-1], units)
 
     def log_f(self, state: TrajectoryState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
@@ -233,13 +190,7 @@ class TrajectoryPath(AnnealingPath[TrajectoryState]):
         return self._state(draw_bits_of_logits(logits, generator), state.segment)
 
     def _all(self, beta: Beta, v: Tensor) -> Tensor:
-        """The beta of each chain, float64 [chains].
-
-        Raises
-        ------
-        InputError
-            If `beta` is neither a number nor one for each chain.
-        """
+        """The beta of each chain, float64 [chains]."""
         require_beta(beta, len(v))
         if isinstance(beta, Tensor):
             return beta.to(self.device, torch.float64).expand(len(v))

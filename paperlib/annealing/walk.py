@@ -11,8 +11,9 @@ from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, State
 from paperlib.kernels import Beta, can_replay, replayed
-from paperlib.threads import walk_side_by_side
+from paperlib.threads import OnStep, walk_side_by_side
 
+# From a state, log-weights, the betas from which and to which it goes, and a generator.
 Step = Callable[[State, Tensor, Beta, Beta, torch.Generator], State]
 
 
@@ -23,33 +24,12 @@ def walk(
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
-    """Take a step from each beta to the next.
+    """The last state after a step from each beta to the next, which adds to `log_weights` [chains] in place.
 
-    Parameters
-    ----------
-    path : AnnealingPath
-        Determines whether a GPU may replay a step, and whether the chains can walk in parts, side by side in as many threads as
-        torch has.
-    step : callable
-        Returns the next state, given the last one, the log-weights (to which it adds in place), the betas from which and to which
-        it goes, and the generator from which it draws.
-    state : State
-        Where the chains begin.
-    log_weights : Tensor, shape [chains]
-        float64, in nats.
-    betas : sequence of numbers
-        In the order in which the chains visit them.
-    generator : torch.Generator
-        On the device of the log-weights.
-    on_step : callable
-        Called after each step with the number of chains that took it.
-
-    Returns
-    -------
-    State
-        The last state. The result does not depend on the number of threads.
+    The path determines whether a GPU may replay a step, and whether the chains can walk in parts, side by side in as many threads as torch
+    has. The result does not depend on their number.
     """
     if path.replayable and can_replay(log_weights.device) and len(betas) > 1:
 
@@ -80,13 +60,38 @@ def walk(
     return path.join(list(zip(indices, states, strict=True)))
 
 
+def walk_moving_first(
+    path: AnnealingPath[State],
+    transition: Callable[[State, Beta, torch.Generator], State],
+    state: State,
+    log_weights: Tensor,
+    betas: Sequence[float],
+    generator: torch.Generator,
+    on_step: OnStep,
+) -> State:
+    """At each beta, take a transition, then add ln of f at the next beta over f at this one to the log-weights."""
+
+    def step(
+        state: State,
+        log_weights: Tensor,
+        beta_from: Beta,
+        beta_to: Beta,
+        generator: torch.Generator,
+    ) -> State:
+        state = transition(state, beta_from, generator)
+        log_weights += path.log_ratio(state, beta_from, beta_to)
+        return state
+
+    return walk(path, step, state, log_weights, betas, generator, on_step)
+
+
 def _loop(
     step: Step[State],
     state: State,
     log_weights: Tensor,
     betas: Sequence[float],
     generator: torch.Generator,
-    on_step: Callable[[int], object],
+    on_step: OnStep,
 ) -> State:
     for beta_from, beta_to in pairwise(betas):
         state = step(state, log_weights, beta_from, beta_to, generator)

@@ -19,7 +19,7 @@ from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.annealing.path import State
 from paperlib.annealing.walk import walk
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import (
     MORE_STEPS,
     PartitionEstimate,
@@ -28,6 +28,7 @@ from paperlib.estimators.estimate import (
 )
 from paperlib.kernels import Beta
 from paperlib.numerics import resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, require_count
 
 

@@ -8,30 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import torch
-from tqdm import tqdm
 
 from paperlib.annealing import AnnealingPath
 from paperlib.numerics import seeded_generator
-from paperlib.threads import walk_side_by_side
+from paperlib.threads import OnStep, walk_side_by_side
 
 Result = TypeVar("Result")
-# Called after each step with the number of chains that took it.
-OnStep: TypeAlias = Callable[[int], object]
-
-
-def step_bar(total: int, description: str, progress: bool | None, unit: str = "step") -> tqdm:
-    """A progress bar; if `progress` is None, only where standard error is a terminal and the run takes more than two seconds."""
-    return tqdm(
-        total=total,
-        desc=description,
-        unit=unit,
-        unit_scale=True,
-        delay=2,
-        disable=None if progress is None else not progress,
-    )
 
 
 def walk_in_blocks(

@@ -24,13 +24,7 @@ from paperlib.estimators.control_variates import (
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import weighted_mean
-from paperlib.validation import (
-    ArrayLike,
-    as_float_tensor,
-    as_tensor,
-    require_finite,
-    require_shape,
-)
+from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
 
 
 @dataclass(frozen=True)
@@ -159,9 +153,7 @@ def bracket(
     >>> bracket(rbm.log_unnormalized(v), [0, 1], above, below).verdict()
     'closed'
     """
-    everything = as_float_tensor("log_unnormalized", log_unnormalized, torch.float64).cpu()
-    require_shape("log_unnormalized", everything, [None])
-    require_finite("log_unnormalized", everything)
+    everything = parameter("log_unnormalized", log_unnormalized, [None], DOUBLE)
     chosen = as_tensor("chosen", chosen).cpu()
     require_shape("chosen", chosen, [len(below.log_weights)])
     if chosen.is_floating_point() or chosen.dtype == torch.bool:
@@ -170,8 +162,7 @@ def bracket(
         raise InputError(f"chosen: expected indices from 0 to {len(everything) - 1}, got others")
     shares = None
     if weights is not None:
-        shares = as_float_tensor("weights", weights, torch.float64).cpu()
-        require_shape("weights", shares, [len(everything)])
+        shares = parameter("weights", weights, [len(everything)], DOUBLE)
     average = weighted_mean(everything, shares).item()
     low, high = above.interval(3)
     of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()

@@ -124,31 +124,6 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
     return _lower_bounds(log_weights[None], _log_threshold(level)).item()
 
 
-def larger_bound(log_weights: Tensor, proven: float | None, level: float) -> CertifiedBound:
-    """The larger of a bound from weights and a bound that always holds, if there is one.
-
-    Both hold together with probability `level`, since only the first can fail.
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [n]
-        See `certified_lower_bound`.
-    proven : float or None
-        A number that is certainly at most ln Z.
-    level : float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> larger_bound(torch.tensor([0.0]), 1.5, level=0.99)
-    CertifiedBound(value=1.5, level=0.99, proven=True)
-    """
-    value = certified_lower_bound(log_weights, level)
-    if proven is not None and proven > value:
-        return CertifiedBound(proven, level, proven=True)
-    return CertifiedBound(value, level, proven=False)
-
-
 def upper_bound_from_reached(
     log_ratios: Tensor, chance: float, weights: Tensor | None = None
 ) -> float:

@@ -22,7 +22,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
 from paperlib.numerics import weighted_mean
-from paperlib.validation import as_float_tensor, require_finite, require_shape
+from paperlib.validation import DOUBLE, parameter, require_finite
 
 
 @dataclass(frozen=True)
@@ -124,20 +124,14 @@ def control_variate_mean(
     >>> estimate
     ControlVariateEstimate(3.47 +- 0.81 nats; of these very cases +- 0.0471, alpha 1)
     """
-    y, x_batch, x_all = (
-        as_float_tensor(name, value, torch.float64)
-        for name, value in (("y", y), ("x_batch", x_batch), ("x_all", x_all))
-    )
-    require_shape("y", y, [None])
-    require_shape("x_batch", x_batch, [len(y)])
-    require_shape("x_all", x_all, [None])
+    y = parameter("y", y, [None], DOUBLE)
+    x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
+    x_all = parameter("x_all", x_all, [None], DOUBLE)
     count, total = len(y), len(x_all)
     if not 2 <= count <= total:
         raise InputError(
             f"y: expected at least 2 cases and no more than the {total} of x_all, got {count}"
         )
-    for name, tensor in (("y", y), ("x_batch", x_batch), ("x_all", x_all)):
-        require_finite(name, tensor)
     if alpha is None:
         x_variance = x_batch.var().item()
         if x_variance == 0:
@@ -170,9 +164,7 @@ def _both(given: tuple[object, object], counts: tuple[int, int]) -> tuple[Tensor
         raise InputError("batch_weights, all_weights: expected both or none, got one")
     found = []
     for name, weights, count in zip(("batch_weights", "all_weights"), given, counts, strict=True):
-        tensor = as_float_tensor(name, weights, torch.float64)
-        require_shape(name, tensor, [count])
-        require_finite(name, tensor)
+        tensor = parameter(name, weights, [count], DOUBLE)
         if bool((tensor <= 0).any()):
             raise InputError(f"{name}: expected numbers above 0, got {tensor.min().item():g}")
         found.append(tensor)

@@ -16,13 +16,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paperlib.estimators.blocks import step_bar
 from paperlib.estimators.shards import Walk, device_of, identity_of, shard
-from paperlib.keep import OnStep, Work, kept
+from paperlib.keep import Work, kept
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import log_mean_exp, resolve_generator, softplus
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 

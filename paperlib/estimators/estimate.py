@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.certified import CertifiedBound, larger_bound
+from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
 from paperlib.numerics import log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
@@ -166,20 +166,18 @@ class PartitionEstimate(Estimate):
         It assumes nothing about the chains or the steps except that the weights are independent and unbiased; see
         `certified_lower_bound`.
         """
-        return larger_bound(self.log_weights, self.lower_bound, level)
+        bound = certified_lower_bound(self.log_weights, level)
+        # Both hold together with this probability, since only the first can fail.
+        if self.lower_bound is not None and self.lower_bound > bound:
+            return CertifiedBound(self.lower_bound, level, proven=True)
+        return CertifiedBound(bound, level, proven=False)
 
     def _details(self) -> str:
         return f", {self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"
 
 
 def format_estimate(value: float, std_error: float) -> str:
-    """A number in nats with its standard error, as in `12.34 +- 0.05 nats`.
-
-    Examples
-    --------
-    >>> format_estimate(62.9312, 0.0123)
-    '62.931 +- 0.012 nats'
-    """
+    """A number in nats with its standard error, as in `12.34 +- 0.05 nats`."""
     if not math.isfinite(std_error):
         return f"{value:.2f} nats, error unknown"
     # two digits of the error, but no more than four and no fewer than two after the point
@@ -188,16 +186,7 @@ def format_estimate(value: float, std_error: float) -> str:
 
 
 def summary(first_line: str, warnings: Sequence[str]) -> str:
-    """How an estimate is displayed: one line, then one line for each of the first warnings.
-
-    No line of a warning exceeds 88 columns.
-
-    Examples
-    --------
-    >>> print(summary("Estimate(1.00 nats)", ["Run more chains."]))
-    Estimate(1.00 nats)
-      warning: Run more chains.
-    """
+    """How an estimate is displayed: one line, then one line of at most 88 columns for each of the first warnings."""
     shown = [f"  warning: {warning}" for warning in warnings[:_MOST_WARNINGS]]
     if len(warnings) > len(shown):
         shown.append(f"  and {len(warnings) - len(shown)} more in .warnings")
@@ -208,14 +197,7 @@ def summary(first_line: str, warnings: Sequence[str]) -> str:
 def find_warnings(
     estimate: PartitionEstimate, uniform_start: bool, advice: str = MORE_STEPS
 ) -> tuple[str, ...]:
-    """Reasons not to believe an estimate, each a sentence that says what was seen and what to do.
-
-    Examples
-    --------
-    >>> estimate = PartitionEstimate(torch.zeros(1), torch.zeros(1, 3))
-    >>> find_warnings(estimate, uniform_start=False)
-    ('One chain gives no error estimate; run at least 100.',)
-    """
+    """Reasons not to believe an estimate, each a sentence that says what was seen and what to do."""
     found = []
     count = len(estimate.log_weights)
     low, high = estimate.interval(3)
@@ -240,15 +222,7 @@ def find_warnings(
 
 
 def below_bound(log_z: float, high: float, bound: float | None, or_else: str = "") -> list[str]:
-    """A sentence if an estimate with the upper end `high` lies below a proven lower bound.
-
-    Examples
-    --------
-    >>> below_bound(10.0, 10.5, 12.0)[0].split(":")[0]
-    'The estimate is too low by at least 2.0 nats'
-    >>> below_bound(10.0, 10.5, 10.4)
-    []
-    """
+    """A sentence if an estimate with the upper end `high` lies below a proven lower bound."""
     if bound is None or bound <= high:
         return []
     missing = bound - log_z

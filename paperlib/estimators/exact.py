@@ -22,12 +22,11 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import step_bar
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.unnormalized_model import Sites, UnnormalizedModel
 from paperlib.numerics import bits, resolve_generator, softplus
-from paperlib.threads import run_in_threads
+from paperlib.threads import run_in_threads, step_bar
 from paperlib.validation import require_count
 
 _GROUP = 3  # binary units per matrix product: 2 and 4 are slower

@@ -30,14 +30,14 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
-from paperlib.annealing.path import State
-from paperlib.annealing.walk import walk
+from paperlib.annealing.path import NO_LOG_Z_START, NO_STATE_AT, NO_WAY_BACK, State
+from paperlib.annealing.walk import walk_moving_first
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
-from paperlib.kernels import Beta
 from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
@@ -126,7 +126,7 @@ def raise_log_prob(
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     on_step : callable, optional
-        Called with the number of chains that have taken a step (N M `reverse_steps(path, K)` in total), in place of the progress bar.
+        Called with the number of chains that have taken a step (N M K `path.reverse_passes` in total), in place of the progress bar.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def raise_log_prob(
     vectors = as_binary("v", v, path.num_visible)
     generator = resolve_generator(generator, path.device)
     total, title = len(vectors) * num_chains, f"RAISE, {len(vectors)} vectors"
-    steps = reverse_steps(path, len(schedule) - 1)
+    steps = (len(schedule) - 1) * path.reverse_passes
     with step_bar(total * steps, title, False if on_step else progress) as bar:
         tell = bar.update if on_step is None else on_step
 
@@ -173,21 +173,12 @@ def raise_log_prob(
     return summarize_reverse(torch.cat(blocks).view(len(vectors), num_chains))
 
 
-def reverse_steps(path: AnnealingPath[Any], num_steps: int) -> int:
-    """How many steps a chain of RAISE takes with K = `num_steps`: K, or 2 K if it has to heat up first."""
-    return num_steps * path.reverse_passes
-
-
 def require_reversible(path: object) -> None:
     """Raise an InputError unless RAISE can walk this path."""
     path = require_path(path)
-    own = type(path)
-    require_steps_back(path, own.begin_reverse is AnnealingPath.begin_reverse)
+    require_steps_back(path, type(path).begin_reverse is AnnealingPath.begin_reverse)
     if path.log_z_start is None:
-        raise InputError(
-            "path: expected one whose start has a known partition function, such as BaseRatePath, got "
-            f"{own.__name__}"
-        )
+        raise InputError(NO_LOG_Z_START.format(type(path).__name__))
 
 
 def require_steps_back(path: object, from_units: bool = True) -> None:
@@ -195,14 +186,9 @@ def require_steps_back(path: object, from_units: bool = True) -> None:
     path = require_path(path)
     own = type(path)
     if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
-        raise InputError(
-            f"path: expected one that can be walked back, got {own.__name__}, which neither says that it is reversible nor defines "
-            "reverse_transition"
-        )
+        raise InputError(NO_WAY_BACK.format(own.__name__))
     if from_units and own.state_at is AnnealingPath.state_at:
-        raise InputError(
-            f"path: expected one that can start at a test vector, got {own.__name__} without state_at"
-        )
+        raise InputError(NO_STATE_AT.format(own.__name__))
 
 
 def run_reverse_chains(
@@ -214,32 +200,9 @@ def run_reverse_chains(
 ) -> Tensor:
     """Walk one block of chains back, one from each row of `v`; returns their log-weights, float64 [chains]."""
     state, log_weights = path.begin_reverse(v, schedule, generator, on_step)
-    walk_back(path, state, log_weights, schedule[::-1], generator, on_step)
+    back = path.reverse_transition
+    walk_moving_first(path, back, state, log_weights, schedule[::-1], generator, on_step)
     return log_weights
-
-
-def walk_back(
-    path: AnnealingPath[State],
-    state: State,
-    log_weights: Tensor,
-    falling_betas: Sequence[float],
-    generator: torch.Generator,
-    on_step: OnStep,
-) -> State:
-    """At each falling beta, take a reversed transition, then add ln of f at the next beta over f at this one to the log-weights."""
-
-    def step(
-        state: State,
-        log_weights: Tensor,
-        beta_from: Beta,
-        beta_to: Beta,
-        generator: torch.Generator,
-    ) -> State:
-        state = path.reverse_transition(state, beta_from, generator)
-        log_weights += path.log_ratio(state, beta_from, beta_to)
-        return state
-
-    return walk(path, step, state, log_weights, falling_betas, generator, on_step)
 
 
 def summarize_reverse(log_weights: Tensor) -> ReverseEstimate:

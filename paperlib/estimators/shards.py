@@ -41,18 +41,18 @@ from paperlib.estimators.tempering.tempering import (
     finish,
     join_tempering,
 )
-from paperlib.keep import OnStep, Part, Work, kept
+from paperlib.keep import Part, Work, kept
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
 from paperlib.renamed import renamed
-from paperlib.threads import one_thread
+from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
 # What all shards of a run share: a path (or a model), and its schedule.
 Walk = tuple[Any, Tensor]
 # Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
-Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
+_Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
 
 # It includes the version of the steps of parallel tempering, since another version would use the same random numbers differently.
 _TEMPERING = "tempering 1"
@@ -60,7 +60,10 @@ _SAMPLES_OF_TEMPERING = 1_000
 # What its shard holds besides warnings and samples.
 _NUMBERS = ("log_z", "std_error", "degrees_of_freedom")
 _COUNTS = ("round_trips", "num_replicas", "chain_steps", "counted_steps")
-_SERIES = ("betas", "rejection_rates", "blocks", "log_z_at_betas")
+# Their names there, and in the estimate.
+_SERIES = {name: name for name in ("betas", "rejection_rates", "log_z_at_betas")} | {
+    "blocks": "batch_means"
+}
 
 
 def ais_in_shards(
@@ -322,7 +325,7 @@ def tempering_in_shards(
     return compared_with_bound(path, join_tempering([leader, *others]))
 
 
-def shard(identity: str, task: Task, steps: int) -> Part:
+def shard(identity: str, task: _Task, steps: int) -> Part:
     """A part that draws random numbers: the name of its file and the seed of its draws are a hash of what it depends on.
 
     No other shard has this seed.
@@ -332,7 +335,7 @@ def shard(identity: str, task: Task, steps: int) -> Part:
 
 
 def _with_draws(
-    seed: int, task: Task, walk: Walk, device: torch.device, on_step: OnStep
+    seed: int, task: _Task, walk: Walk, device: torch.device, on_step: OnStep
 ) -> dict[str, Tensor]:
     path, schedule = walk
     if path.device != device:
@@ -386,7 +389,7 @@ def _temper(
         "numbers": torch.tensor(numbers, dtype=torch.float64),
         "warnings": torch.tensor(list(json.dumps(found.warnings).encode()), dtype=torch.uint8),
         "samples": found.samples.to(torch.uint8),
-        **{name: getattr(found, name) for name in _SERIES},
+        **{stored: getattr(found, name) for stored, name in _SERIES.items()},
     }
 
 
@@ -397,7 +400,7 @@ def _estimate_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> Tempe
     fields |= {name: int(fields[name]) for name in _COUNTS}
     # Older shards do not hold ln Z at every temperature.
     fields["log_z_at_betas"] = torch.full_like(shard["betas"], math.nan)
-    fields |= {name: shard[name] for name in _SERIES if name in shard}
+    fields |= {name: shard[stored] for stored, name in _SERIES.items() if stored in shard}
     fields["samples"] = shard["samples"].to(path.device, path.dtype)
     fields["warnings"] = tuple(json.loads(bytes(shard["warnings"].tolist())))
     return TemperingEstimate(**fields)

@@ -23,19 +23,31 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
+from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators.ais import ais
-from paperlib.estimators.blocks import OnStep, step_bar, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import (
     Estimate,
     PartitionEstimate,
     require_finite_log_weights,
 )
-from paperlib.estimators.reverse_ais import require_steps_back, walk_back
+from paperlib.estimators.reverse_ais import require_steps_back
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
+from paperlib.mcmc.series import batch_means
 from paperlib.numerics import log_mean_exp, resolve_generator, student_quantile
-from paperlib.validation import ArrayLike, as_tensor, require_count, require_finite, require_shape
+from paperlib.renamed import renamed
+from paperlib.threads import OnStep, step_bar
+from paperlib.validation import (
+    DOUBLE,
+    ArrayLike,
+    as_tensor,
+    parameter,
+    require_count,
+    require_shape,
+)
 
 
+@renamed(num_blocks="num_batches")
 @dataclass(frozen=True, repr=False)
 class TwoSidedEstimate(Estimate):
     """Estimates of one ln Z from both sides.
@@ -46,8 +58,8 @@ class TwoSidedEstimate(Estimate):
         AIS's log-weights, float64, in nats.
     reverse : Tensor, shape [n]
         Log-weights of the walks back; the mean of e^{-r} is an unbiased estimate of 1 / Z for exact draws.
-    num_blocks : int or None
-        Number of blocks in time that the draws are cut into; None: the draws are independent.
+    num_batches : int or None
+        Number of batches in time that the draws are cut into; None: the draws are independent.
 
     Examples
     --------
@@ -59,7 +71,7 @@ class TwoSidedEstimate(Estimate):
 
     forward: Tensor
     reverse: Tensor
-    num_blocks: int | None = None
+    num_batches: int | None = None
 
     @property
     def lower(self) -> float:
@@ -74,7 +86,7 @@ class TwoSidedEstimate(Estimate):
     @cached_property
     def bennett(self) -> BennettEstimate:
         """Bennett's estimate from both directions."""
-        return bennett(self.forward, -self.reverse, num_blocks=self.num_blocks)
+        return bennett(self.forward, -self.reverse, num_batches=self.num_batches)
 
     @property
     def log_z(self) -> float:
@@ -97,20 +109,20 @@ class TwoSidedEstimate(Estimate):
             If `level` is not between 0 and 1.
         """
         below, above = (
-            self._side_error(logs, blocks)
-            for logs, blocks in ((self.forward, None), (-self.reverse, self.num_blocks))
+            self._side_error(logs, batches)
+            for logs, batches in ((self.forward, None), (-self.reverse, self.num_batches))
         )
-        freedom = math.inf if self.num_blocks is None else self.num_blocks - 1
+        freedom = math.inf if self.num_batches is None else self.num_batches - 1
         low = self.lower - student_quantile(level, math.inf) * below
         return low, self.upper + student_quantile(level, freedom) * above
 
     @staticmethod
-    def _side_error(log_weights: Tensor, blocks: int | None) -> float:
-        if blocks is None:
+    def _side_error(log_weights: Tensor, batches: int | None) -> float:
+        if batches is None:
             return PartitionEstimate(log_weights, log_weights[:, None]).std_error
         weights = torch.exp(log_weights - log_weights.max())
-        means = torch.stack([part.mean() for part in weights.tensor_split(blocks)])
-        return (means.std() / weights.mean()).item() / math.sqrt(blocks)
+        means = batch_means(weights, batches)
+        return (means.std() / weights.mean()).item() / math.sqrt(batches)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -126,6 +138,7 @@ class TwoSidedEstimate(Estimate):
         return f", {self.lower:.2f} from below, {self.upper:.2f} from above"
 
 
+@renamed(num_blocks="num_batches")
 def two_sided_ais(
     path: AnnealingPath[Any],
     betas: ArrayLike,
@@ -135,7 +148,7 @@ def two_sided_ais(
     progress: bool | None = None,
     *,
     forward: ArrayLike | None = None,
-    num_blocks: int | None = None,
+    num_batches: int | None = None,
 ) -> TwoSidedEstimate:
     """Estimate ln Z of the path's target, or ln(Z_1 / Z_0), from below and from above.
 
@@ -155,8 +168,8 @@ def two_sided_ais(
         Show a progress bar; by default if standard error is a terminal and the run takes more than two seconds.
     forward : array or Tensor, shape [M], optional
         Log-weights of AIS along the same path with the same betas, in place of walks forward.
-    num_blocks : int, optional
-        For dependent draws, in the order of time: the number of blocks that they are cut into to estimate the error, as for `bennett`.
+    num_batches : int, optional
+        For dependent draws, in the order of time: the number of batches that they are cut into to estimate the error, as for `bennett`.
         None: the draws are independent.
 
     Returns
@@ -187,28 +200,26 @@ def two_sided_ais(
     units = as_tensor("draws", draws)
     require_shape("draws", units, [None, None])
     generator = resolve_generator(generator, path.device)
-    if num_blocks is not None:
-        require_count("num_blocks", num_blocks, 2)
+    if num_batches is not None:
+        require_count("num_batches", num_batches, 2)
     if forward is None:
         count = len(units) if num_chains is None else require_count("num_chains", num_chains)
         forward_weights = ais(path, schedule, count, generator, progress, check=False).log_weights
     else:
-        forward_weights = as_tensor("forward", forward).double()
-        require_shape("forward", forward_weights, [None])
-        require_finite("forward", forward_weights)
+        forward_weights = parameter("forward", forward, [None], DOUBLE)
     steps = max(1, len(schedule) - 2)
     with step_bar(len(units) * steps, f"AIS back, {len(units)} chains", progress) as bar:
 
         def walk_block(chains: slice, generator: torch.Generator, on_step: OnStep) -> Tensor:
-            return run_chains_back(path, units[chains], schedule, generator, on_step)
+            return _run_chains_back(path, units[chains], schedule, generator, on_step)
 
         blocks = walk_in_blocks(walk_block, len(units), path, generator, bar.update)
     reverse = torch.cat(blocks)
     require_finite_log_weights(reverse)
-    return TwoSidedEstimate(forward_weights.to(reverse.device), reverse, num_blocks)
+    return TwoSidedEstimate(forward_weights.to(reverse.device), reverse, num_batches)
 
 
-def run_chains_back(
+def _run_chains_back(
     path: AnnealingPath[Any],
     units: Tensor,
     schedule: list[float],
@@ -223,6 +234,7 @@ def run_chains_back(
     # As in `ais`, the first and the last distributions are exactly those of the models.
     log_weights = path.log_ratio(state, 1.0, schedule[-2])
     log_weights -= path.end_correction(state, 1)
-    state = walk_back(path, state, log_weights, schedule[-2::-1], generator, on_step)
+    back = path.reverse_transition
+    state = walk_moving_first(path, back, state, log_weights, schedule[-2::-1], generator, on_step)
     log_weights += path.end_correction(state, 0)
     return (path.log_z_start or 0.0) - log_weights

@@ -136,18 +136,18 @@ def _draw_log_weights(right: Axes, ais: PartitionEstimate) -> None:
 
 def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
     """ln Z from growing parts of the run, forward from its beginning and backward from its end: a run that has equilibrated agrees early."""
-    count = len(tempering.blocks)
+    count = len(tempering.batch_means)
     # ten parts can still be told apart
     counts = range(count, 0, -math.ceil(count / 10))
-    # As if blocks were independent. Without a round trip the error is unknown, and is not drawn.
+    # As if batches were independent. Without a round trip the error is unknown, and is not drawn.
     errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
-    for label, blocks, shift, form, color in (
-        ("forward, from the beginning", tempering.blocks, -0.7, "o-", "#0072B2"),
-        ("backward, from the end", tempering.blocks.flip(0), 0.7, "s--", "#D55E00"),
+    for label, means, shift, form, color in (
+        ("forward, from the beginning", tempering.batch_means, -0.7, "o-", "#0072B2"),
+        ("backward, from the end", tempering.batch_means.flip(0), 0.7, "s--", "#D55E00"),
     ):
         axes.errorbar(
             [100 * part / count + shift for part in counts],
-            [blocks[:part].mean().item() for part in counts],
+            [means[:part].mean().item() for part in counts],
             errors if math.isfinite(tempering.std_error) else None,
             fmt=form,
             color=color,

@@ -7,13 +7,12 @@ differs: one of the q bits of a unit is drawn, with the softmax of its inputs as
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.kernels.draws import Beta
-from paperlib.kernels.products import Memory
 from paperlib.kernels.sampler import BipartiteSampler
 
 
@@ -81,28 +80,14 @@ class CategoricalSampler(BipartiteSampler):
     tensor([1, 1])
     """
 
+    # Draws of categories come from torch's generator, one chain after the other.
+    _draws_bits: ClassVar[bool] = False
+
     def __init__(
         self, weights: Tensor, hidden_bias: Tensor, groups: Sequence[slice], num_states: int
     ) -> None:
         super().__init__(weights, hidden_bias, groups)
         self._num_states = num_states
 
-    @property
-    def dividable(self) -> bool:
-        """False, since draws of categories come from torch's generator, one chain after the other."""
-        return False
-
-    def draw_visible(
-        self,
-        hidden_input: Tensor,
-        betas: Sequence[Beta],
-        visible_bias: Tensor,
-        generator: torch.Generator,
-        memory: Memory,
-        first: int = 0,
-    ) -> Tensor:
-        """A Gibbs step: all hidden units given their inputs, then the visible ones given them; see `BipartiteSampler`."""
-        visible_input = self.visible_input(
-            hidden_input, betas, visible_bias, generator, memory, first
-        )
+    def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         return draw_categories(visible_input, self._num_states, generator)

@@ -21,6 +21,8 @@ from llvmlite import ir
 from numba import float32, int16, int32, njit, uint32, uint64
 from numba.extending import intrinsic
 
+from paperlib.kernels import reference
+
 # Division by zero as in numpy: a check for it would keep the loops from being vectorised.
 _compile: Any = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
 # For functions in which every bit counts.
@@ -324,27 +326,5 @@ def draw_visible(
     draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], none, v.reshape(-1))
 
 
-@_inline
-def _next_shift(shift: np.int64):
-    """The next integer of a shift register of 32 bits."""
-    ones = 0xFFFFFFFF
-    shift ^= (shift << 13) & ones
-    shift ^= shift >> 17
-    return shift ^ ((shift << 5) & ones)
-
-
-@_compile_exactly
-def matlab_uniform(
-    registers: np.ndarray, counters: np.ndarray, out: np.ndarray, masks: np.ndarray
-) -> None:
-    """See `paperlib.kernels.reference.matlab_uniform`."""
-    place, shift = counters[0], counters[1]
-    for n in range(out.size):
-        number = registers[(place + 20) % 32] - registers[(place + 5) % 32] - registers[32]
-        registers[32] = 2.0**-53 if number < 0 else 0.0
-        out[n] = registers[place] = number + (number < 0)
-        place = (place + 1) % 32
-        following = _next_shift(shift)
-        masks[n] = ((following << 32) & (2**52 - 1)) ^ shift
-        shift = following
-    counters[0], counters[1] = place, shift
+# Plain numbers and loops as the reference has them are compiled as they stand.
+matlab_uniform = _compile_exactly(reference.matlab_uniform)

@@ -40,14 +40,9 @@ def _draw_kernel(logits, row_stride, columns, factor, key, out, BLOCK: tl.conste
 
 
 def draw_bits(logits: Tensor, factor: Tensor, key: Tensor) -> Tensor:
-    """Independent draws, bool [chains, n], with the probabilities sigmoid(factor * logits) of being on.
+    """Independent draws, bool, with the probabilities sigmoid(factor * logits) of being on, for float32 logits [chains, n].
 
-    Parameters
-    ----------
-    logits : Tensor, shape [chains, n]
-        float32.
-    factor, key : Tensor, scalar
-        float32 and int64, on the device of the logits, since a recorded step reads them anew each time.
+    `factor` and `key` are scalars on the device of the logits, since a recorded step reads them anew each time.
     """
     chains, columns = logits.shape
     out = torch.empty(chains, columns, dtype=torch.bool, device=logits.device)

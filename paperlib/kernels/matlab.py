@@ -28,12 +28,12 @@ class MatlabUniform:
 
     def __init__(self, state: int) -> None:
         self._counters = np.array([0, state or 2**31], np.int64)
-        registers, shift = np.zeros(33), int(self._counters[1])
-        for place in range(32):
-            for _ in range(53):
-                shift = reference.next_shift(shift)
-                registers[place] = 2 * registers[place] + (shift >> 19 & 1)
-        self._registers = registers / 2.0**53
+        # The lower half of a mask is the shift register's integer. A bit of each of 53 integers makes up one of the first numbers.
+        masks = np.empty(1 + 32 * 53, np.int64)
+        scratch = np.zeros(33), self._counters.copy(), np.empty(len(masks))
+        reference.matlab_uniform(*scratch, masks)
+        bits = (masks[1:] >> 19 & 1).reshape(32, 53)
+        self._registers = np.append(bits @ 0.5 ** np.arange(1, 54), 0.0)
 
     def draw(self, count: int) -> np.ndarray:
         """The next numbers of the stream, float64 [count]."""

@@ -51,12 +51,7 @@ Memory = dict["BinaryProduct", tuple[np.ndarray, np.ndarray]]
 class BinaryProduct(ABC):
     """`states @ matrix` for binary states, prepared once for many products; `binary_product` chooses the kind.
 
-    Attributes
-    ----------
-    matrix : Tensor, shape [n, m]
-        The matrix that is really multiplied.
-    rounded : bool
-        Whether it differs from the given matrix by rounding.
+    `matrix` [n, m] is the matrix that is really multiplied, and `rounded` says whether it differs from the given one by rounding.
     """
 
     rounded = True
@@ -68,27 +63,9 @@ class BinaryProduct(ABC):
     def __call__(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None = None
     ) -> Tensor:
-        """`offset + factor * (states @ matrix)`.
+        """`offset + factor * (states @ matrix)` for bool `states` [chains, n], a number or one for each chain, and `offset` [m] or [chains, m].
 
-        Parameters
-        ----------
-        states : Tensor, shape [chains, n]
-            bool.
-        factor : float or Tensor
-            A number, or one for each chain, [chains].
-        offset : Tensor, shape [m] or [chains, m]
-            Of the matrix's type.
-        memory : dict, optional
-            What is remembered of the last product with the same chains; it saves work, is updated, and does not change the result.
-
-        Returns
-        -------
-        Tensor, shape [chains, m]
-
-        Raises
-        ------
-        InputError
-            If a shape does not fit.
+        `memory` has what is remembered of the last product with the same chains. It saves work, is updated, and does not change the result.
         """
         if states.ndim != 2 or states.shape[1] != self._rows or states.dtype is not torch.bool:
             raise InputError(
@@ -123,28 +100,14 @@ class PlainProduct(BinaryProduct):
 
 
 class IntegerProduct(BinaryProduct):
-    """Exact sums of 16-bit integers, for float32 on a CPU.
-
-    Parameters
-    ----------
-    matrix : Tensor, shape [n, m]
-        float32, on the CPU.
-    scale : float
-        The number that one unit of the integers stands for.
-
-    Attributes
-    ----------
-    scale : float
-        As given.
-    fast_integers : bool
-        Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
-    """
+    """Exact sums of 16-bit integers, for float32 on a CPU; one unit of the integers stands for `scale`."""
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
         fixed = torch.round(matrix.double() / scale).to(torch.int32)
         super().__init__((fixed.double() * scale).float())
         self.scale = scale
         self._fixed = fixed.to(torch.int16).numpy()
+        # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
         pieces = torch.cat([upper, fixed - 256 * upper], 1)
@@ -207,16 +170,11 @@ class IntegerProduct(BinaryProduct):
 
 
 class NarrowIntegerProduct(IntegerProduct):
-    """The same with few columns, where sums over all units are always computed anew.
-
-    Attributes
-    ----------
-    columns : ndarray, shape [m, n]
-        int16: the matrix in units of `scale`, column by column.
-    """
+    """The same with few columns, where sums over all units are always computed anew."""
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
         super().__init__(matrix, scale)
+        # int16 [m, n], in units of the scale
         self.columns = np.ascontiguousarray(self._fixed.T)
 
     def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
@@ -251,15 +209,10 @@ class HalvesProduct(BinaryProduct):
 
 
 def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
-    """The fastest product with a matrix for its type and device.
+    """The fastest product with a matrix [n, m] for its type and device.
 
-    Parameters
-    ----------
-    matrix : Tensor, shape [n, m]
-        Its type is that of the products.
-    largest : Tensor, scalar
-        The largest absolute value of all elements that are rounded alike. A matrix and its transpose have to be rounded alike, so
-        that the two conditionals of an RBM belong to one joint distribution.
+    `largest` is the largest absolute value of all elements that are rounded alike. A matrix and its transpose have to be rounded alike, so
+    that the two conditionals of an RBM belong to one joint distribution.
     """
     if matrix.dtype != torch.float32 or matrix.numel() == 0:
         return PlainProduct(matrix)

@@ -15,20 +15,7 @@ _ROUNDS = 10
 
 
 def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0): four independent 32-bit integers each.
-
-    Parameters
-    ----------
-    counter : Tensor, shape [n]
-        int64, below 2^32.
-    key_low, key_high : int
-        The two 32-bit halves of the key.
-
-    Returns
-    -------
-    tuple of four Tensor, shape [n]
-        int64, below 2^32.
-    """
+    """Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011) of the counters (counter, 0, 0, 0), [n]: four 32-bit integers each, as int64."""
     a, c = counter, torch.zeros_like(counter)
     b, d = c, c
     for _ in range(_ROUNDS):
@@ -129,20 +116,15 @@ def matlab_uniform(
     masks : int64 [n]
         Integers of 52 bits.
     """
-    place, shift = (int(counter) for counter in counters)
+    place, shift = int(counters[0]), int(counters[1])
     for n in range(len(out)):
         number = registers[(place + 20) % 32] - registers[(place + 5) % 32] - registers[32]
         registers[32] = 2.0**-53 if number < 0 else 0.0
         out[n] = registers[place] = number + (number < 0)
         place = (place + 1) % 32
-        following = next_shift(shift)
+        following = shift ^ (shift << 13) & 0xFFFFFFFF
+        following ^= following >> 17
+        following ^= (following << 5) & 0xFFFFFFFF
         masks[n] = ((following << 32) & (2**52 - 1)) ^ shift
         shift = following
-    counters[:] = place, shift
-
-
-def next_shift(shift: int) -> int:
-    """The shift register's next integer of 32 bits."""
-    shift ^= (shift << 13) & 0xFFFFFFFF
-    shift ^= shift >> 17
-    return shift ^ (shift << 5) & 0xFFFFFFFF
+    counters[0], counters[1] = place, shift

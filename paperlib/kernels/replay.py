@@ -50,24 +50,7 @@ def _current(device: torch.device) -> AbstractContextManager[object]:
 
 
 class RecordedStep:
-    """A step that reads and writes the same memory each time, as a CUDA graph requires; it works on any device.
-
-    Parameters
-    ----------
-    step : callable
-        See `paperlib.annealing.walk`; it must not read numbers from tensors.
-    state : dataclass
-        Where the chains begin; it is copied.
-    log_weights : Tensor, shape [chains]
-        float64, in nats, added to in place.
-    betas : sequence of numbers
-        In the order in which the chains visit them.
-
-    Attributes
-    ----------
-    state : dataclass
-        Where the chains are.
-    """
+    """A step that reads and writes the same memory each time, as a CUDA graph requires; it works on any device."""
 
     def __init__(self, step: Step, state: Any, log_weights: Tensor, betas: Sequence[float]) -> None:
         device = log_weights.device

@@ -6,6 +6,7 @@ Other types of units are added here: a path between models with other units need
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -53,6 +54,9 @@ class BipartiteSampler:
     tensor([0.], dtype=torch.float64)
     """
 
+    # Whether each visible bit is a unit of its own.
+    _draws_bits: ClassVar[bool] = True
+
     def __init__(self, weights: Tensor, hidden_bias: Tensor, groups: Sequence[slice]) -> None:
         self.groups = tuple(groups)
         self._weights, self._hidden_bias = weights, hidden_bias
@@ -72,8 +76,8 @@ class BipartiteSampler:
         eight-bit integers use all threads themselves, and leave little to gain.
         """
         product = self._to_hidden
-        wide = min(self._weights.shape) >= WIDE
-        return wide and isinstance(product, IntegerProduct) and not product.fast_integers
+        suited = self._draws_bits and min(self._weights.shape) >= WIDE
+        return suited and isinstance(product, IntegerProduct) and not product.fast_integers
 
     def to_visible(self, hidden: slice, visible: slice = slice(None)) -> BinaryProduct:
         """The product of the states of some hidden units with their weights to some visible units."""
@@ -138,7 +142,8 @@ class BipartiteSampler:
         self._require_inputs(hidden_input)
         beta, product = betas[0], self._to_hidden
         alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
-        if alone and isinstance(product, NarrowIntegerProduct) and visible_bias.ndim == 1:
+        plain = self._draws_bits and visible_bias.ndim == 1
+        if alone and plain and isinstance(product, NarrowIntegerProduct):
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
                 v = np.empty((hidden_input.shape[0], visible_bias.shape[0]), bool)
@@ -153,12 +158,16 @@ class BipartiteSampler:
                     v,
                 )
                 return torch.from_numpy(v)
-        visible_input = self.visible_input(
+        visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
         )
+        return self._draw(visible_input, generator, first)
+
+    def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
+        """The visible units given their inputs."""
         return draw_bits_of_logits(visible_input, generator, 1.0, first)
 
-    def visible_input(
+    def _visible_input(
         self,
         hidden_input: Tensor,
         betas: Sequence[Beta],
@@ -167,8 +176,7 @@ class BipartiteSampler:
         memory: Memory,
         first: int = 0,
     ) -> Tensor:
-        """Draw all hidden units given their inputs and return the inputs to the visible ones, [chains, D]; see `draw_visible`."""
-        self._require_inputs(hidden_input)
+        """Draw all hidden units given their inputs and return the inputs to the visible ones, [chains, D]."""
         visible_input: Tensor | None = None
         for group, beta, product in zip(self.groups, betas, self._to_visible, strict=True):
             h = draw_bits_of_logits(self._inputs(hidden_input, group), generator, beta, first)

@@ -1,7 +1,7 @@
-"""The error of a mean over a Markov chain: blocks in time, and where the chain has equilibrated.
+"""The error of a mean over a Markov chain: batch means, and where the chain has equilibrated.
 
-Values at neighbouring steps are alike, so the naive standard error is too small. Means over long blocks are nearly independent. To see
-how long is long enough, make the blocks longer until the error stops growing (Flyvbjerg & Petersen 1989).
+Values at neighbouring steps are alike, so the naive standard error is too small. Means over long batches of consecutive steps are nearly
+independent. To see how long is long enough, make the batches longer until the error stops growing (Flyvbjerg & Petersen 1989).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import math
 import torch
 from torch import Tensor
 
-# A standard error from fewer blocks is itself too uncertain.
-_FEWEST_BLOCKS = 8
-# Fewer blocks of a replica say nothing about how alike neighbours are.
+# A standard error from fewer batches is itself too uncertain.
+_FEWEST_BATCHES = 8
+# Fewer batches of a replica say nothing about how alike neighbours are.
 _FEWEST_NEIGHBOURS = 6
 _MOST_CORRELATION = 0.8
 # Number of parts of a series among which its beginning is looked for.
 _PARTS = 40
 
 
-def block_means(series: Tensor, num_blocks: int) -> Tensor:
-    """Means over blocks in time, of nearly equal lengths: `series` [T, R] gives [num_blocks, R]."""
-    return torch.stack([part.mean(0) for part in series.tensor_split(num_blocks)])
+def batch_means(series: Tensor, num_batches: int) -> Tensor:
+    """Means over batches of consecutive steps, of nearly equal lengths: `series` [T, ...] gives [num_batches, ...]."""
+    return torch.stack([part.mean(0) for part in series.tensor_split(num_batches)])
 
 
 def equilibration(series: Tensor) -> int:
@@ -38,22 +38,22 @@ def equilibration(series: Tensor) -> int:
 def mean_error(series: Tensor) -> tuple[float, float]:
     """The standard error of the mean of a stationary series of R independent replicas [T, R], and its degrees of freedom."""
     length, replicas = series.shape
-    if series.numel() < _FEWEST_BLOCKS:
+    if series.numel() < _FEWEST_BATCHES:
         return math.inf, 1.0
     best, freedom = 0.0, 1.0
-    num_blocks = length
-    while num_blocks * replicas >= _FEWEST_BLOCKS:
-        means = block_means(series, num_blocks) if num_blocks < length else series
+    num_batches = length
+    while num_batches * replicas >= _FEWEST_BATCHES:
+        means = batch_means(series, num_batches) if num_batches < length else series
         error = math.sqrt(means.var().item() / means.numel())
-        if num_blocks // 2 < _FEWEST_NEIGHBOURS <= num_blocks:
+        if num_batches // 2 < _FEWEST_NEIGHBOURS <= num_batches:
             error *= _left_between(means)
         best, freedom = max(best, error), means.numel() - 1.0
-        num_blocks //= 2
+        num_batches //= 2
     return best, freedom
 
 
 def _left_between(means: Tensor) -> float:
-    """The factor by which the error grows because neighbouring blocks [B, R] are alike, as for an autoregressive process."""
+    """The factor by which the error grows because neighbouring batches [B, R] are alike, as for an autoregressive process."""
     centred = means - means.mean()
     variance = centred.square().mean().item()
     if variance == 0:

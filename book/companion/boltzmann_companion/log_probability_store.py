@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.shards import Walk, shard
-from paperlib.keep import OnStep, Work
+from paperlib.keep import Work
 from paperlib.kernels import DRAWS
 from paperlib.models import DBM, DBN
 from paperlib.models.files import tensors_checksum
+from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 # A minute or so for layers of a thousand units.

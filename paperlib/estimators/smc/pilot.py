@@ -22,8 +22,8 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.smc.populations import effective_part, systematic
+from paperlib.threads import OnStep
 
 _MAX_BISECTIONS = 60
 # The step need only be accurate to a few per cent.
@@ -33,21 +33,11 @@ _SHORTEST_STEP = 1e-9
 
 @dataclass(frozen=True)
 class PilotSchedule:
-    """What a pilot population found.
+    """What a pilot population found."""
 
-    Attributes
-    ----------
-    betas : list of float
-        From 0 up to 1, or to where the pilot had to stop.
-    distances : list of float
-        sqrt(-ln(CESS / N)) of each step.
-    chain_steps : int
-        Transitions of single chains that the pilot took.
-    """
-
-    betas: list[float]
-    distances: list[float]
-    chain_steps: int
+    betas: list[float]  # from 0 up to 1, or to where the pilot had to stop
+    distances: list[float]  # sqrt(-ln(CESS / N)) of each step
+    chain_steps: int  # transitions of single chains that the pilot took
 
     @property
     def complete(self) -> bool:
@@ -58,11 +48,6 @@ class PilotSchedule:
         """A schedule from 0 to 1 with this many steps, all of the same distance.
 
         If the pilot had to stop early, the rest of the way to 1 is assumed to consist of steps like its last one.
-
-        Examples
-        --------
-        >>> PilotSchedule([0.0, 0.25, 1.0], [0.5, 0.5], 2).spread(4)
-        [0.0, 0.125, 0.25, 0.625, 1.0]
         """
         betas, distances = list(self.betas), list(self.distances)
         if not self.complete:
@@ -85,18 +70,7 @@ def pilot_schedule(
     on_step: OnStep,
     most_steps: int | None = None,
 ) -> PilotSchedule:
-    """Walk one population, finding its betas on the way.
-
-    Examples
-    --------
-    >>> from paperlib.annealing import BaseRatePath
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM([[2.0, -1.0], [1.0, 3.0]], [0.0, 0.5], [-1.0, 0.0]))
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> found = pilot_schedule(path, 100, 0.9, 0.5, generator, on_step=lambda chains: None)
-    >>> found.complete, found.chain_steps == 100 * len(found.distances)
-    (True, True)
-    """
+    """Walk one population, finding its betas on the way."""
     state = path.sample_start(num_chains, generator)
     log_weights = torch.zeros(1, num_chains, dtype=torch.float64, device=path.device)
     betas, distances = [0.0], []
@@ -147,21 +121,7 @@ def _next_beta(
 
 
 def conditional_effective_part(log_weights: Tensor, ratio: Tensor) -> float:
-    """CESS / N of one population, between 1 / N and 1; NaN if a ratio is NaN or infinite.
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [1, N]
-        ln W up to a constant, float64.
-    ratio : Tensor, shape [1, N]
-        ln u of each chain.
-
-    Examples
-    --------
-    >>> even = torch.zeros(1, 2, dtype=torch.float64)
-    >>> round(conditional_effective_part(even, torch.tensor([[1.0, 3.0]]).double().log()), 3)
-    0.8
-    """
+    """CESS / N of one population, between 1 / N and 1, from ln W and ln u, [1, N]; NaN if a ratio is NaN or infinite."""
     log_shares = log_weights.log_softmax(1)
     first = torch.logsumexp(log_shares + ratio, 1)
     second = torch.logsumexp(log_shares + 2 * ratio, 1)

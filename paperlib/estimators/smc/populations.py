@@ -21,9 +21,10 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import begin_forward
-from paperlib.estimators.blocks import OnStep, walk_in_blocks
+from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Number, StudentEstimate, require_finite_log_weights
 from paperlib.numerics import log_mean_exp
+from paperlib.threads import OnStep
 from paperlib.validation import is_number, require_count, require_fraction
 
 # The pilot may spend one part in this many of the budget.
@@ -32,30 +33,16 @@ _PILOT_SHARE = 4
 
 @dataclass(frozen=True)
 class Populations:
-    """R populations of N chains at the end of a walk.
+    """R populations of N chains at the end of a walk."""
 
-    Attributes
-    ----------
-    log_weights : Tensor, shape [R, N]
-        float64, in nats. The mean weight of a population is its estimate of Z.
-    marked : Tensor, shape [R, T]
-        ln of each population's estimate of Z at the requested betas.
-    units : Tensor, shape [R, N, n]
-        The final units of all chains.
-    ancestors : Tensor, shape [R]
-        How many of a population's initial chains have descendants at the end.
-    families : Tensor, shape [R]
-        Their effective number: (sum f)^2 / sum f^2 over the total weights f of the descendants of each initial chain.
-    resampled : Tensor, shape [R]
-        How often each population was resampled.
-    """
-
-    log_weights: Tensor
-    marked: Tensor
-    units: Tensor
-    ancestors: Tensor
-    families: Tensor
-    resampled: Tensor
+    log_weights: (
+        Tensor  # float64 [R, N], in nats; the mean weight of a population is its estimate of Z
+    )
+    marked: Tensor  # [R, T], ln of each population's estimate of Z at the requested betas
+    units: Tensor  # [R, N, n], at the end
+    ancestors: Tensor  # [R], how many of a population's initial chains have descendants at the end
+    families: Tensor  # [R], their effective number, (sum f)^2 / sum f^2 over the weights f of their descendants
+    resampled: Tensor  # [R], how often
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,31 +81,9 @@ class PopulationsEstimate(StudentEstimate[Number]):
         return len(self.log_weights) - 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class SMCOptions:
-    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked.
-
-    Attributes
-    ----------
-    num_chains, num_populations : int
-        N chains in each of R populations.
-    betas : list of float or None
-        The fixed schedule, if one is given.
-    chain_steps : int or None
-        The budget, if one is given.
-    cess, threshold : float
-        See `smc`.
-
-    Raises
-    ------
-    InputError
-        If an option is not valid, or both a schedule and a budget are given.
-
-    Examples
-    --------
-    >>> SMCOptions(100, betas=[0, 0.5, 1]).betas
-    [0.0, 0.5, 1.0]
-    """
+    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked."""
 
     num_chains: int
     num_populations: int = 10
@@ -128,20 +93,18 @@ class SMCOptions:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("num_chains", "num_populations"):
-            object.__setattr__(self, name, require_count(name, getattr(self, name)))
+        self.num_chains = require_count("num_chains", self.num_chains)
+        self.num_populations = require_count("num_populations", self.num_populations)
         require_fraction("cess", self.cess)
         if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
             raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
         if self.betas is not None:
             if self.chain_steps is not None:
                 raise InputError("chain_steps: expected none beside given betas, got both")
-            object.__setattr__(self, "betas", check_betas(self.betas).tolist())
+            self.betas = check_betas(self.betas).tolist()
         elif self.chain_steps is not None:
             least = 2 * self.num_chains * self.num_populations
-            object.__setattr__(
-                self, "chain_steps", require_count("chain_steps", self.chain_steps, least)
-            )
+            self.chain_steps = require_count("chain_steps", self.chain_steps, least)
 
     @property
     def pilot_steps(self) -> int | None:
@@ -227,48 +190,14 @@ def _by_population(values: Tensor | float, shape: tuple[int, int]) -> Tensor | f
 
 
 def effective_part(log_weights: Tensor) -> Tensor:
-    """The effective sample size of each population of chains, as a fraction of its size.
-
-    Parameters
-    ----------
-    log_weights : Tensor, shape [R, N]
-        float64, in nats.
-
-    Returns
-    -------
-    Tensor, shape [R]
-        Between 1 / N and 1.
-
-    Examples
-    --------
-    >>> effective_part(torch.tensor([[0.0, 0.0], [0.0, -100.0]], dtype=torch.float64))
-    tensor([1.0000, 0.5000], dtype=torch.float64)
-    """
+    """The effective sample size of each population as a fraction of its size, from log-weights [R, N]; between 1 / N and 1, [R]."""
     return 1 / (log_weights.softmax(1).square().sum(1) * log_weights.shape[1])
 
 
 def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) -> Tensor:
-    """Systematic resampling: each chain as often as its share of the weight demands, up to rounding.
+    """Systematic resampling of the `uneven` [R] populations: for each new chain, the number of the chain in its population that it continues.
 
-    Parameters
-    ----------
-    log_weights : Tensor, shape [R, N]
-        float64, in nats.
-    uneven : Tensor, shape [R]
-        bool: which populations to resample. Chains of the others stay.
-    generator : torch.Generator
-        On the device of the weights.
-
-    Returns
-    -------
-    Tensor, shape [R, N]
-        For each new chain, the number of the chain in its population that it continues.
-
-    Examples
-    --------
-    >>> log_weights = torch.tensor([[0.5, 0.25, 0.25, 0.0]], dtype=torch.float64).log()
-    >>> systematic(log_weights, torch.tensor([True]), torch.Generator().manual_seed(0))
-    tensor([[0, 0, 1, 2]])
+    Each chain is continued as often as its share of the weights, float64 `log_weights` [R, N], demands, up to rounding.
     """
     populations, chains = log_weights.shape
     device = log_weights.device
@@ -281,25 +210,10 @@ def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) 
 
 
 def log_z_std_error(log_z: Tensor) -> Tensor:
-    """Standard error of the logarithm of a mean of independent estimates of Z.
+    """Standard error of the logarithm of the mean of R independent estimates of Z, from their logarithms [R, ...]; infinite for a single one.
 
-    With s^2 the variance of their logarithms, it is sqrt(s^2 / R + s^4 / (2 (R - 1))). The second term comes from s^2 / 2, the
+    With s^2 the variance of the logarithms, it is sqrt(s^2 / R + s^4 / (2 (R - 1))). The second term comes from s^2 / 2, the
     distance in logarithms by which the mean of log-normal numbers lies above their median.
-
-    Parameters
-    ----------
-    log_z : Tensor, shape [R, ...]
-        Logarithms of R estimates, float64.
-
-    Returns
-    -------
-    Tensor, shape [...]
-        In nats; infinite for a single estimate.
-
-    Examples
-    --------
-    >>> log_z_std_error(torch.tensor([1.0, 1.2], dtype=torch.float64))
-    tensor(0.1010, dtype=torch.float64)
     """
     count = len(log_z)
     if count < 2:

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import UNIFORM_START, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
 from paperlib.estimators.smc.populations import (
@@ -33,6 +32,7 @@ from paperlib.estimators.smc.populations import (
     walk_populations,
 )
 from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike
 
 # The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
@@ -219,20 +219,12 @@ def walk_with_options(
         "families": found.families,
         "final_states": found.units,
         "chain_log_weights": found.log_weights,
-        "warnings": (*notes, *population_warnings(found, path.uniform_start)),
+        "warnings": (*notes, *_population_warnings(found, path.uniform_start)),
     }
 
 
-def population_warnings(found: Populations, uniform_start: bool) -> list[str]:
-    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do.
-
-    Examples
-    --------
-    >>> alone = torch.ones(1)
-    >>> found = Populations(torch.zeros(1, 4), torch.zeros(1, 0), torch.zeros(1, 4, 2), 4 * alone, 4 * alone, 0 * alone)
-    >>> population_warnings(found, uniform_start=False)
-    ['One population gives no error estimate; run ten.']
-    """
+def _population_warnings(found: Populations, uniform_start: bool) -> list[str]:
+    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do."""
     warnings = []
     families, chains = found.families.median().item(), found.log_weights.shape[1]
     if bool((found.resampled > 0).any()) and families < _FEWEST_FAMILIES:

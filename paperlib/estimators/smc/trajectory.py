@@ -24,7 +24,6 @@ from torch import Tensor
 
 from paperlib.annealing import TrajectoryPath
 from paperlib.errors import InputError
-from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import format_estimate, summary
 from paperlib.estimators.smc.populations import (
     PopulationsEstimate,
@@ -33,6 +32,7 @@ from paperlib.estimators.smc.populations import (
 )
 from paperlib.estimators.smc.smc import walk_with_options
 from paperlib.numerics import log_mean_exp
+from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike, require_count
 
 

@@ -24,6 +24,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import StudentEstimate
+from paperlib.mcmc.series import batch_means
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
@@ -47,7 +49,7 @@ class BennettEstimate(StudentEstimate[float]):
     std_error : float
         Its standard error; infinite where the draws do not determine it.
     degrees_of_freedom : float
-        Of the standard error: infinite for the asymptotic formula, otherwise the number of blocks minus one.
+        Of the standard error: infinite for the asymptotic formula, otherwise the number of batches minus one.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
 
@@ -67,8 +69,9 @@ class BennettEstimate(StudentEstimate[float]):
     warnings: tuple[str, ...] = ()
 
 
+@renamed(num_blocks="num_batches")
 def bennett(
-    forward: ArrayLike, reverse: ArrayLike, *, num_blocks: int | None = None
+    forward: ArrayLike, reverse: ArrayLike, *, num_batches: int | None = None
 ) -> BennettEstimate:
     """Bennett's estimate of ln(Z_1 / Z_0).
 
@@ -78,10 +81,10 @@ def bennett(
         ln f_1(x) / f_0(x) at draws x from distribution 0, in nats; minus infinity where f_1 is zero.
     reverse : array or Tensor, shape [n_1]
         ln f_0(x) / f_1(x) at draws x from distribution 1; minus infinity where f_0 is zero.
-    num_blocks : int, optional
-        For dependent draws, in the order of a Markov chain: the number of blocks in time that each side is cut into. The standard
-        error then comes from the spread of the blocks. A block should be many times longer than the memory of the chain; twenty is a
-        good number of blocks. Blocks with the same number are paired, so that dependence between the two sides is included, too.
+    num_batches : int, optional
+        For dependent draws, in the order of a Markov chain: the number of batches in time that each side is cut into. The standard
+        error then comes from the spread of the batch means. A batch should be many times longer than the memory of the chain; twenty is a
+        good number of batches. Batches with the same number are paired, so that dependence between the two sides is included, too.
         None: the draws are independent, and the error is the asymptotic one (Bennett 1976).
 
     Returns
@@ -94,7 +97,7 @@ def bennett(
     ------
     InputError
         If there is no draw, a log-ratio is NaN or plus infinity, no draw from either side has weight under the other distribution, or
-        there are fewer than two blocks, or fewer draws than blocks.
+        there are fewer than two batches, or fewer draws than batches.
 
     Examples
     --------
@@ -121,23 +124,23 @@ def bennett(
     left = torch.sigmoid(up - log_ratio - offset)
     right = torch.sigmoid(log_ratio + offset + down)
     overlap = left.sum().item()
-    if num_blocks is not None:
-        require_count("num_blocks", num_blocks, 2)
-        if num_blocks > min(len(up), len(down)):
+    if num_batches is not None:
+        require_count("num_batches", num_batches, 2)
+        if num_batches > min(len(up), len(down)):
             raise InputError(
-                f"num_blocks: expected at most one for each draw, got {num_blocks} for {len(up)} and {len(down)} draws"
+                f"num_batches: expected at most one for each draw, got {num_batches} for {len(up)} and {len(down)} draws"
             )
     if overlap < _NO_OVERLAP:
         variance, freedom = math.inf, math.inf
-    elif num_blocks is None:
+    elif num_batches is None:
         spread = (left.square().sum() + right.square().sum()).item() / overlap**2
         variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf
     else:
-        # the difference of the two sides according to each block, scaled up to the number of all draws
-        parts = zip(left.tensor_split(num_blocks), right.tensor_split(num_blocks), strict=True)
-        scores = [len(up) * one.mean() - len(down) * other.mean() for one, other in parts]
-        variance = torch.stack(scores).var().item() / num_blocks / overlap**2
-        freedom = num_blocks - 1
+        # the difference of the two sides according to each batch, scaled up to the number of all draws
+        scores = len(up) * batch_means(left, num_batches)
+        scores -= len(down) * batch_means(right, num_batches)
+        variance = scores.var().item() / num_batches / overlap**2
+        freedom = num_batches - 1
     found = []
     if overlap < _FEWEST_IN_OVERLAP:
         found.append(
@@ -170,24 +173,10 @@ def _log_ratios(name: str, values: ArrayLike) -> Tensor:
 
 
 def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:
-    """The roots of Bennett's equation for many pairs of distributions at once.
+    """The roots of Bennett's equation, float64 [pairs], for many pairs of distributions at once.
 
-    Parameters
-    ----------
-    lower : Tensor, shape [pairs, n_0]
-        l = ln f_1(x) / f_0(x) at draws from 0, float64, finite or minus infinity.
-    upper : Tensor, shape [pairs, n_1]
-        The same l, not its negative, at draws from 1; finite or infinite. Each pair needs at least one finite number on either side.
-
-    Returns
-    -------
-    Tensor, shape [pairs]
-        float64, in nats.
-
-    Examples
-    --------
-    >>> bennett_roots(torch.tensor([[1.0, 3.0]]).double(), torch.tensor([[2.0]]).double()).shape
-    torch.Size([1])
+    Both sides are l = ln f_1(x) / f_0(x), `lower` [pairs, n_0] at draws from 0 and `upper` [pairs, n_1] at draws from 1. They may be minus
+    and plus infinity, but each pair needs at least one finite number on either side.
     """
     offset = math.log(lower.shape[1] / upper.shape[1])
     both = torch.cat([lower, upper], 1)

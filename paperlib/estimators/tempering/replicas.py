@@ -34,35 +34,8 @@ from paperlib.annealing.path import AnnealingPath, State
 class Replicas(Generic[State]):
     """Chains at temperatures of a path, where neighbours swap temperatures.
 
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path whose f_beta the temperatures have.
-    betas : Tensor, shape [N]
-        float64, increasing, at least two.
-    num_replicas : int
-        Number of replicas, R.
-    state : State
-        The state of R N chains: those of the first replica by temperature, then those of the next one.
-
-    Attributes
-    ----------
-    state : State
-        Where the chains are; a chain keeps its number while its temperature changes.
-    chain_at : Tensor, shape [R, N]
-        The number of the chain at each temperature of each replica.
-
-    Examples
-    --------
-    >>> from paperlib.annealing import BaseRatePath
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> replicas = Replicas(path, torch.tensor([0.0, 0.5, 1.0]), 2, path.sample_start(6, generator))
-    >>> replicas.step(generator).shape
-    torch.Size([2, 2, 3])
-    >>> replicas.chain_at.sort(1).values.tolist()  # of each replica one chain at every temperature
-    [[0, 1, 2], [3, 4, 5]]
+    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one. A chain keeps its
+    number while its temperature changes: `chain_at` [R, N] has the number of the chain at each temperature of each replica.
     """
 
     def __init__(
@@ -110,11 +83,8 @@ class Replicas(Generic[State]):
     def step(self, generator: torch.Generator) -> Tensor:
         """Make a transition of all chains, then swap first the even pairs and then the odd ones.
 
-        Returns
-        -------
-        Tensor, shape [2, R, N]
-            float64, before the even and before the odd swaps: for the chain at each temperature, ln f at its partner's beta minus ln f at
-            its own; zero without a partner.
+        Returns float64 [2, R, N], before the even and before the odd swaps: for the chain at each temperature, ln f at its partner's beta minus
+        ln f at its own; zero without a partner.
         """
         temperature_of = self.temperature_of()
         betas = self.betas[temperature_of]
@@ -147,30 +117,14 @@ class Replicas(Generic[State]):
 
 @dataclass
 class Record:
-    """What replicas have recorded in a number of steps.
+    """What replicas have recorded in a number of steps."""
 
-    Attributes
-    ----------
-    betas : Tensor, shape [N]
-        float64, on the CPU.
-    log_ratios : Tensor, shape [T, 2, R, N]
-        float64, on the CPU: what each step returned.
-    ends : Tensor, shape [T, R, 2]
-        int32: the chains at beta = 0 and at beta = 1 after each step.
-    """
-
-    betas: Tensor
-    log_ratios: Tensor
-    ends: Tensor
+    betas: Tensor  # float64 [N], on the CPU like all that follows
+    log_ratios: Tensor  # float64 [T, 2, R, N], what each step returned
+    ends: Tensor  # int32 [T, R, 2], the chains at beta = 0 and at beta = 1 after each step
 
     def links(self, first: int = 0) -> tuple[Tensor, Tensor]:
-        """ln f_{k+1}(x) / f_k(x) for each link k, at the chains at its lower beta and at those at its upper beta.
-
-        Returns
-        -------
-        lower, upper : Tensor, shape [T - first, R, N - 1]
-            float64.
-        """
+        """ln f_{k+1}(x) / f_k(x) for each link k, [T - first, R, N - 1], at the chains at its lower beta and at those at its upper beta."""
         ratios = self.log_ratios[first:]
         links = torch.arange(ratios.shape[3] - 1)
         # Advanced indices first: [links, T, R].
@@ -184,14 +138,7 @@ class Record:
         return 1 - (lower - upper).clamp(max=0).exp().mean((0, 1))
 
     def round_trips(self) -> int:
-        """How many times a chain went from beta = 0 to beta = 1 and back.
-
-        Examples
-        --------
-        >>> ends = torch.tensor([[[0, 1]], [[1, 0]], [[0, 1]]])  # chain 0: start, target, start
-        >>> Record(torch.zeros(2), torch.zeros(3, 2, 1, 2), ends).round_trips()
-        1
-        """
+        """How many times a chain went from beta = 0 to beta = 1 and back."""
         trips = 0
         for replica in np.moveaxis(self.ends.numpy(), 1, 0):
             # Only changes matter.
@@ -210,14 +157,7 @@ class Record:
         return trips
 
     def share_from_start(self, first: int = 0) -> float:
-        """The share of steps at which the chain at beta = 1 had been at beta = 0 before.
-
-        Examples
-        --------
-        >>> ends = torch.tensor([[[0, 1]], [[1, 0]], [[0, 1]]])  # chain 1 began at the target
-        >>> round(Record(torch.zeros(2), torch.zeros(3, 2, 1, 2), ends).share_from_start(), 3)
-        0.667
-        """
+        """The share of steps at which the chain at beta = 1 had been at beta = 0 before."""
         ends = self.ends.numpy()
         steps = np.arange(len(ends))
         arrived = []

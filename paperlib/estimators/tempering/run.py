@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,6 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
-from paperlib.estimators.blocks import OnStep
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
@@ -34,6 +35,7 @@ from paperlib.estimators.tempering.temperatures import (
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
+from paperlib.threads import OnStep
 
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
@@ -53,24 +55,12 @@ _PROGRESS = "progress"
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is asked to do.
+    """What a run is asked to do."""
 
-    Attributes
-    ----------
-    chain_steps : int
-        Transitions of single chains that may be spent.
-    betas : Tensor or None
-        The temperatures, [N]. None: chosen by pilot rounds.
-    num_replicas : int or None
-        Chains at each temperature. None: chosen to suit the budget.
-    max_samples : int
-        How many draws of the target to keep.
-    """
-
-    chain_steps: int
-    betas: Tensor | None
-    num_replicas: int | None
-    max_samples: int
+    chain_steps: int  # transitions of single chains that may be spent
+    betas: Tensor | None  # the temperatures; None: chosen by pilot rounds
+    num_replicas: int | None  # chains at each temperature; None: chosen to suit the budget
+    max_samples: int  # how many draws of the target to keep
 
     @property
     def pilots(self) -> tuple[float, ...]:
@@ -89,30 +79,10 @@ class Plan:
 
 
 class TemperingRun:
-    """The rounds of a run, in segments.
+    """The rounds of a run, in segments; `spent` counts transitions of single chains.
 
-    Parameters
-    ----------
-    path : AnnealingPath
-        The path to walk.
-    plan : Plan
-        What the run is asked to do.
-    generator : torch.Generator
-        On the path's device; the run takes all its random numbers from it.
-    checkpoint : (Path, dict of str), optional
-        The file that the run is kept in, and the signature that says which run it belongs to. If the file exists, the run resumes from it.
-
-    Attributes
-    ----------
-    replicas : Replicas
-        The chains of the current round.
-    spent : int
-        Transitions of single chains so far.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, or belongs to another run.
+    All random numbers come from the generator, on the path's device. A checkpoint is a file and the signature that says which run it belongs
+    to. If the file exists, the run resumes from it; if it is damaged or belongs to another run, that is an `InputError`.
     """
 
     def __init__(
@@ -144,57 +114,48 @@ class TemperingRun:
         return self._number == len(self._plan.pilots)
 
     @property
-    def _done(self) -> int:
-        """How many steps of the current round have been taken."""
-        return len(self._ends)
-
-    @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
         return self.main and self._done == self._steps
 
     def _begin(self, number: int, replicas: Replicas[Any]) -> None:
         """Set up a round that begins with these chains."""
-        self._number, self.replicas = number, replicas
+        self._number, self.replicas, self._done = number, replicas, 0
         left = self._plan.chain_steps - self.spent
         share = left if self.main else int(self._plan.pilots[number] * self._plan.chain_steps)
         self._steps = max(0 if self.main else 1, min(share, left) // replicas.num_chains)
         self._heating = 0
         if number == 0:
             self._heating = self._steps if self._plan.betas is not None else self._steps // 2
-        self._log_ratios = torch.zeros(0, 2, *replicas.chain_at.shape, dtype=torch.float64)
-        self._ends = torch.zeros(0, replicas.num_replicas, 2, dtype=torch.int32)
         draws = self._steps * replicas.num_replicas
         interval = max(_SMALLEST_INTERVAL, -(-draws // self._plan.max_samples))
         self._interval = max(1, min(interval, self._steps))
         self._apart = max(1, self._steps // _MOST_TIMES)
-        self._units: list[Tensor] = []
-        self._corrections: list[Tensor] = []
         self._earlier: list[Any] = []
+        # What the steps after the heating have recorded, by name, one row for each step or for each draw that is kept.
+        self._series: dict[str, Tensor] = {}
 
     def advance(self, on_step: OnStep) -> None:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
-        replicas = self.replicas
-        # On a GPU they are fetched at the end of the segment, so that no step has to be waited for.
-        log_ratios, ends = (
-            record.new_zeros(len(steps), *record.shape[1:], device=self.path.device)
-            for record in (self._log_ratios, self._ends)
-        )
-        for place, step in enumerate(steps):
+        replicas, found = self.replicas, defaultdict[str, list[Tensor]](list)
+        for step in steps:
             if step < self._heating:
                 replicas.heat((step + 1) / self._heating, self.generator)
             else:
-                log_ratios[place] = replicas.step(self.generator)
-                ends[place] = replicas.ends()
+                found["log_ratios"].append(replicas.step(self.generator))
+                found["ends"].append(replicas.ends().int())
                 if self.main and (step + 1) % self._interval == 0:
-                    self._keep()
+                    self._keep(found)
                 elif not self.main and (self._steps - step - 1) % self._apart == 0:
                     self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
             on_step(replicas.num_chains)
-        self._log_ratios = torch.cat([self._log_ratios, log_ratios.cpu()])
-        self._ends = torch.cat([self._ends, ends.cpu()])
+        for name, rows in found.items():
+            # On a GPU they are fetched only now, so that no step has to be waited for.
+            new = torch.stack(rows) if name == "units" else torch.stack(rows).cpu()
+            self._series[name] = torch.cat([self._series.get(name, new[:0]), new])
+        self._done += len(steps)
         self.spent += len(steps) * replicas.num_chains
         if self._done == self._steps and not self.main:
             self._begin(self._number + 1, self._next_replicas())
@@ -205,7 +166,7 @@ class TemperingRun:
         """Make the main round longer, by at most so many transitions of single chains."""
         self._steps += chain_steps // self.replicas.num_chains
 
-    def _keep(self) -> None:
+    def _keep(self, found: Mapping[str, list[Tensor]]) -> None:
         """Keep the units at the target, and the corrections for rounding at both ends."""
         replicas, corrections = self.replicas, []
         for end, place in ((0, 0), (1, -1)):
@@ -213,15 +174,15 @@ class TemperingRun:
             correction = torch.as_tensor(self.path.end_correction(state, end))
             corrections.append(correction.double().cpu().expand(replicas.num_replicas))
             if end == 1:
-                self._units.append(self.path.units(state))
-        self._corrections.append(torch.stack(corrections))
+                found["units"].append(self.path.units(state))
+        found["corrections"].append(torch.stack(corrections))
 
     def _next_replicas(self) -> Replicas[Any]:
-        """Rungs placed according to the last round, with those of its chains that were nearest to them."""
+        """Temperatures placed according to the last round, with those of its chains that were nearest to them."""
         old, plan = self.replicas, self._plan
         if plan.betas is not None:
             return Replicas(self.path, plan.betas, old.num_replicas, old.state)
-        record = self.record(self._heating)
+        record = self.record()
         require_finite_log_weights(record.log_ratios)
         barriers = link_barriers(record.rejection_rates())
         num_temperatures = temperatures_for(barriers)
@@ -250,23 +211,19 @@ class TemperingRun:
 
     def record(self, first: int = 0) -> Record:
         """The record of the current round so far, from step `first` on."""
-        return Record(self.replicas.betas.cpu(), self._log_ratios[first:], self._ends[first:])
+        series = self._series
+        return Record(
+            self.replicas.betas.cpu(), series["log_ratios"][first:], series["ends"][first:]
+        )
 
     def draws(self) -> tuple[list[int], Tensor, Tensor]:
-        """What was kept from the current round.
+        """What was kept from the current round: the steps after which, the units at beta = 1, [kept, R, n], and corrections, [kept, 2, R].
 
-        Returns
-        -------
-        steps : list of int
-            The steps after which draws were kept.
-        units : Tensor, shape [kept, R, n]
-            Units of the chains at beta = 1.
-        corrections : Tensor, shape [kept, 2, R]
-            float64, `end_correction` of the chains at beta = 0 and at beta = 1.
+        The corrections are float64, `end_correction` of the chains at beta = 0 and at beta = 1.
         """
-        kept = len(self._units)
-        steps = [(place + 1) * self._interval - 1 for place in range(kept)]
-        return steps, torch.stack(self._units), torch.stack(self._corrections)
+        units, corrections = self._series["units"], self._series["corrections"]
+        steps = [(place + 1) * self._interval - 1 for place in range(len(units))]
+        return steps, units, corrections
 
     def _save(self, file: Path, signature: dict[str, str]) -> None:
         """Write a checkpoint, whole or not at all."""
@@ -277,14 +234,8 @@ class TemperingRun:
             "generator": self.generator.get_state(),
             "chain_at": self.replicas.chain_at,
             "betas": self.replicas.betas,
-            "log_ratios": self._log_ratios,
-            "ends": self._ends,
+            **self._series,
         }
-        if self._units:
-            tensors |= {
-                "units": torch.stack(self._units),
-                "corrections": torch.stack(self._corrections),
-            }
         progress = {"round": self._number, "done": self._done, "spent": self.spent}
         write_safetensors(file, tensors, {**signature, _PROGRESS: json.dumps(progress)})
 
@@ -305,11 +256,11 @@ class TemperingRun:
         replicas.chain_at = chain_at
         self.spent = progress["spent"] - progress["done"] * replicas.num_chains
         self._begin(progress["round"], replicas)
-        self.spent = progress["spent"]
-        self._log_ratios, self._ends = tensors["log_ratios"], tensors["ends"]
+        self.spent, self._done = progress["spent"], progress["done"]
+        recorded = ("log_ratios", "ends", "units", "corrections")
+        self._series = {name: tensors[name] for name in recorded if name in tensors}
         if "units" in tensors:
-            self._units = list(tensors["units"].to(device))
-            self._corrections = list(tensors["corrections"])
+            self._series["units"] = tensors["units"].to(device)
         self.generator.set_state(tensors["generator"])
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from paperlib.estimators.tempering.bennett import bennett_roots
-from paperlib.mcmc.series import block_means
+from paperlib.mcmc.series import batch_means
 
 # A link whose swaps were never rejected still gets some room.
 _SMALLEST_BARRIER = 1e-3
@@ -28,7 +28,7 @@ _SMALLEST_BARRIER = 1e-3
 _LARGEST_RATE = 1 - 1e-12
 # Memory is measured over a sixteenth of a round. On two RBMs of 784 x 500 units with 10^5 chain-steps, these limits halve the variance of
 # ln Z compared with temperatures of equal rejection rates. A longer memory, and links up to 3.5 times as wide as the average, gave no less.
-_MEMORY_BLOCKS = 16
+_MEMORY_BATCHES = 16
 _LONGEST_MEMORY = 25.0
 # No link is wider than the average link by more than this factor.
 _WIDEST = 2.5
@@ -38,32 +38,9 @@ _FINE = 20_001
 
 
 def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> Tensor:
-    """Where to put `num_temperatures` temperatures so that they cut the sum of the shares of given links into equal steps.
+    """Where to put temperatures so that they cut the sum of the links' shares into equal steps: from 0 to 1, float64, strictly increasing.
 
-    Parameters
-    ----------
-    betas : Tensor, shape [N]
-        float64, 0 = beta_0 < ... < beta_{N-1} = 1.
-    shares : Tensor, shape [N - 1]
-        Shares of the links between them, for instance their barriers.
-    num_temperatures : int
-        At least two.
-
-    Returns
-    -------
-    Tensor, shape [num_rungs]
-        float64, from 0 to 1, strictly increasing.
-
-    Notes
-    -----
-    The sum of the shares is interpolated with monotone cubics (Fritsch & Carlson 1980).
-
-    Examples
-    --------
-    >>> betas = torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
-    >>> placed = place_temperatures(betas, torch.tensor([0.1, 0.4]), 3)
-    >>> 0.6 < placed[1].item() < 0.9  # most of the barrier is in the upper half
-    True
+    The sum over the links between the given betas is interpolated with monotone cubics (Fritsch & Carlson 1980).
     """
     from scipy.interpolate import PchipInterpolator
 
@@ -79,79 +56,29 @@ def place_temperatures(betas: Tensor, shares: Tensor, num_temperatures: int) -> 
 def link_barriers(rejection_rates: Tensor) -> Tensor:
     """What each link adds to the communication barrier Lambda: a little more than its rate, and far more where nearly all is rejected.
 
-    Parameters
-    ----------
-    rejection_rates : Tensor, shape [N - 1]
-        Of the swaps between neighbours.
-
-    Returns
-    -------
-    Tensor, shape [N - 1]
-        float64.
-
-    Notes
-    -----
     Let the log-ratio of a link have the same normal distribution at both of its temperatures but for the mean, with the standard deviation
     s. Then erf(s / 2) of all swaps are rejected. If the link is cut into many parts, the rates of these add up to s / sqrt(pi).
-
-    Examples
-    --------
-    >>> link_barriers(torch.tensor([0.01, 0.5, 0.99]))
-    tensor([0.0100, 0.5382, 2.0552], dtype=torch.float64)
     """
     rates = rejection_rates.double().clamp(0, _LARGEST_RATE)
     return torch.erfinv(rates) * (2 / math.sqrt(math.pi))
 
 
 def temperatures_for(barriers: Tensor) -> int:
-    """About 2 Lambda + 1 temperatures, and at least three.
-
-    Parameters
-    ----------
-    barriers : Tensor, shape [N - 1]
-        What each link adds to Lambda, from `link_barriers`.
-
-    Examples
-    --------
-    >>> temperatures_for(torch.full([20], 0.5))
-    21
-    """
+    """About 2 Lambda + 1 temperatures, and at least three, for what each link adds to Lambda."""
     return max(3, 1 + math.ceil(_TEMPERATURES_PER_BARRIER * barriers.sum().item()))
 
 
 def link_shares(barriers: Tensor, memory: Tensor) -> Tensor:
-    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link.
-
-    Parameters
-    ----------
-    barriers : Tensor, shape [N - 1]
-        What each link adds to Lambda, from `link_barriers`.
-    memory : Tensor, shape [N - 1]
-        Memory of the chains there, in steps, from `link_memory`.
-
-    Examples
-    --------
-    >>> shares = link_shares(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 4.0]))
-    >>> (shares[1] / shares[0]).item()
-    2.0
-    """
+    """lambda sqrt(tau) of each link, limited so that no link becomes much wider than the average link."""
     slow = memory.sqrt()
     average = (barriers * slow).sum() / barriers.sum().clamp(min=_SMALLEST_BARRIER)
     return barriers * slow.clamp(min=average.item() / _WIDEST)
 
 
 def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
-    """How many steps chains take to forget at each link: the variance of block means relative to that of single steps.
+    """How many steps chains take to forget at each link: the variance of batch means relative to that of single steps.
 
-    Parameters
-    ----------
-    lower, upper : Tensor, shape [T, R, N - 1]
-        Log-ratios of the chains at the lower and at the upper beta of each link.
-
-    Returns
-    -------
-    Tensor, shape [N - 1]
-        Between 1 and 25, smoothed over neighbours.
+    From log-ratios [T, R, N - 1] of the chains at the lower and at the upper beta of each link; between 1 and 25, smoothed over neighbours.
 
     Examples
     --------
@@ -160,12 +87,12 @@ def link_memory(lower: Tensor, upper: Tensor) -> Tensor:
     True
     """
     steps, _, links = lower.shape
-    if steps < 2 * _MEMORY_BLOCKS:
+    if steps < 2 * _MEMORY_BATCHES:
         return torch.ones(links, dtype=torch.float64)
     roots = bennett_roots(lower.flatten(0, 1).T, upper.flatten(0, 1).T)
     scores = torch.sigmoid(lower - roots) - torch.sigmoid(roots - upper)
-    means = block_means(scores, _MEMORY_BLOCKS)
-    length = steps / _MEMORY_BLOCKS
+    means = batch_means(scores, _MEMORY_BATCHES)
+    length = steps / _MEMORY_BATCHES
     variance = scores.var((0, 1)).clamp(min=1e-300)
     memory = (length * means.var((0, 1)) / variance).clamp(1, _LONGEST_MEMORY)
     padded = torch.cat([memory[:1], memory, memory[-1:]])

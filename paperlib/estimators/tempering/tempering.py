@@ -8,7 +8,7 @@ links (`paperlib.estimators.tempering.bennett`).
 1. *Temperatures.* Three short runs, a seventh of the budget, find where swaps are rejected and where chains are slow. The temperatures are
    placed so that the links contribute alike to the error (`paperlib.estimators.tempering.temperatures`).
 2. *Burn-in.* The beginning of the remaining steps is dropped, up to the step that makes the standard error smallest (White 1997).
-3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Blocks of that series, over all
+3. *Error.* To first order, the estimate is the mean of a series that combines all links at every step. Its batch means, over all
    replicas, give the error, which therefore includes the dependence between steps and between links. It is then divided by sqrt(a), where
    a is the share of the steps at which the chain at the target had come from the start. The other chains are those with which the run
    began, and they show only modes that its short runs found.
@@ -38,7 +38,6 @@ from torch import Tensor
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
-from paperlib.estimators.blocks import OnStep, step_bar
 from paperlib.estimators.estimate import (
     StudentEstimate,
     below_bound,
@@ -49,9 +48,10 @@ from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.replicas import Record
 from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
-from paperlib.mcmc.series import block_means, equilibration, mean_error
+from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
 from paperlib.renamed import renamed
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, require_count
 
 #: A shorter run tells nothing.
@@ -60,10 +60,11 @@ FEWEST_CHAIN_STEPS = 1_000
 _FEWEST_STEPS = 20
 # Level of the interval whose upper end is compared with a proven bound.
 _SURE = 0.997
-# Blocks in time into which an estimate divides its series.
-_BLOCKS = 20
+# Batches in time into which an estimate divides its series.
+_BATCHES = 20
 
 
+@renamed(blocks="batch_means")
 @dataclass(frozen=True, repr=False)
 class TemperingEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
@@ -76,7 +77,7 @@ class TemperingEstimate(StudentEstimate[float]):
         Its standard error, which includes the dependence of steps on earlier ones. Infinite if no chain has come from the start to the
         target, or if there are too few steps.
     degrees_of_freedom : float
-        Of the standard error: the number of blocks that it comes from, minus one.
+        Of the standard error: the number of batches that it comes from, minus one.
     betas : Tensor, shape [N]
         The temperatures, from 0 to 1.
     rejection_rates : Tensor, shape [N - 1]
@@ -85,8 +86,8 @@ class TemperingEstimate(StudentEstimate[float]):
         How often a chain went from beta = 0 to beta = 1 and back, after the burn-in.
     samples : Tensor, shape [n, D]
         Draws from the target, in the order of time: the units that the path moves.
-    blocks : Tensor, shape [B, R]
-        The estimates of ln Z from each replica alone in each of B blocks in time, to first order; their mean is `log_z`.
+    batch_means : Tensor, shape [B, R]
+        The estimates of ln Z from each replica alone in each of B batches in time, to first order; their mean is `log_z`.
     log_z_at_betas : Tensor, shape [N]
         float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold
         it.
@@ -119,7 +120,7 @@ class TemperingEstimate(StudentEstimate[float]):
     rejection_rates: Tensor
     round_trips: int
     samples: Tensor
-    blocks: Tensor
+    batch_means: Tensor
     log_z_at_betas: Tensor
     num_replicas: int
     chain_steps: int
@@ -233,16 +234,16 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
     steps, units, corrections = run.draws()
     require_finite_log_weights(corrections)
     # All steps are used to judge where the run has equilibrated; the estimate uses only the steps after that.
-    _, series = joined_estimate(record, steps, corrections, 0)
+    _, series = _joined_estimate(record, steps, corrections, 0)
     first = equilibration(series.mean(1))
-    log_ratios, series = joined_estimate(record, steps, corrections, first)
+    log_ratios, series = _joined_estimate(record, steps, corrections, first)
     std_error, freedom = mean_error(series)
     arrived = record.share_from_start(first)
     std_error = std_error / math.sqrt(arrived) if arrived > 0 else math.inf
     log_z_at_betas = log_ratios + (path.log_z_start or 0.0)
     log_z = log_z_at_betas[-1].item()
     kept = torch.tensor([step >= first for step in steps])
-    samples = target_draws(units[kept], corrections[kept][:, 1], run.generator)
+    samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
     replicas = series.shape[1]
     estimate = TemperingEstimate(
@@ -253,7 +254,7 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
         rejection_rates=counted.rejection_rates(),
         round_trips=counted.round_trips(),
         samples=samples,
-        blocks=log_z + block_means(series, min(_BLOCKS, len(series))),
+        batch_means=log_z + batch_means(series, min(_BATCHES, len(series))),
         log_z_at_betas=log_z_at_betas,
         num_replicas=replicas,
         chain_steps=run.spent,
@@ -315,7 +316,7 @@ def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
     )
     rejected = [share * run.rejection_rates for share, run in weighted]
     bounds = [run.lower_bound for run in runs if run.lower_bound is not None]
-    fewest = min(len(run.blocks) for run in runs)
+    fewest = min(len(run.batch_means) for run in runs)
     return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
@@ -324,7 +325,7 @@ def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
         rejection_rates=torch.stack(rejected).sum(0),
         round_trips=sum(run.round_trips for run in runs),
         samples=torch.cat([run.samples for run in runs]),
-        blocks=torch.cat([block_means(run.blocks, fewest) for run in runs], 1),
+        batch_means=torch.cat([batch_means(run.batch_means, fewest) for run in runs], 1),
         log_z_at_betas=torch.stack([share * run.log_z_at_betas for share, run in weighted]).sum(0),
         num_replicas=sum(run.num_replicas for run in runs),
         chain_steps=sum(run.chain_steps for run in runs),
@@ -348,28 +349,13 @@ def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, 
     return tuple(of_runs)
 
 
-def joined_estimate(
+def _joined_estimate(
     record: Record, steps: list[int], corrections: Tensor, first: int
 ) -> tuple[Tensor, Tensor]:
     """ln(Z_beta / Z_0) at every temperature, with the true distributions at both ends, and the series whose mean is the error of the last.
 
-    Parameters
-    ----------
-    record : Record
-        Record of T steps.
-    steps : list of int
-        The steps after which corrections were taken.
-    corrections : Tensor, shape [kept, 2, R]
-        float64, at beta = 0 and at beta = 1.
-    first : int
-        The first step that counts.
-
-    Returns
-    -------
-    log_ratios : Tensor, shape [N]
-        float64, in nats: zero at the first temperature, whose ln Z is that of the true start.
-    series : Tensor, shape [T - first, R]
-        float64: the contribution of each step of each replica to the error, to first order. Its mean is zero.
+    The corrections, [kept, 2, R], at beta = 0 and at beta = 1, were taken after `steps`; `first` is the first step that counts. The series,
+    [T - first, R], has the contribution of each step of each replica to the error, to first order. Its mean is zero.
     """
     lower, upper = record.links(first)
     links = lower.shape[2]
@@ -391,7 +377,7 @@ def joined_estimate(
     return log_ratios, series
 
 
-def target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
+def _target_draws(units: Tensor, log_weights: Tensor, generator: torch.Generator) -> Tensor:
     """Draws from the target, resampled from draws from its rounded version, [kept, R, n], with log-weights [kept, R].
 
     Resampling is systematic: a draw whose weight is w times the mean appears w times, rounded up or down, so few are doubled.

@@ -11,7 +11,7 @@ from paperlib.estimators.tempering.replicas import Record
 from paperlib.numerics import student_quantile
 
 FEWEST_ROUND_TRIPS = 10
-NEARLY_ONE = 0.9
+_NEARLY_ONE = 0.9
 # Above this error in nats, first-order formulas for it fail.
 _LARGE_ERROR = 0.5
 # The probability with which a sound run passes a test.
@@ -22,16 +22,9 @@ _MORE = "Use more chain_steps"
 def find_tempering_warnings(
     record: Record, series: Tensor, std_error: float, degrees_of_freedom: float
 ) -> tuple[str, ...]:
-    """Look for reasons to doubt the estimate.
+    """Look for reasons to doubt the estimate, in the record of the T steps that count.
 
-    Parameters
-    ----------
-    record : Record
-        Record of the T steps that count.
-    series : Tensor, shape [T, R]
-        The contribution of each step of each replica to the error of ln Z, in nats; its mean is zero.
-    std_error, degrees_of_freedom : float
-        Standard error of the mean, and its degrees of freedom.
+    `series` [T, R] has the contribution of each step of each replica to the error of ln Z, in nats; its mean is zero.
     """
     found = []
     trips, rates = record.round_trips(), record.rejection_rates()
@@ -41,7 +34,7 @@ def find_tempering_warnings(
             f"may be too small. {_MORE}, or a start nearer to the target."
         )
     worst = int(rates.argmax())
-    if rates[worst] > NEARLY_ONE:
+    if rates[worst] > _NEARLY_ONE:
         low, high = record.betas[worst : worst + 2].tolist()
         found.append(
             f"Nearly all swaps between beta = {low:.3f} and {high:.3f} were rejected ({rates[worst]:.0%}). {_MORE}, so that "

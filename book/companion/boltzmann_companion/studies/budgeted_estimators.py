@@ -152,7 +152,7 @@ def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> An
         generator=generator,
         progress=False,
         # Successive draws are not independent.
-        num_blocks=max(2, min(_BLOCKS, len(draws) // 2)),
+        num_batches=max(2, min(_BLOCKS, len(draws) // 2)),
     )
     spent = tempered.chain_steps + len(draws) * (2 * steps - 1)
     intervals = tuple(estimate.interval(level) for level in LEVELS)
