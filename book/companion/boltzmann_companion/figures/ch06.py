@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from boltzmann_companion.figures import ch05
-from boltzmann_companion.players.frames import FramePlayer, frame_player
+from boltzmann_companion.players.frames import frame_player
+from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
 from boltzmann_companion.rows import by_model, published_numbers
 
@@ -36,7 +37,7 @@ def packed(images: Tensor) -> str:
     return np.packbits(images.to(torch.uint8).numpy()).tobytes().hex()
 
 
-def course_player(course: Rows, image_shape: tuple[int, int]) -> FramePlayer:
+def course_player(course: Rows, image_shape: tuple[int, int]) -> Player:
     """The player for a record of AIS runs, whose images are `packed`."""
     bits = [np.unpackbits(np.frombuffer(bytes.fromhex(row["images"]), np.uint8)) for row in course]
     return frame_player(

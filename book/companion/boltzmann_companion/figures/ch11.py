@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.players.traces import TracePlayer, trace_player
+from boltzmann_companion.players.page import Player
+from boltzmann_companion.players.traces import trace_player
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
 from boltzmann_companion.studies.small_inference import (
     gaussian_truth,
@@ -223,7 +224,7 @@ def stable_steps(steps: Mapping[str, Tensor], distances: Mapping[float, Tensor])
 
 def damping_player(
     runs: dict[str, tuple[Tensor, Tensor]], exact_means: Tensor, goal: float
-) -> TracePlayer:
+) -> Player:
     """A player of damped updates: their means [T, M] and bounds [T], beside the exact means [M] and a bound to reach."""
     lowest = min(bound[1:].min().item() for _, bound in runs.values())
     limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
