@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.recipes import Model, model_path, recipe
+from boltzmann_companion.rows import by_blocks
 from paperlib.estimators import control_variate_mean
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
@@ -26,8 +27,7 @@ def is_trained(model_id: str) -> bool:
 def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Generator) -> Tensor:
     """ln p*(v) of all images v [N, D], float64 [N]: exact for an RBM, by importance sampling for a deep model."""
     if isinstance(model, RBM):
-        blocks = (model.log_unnormalized(block.to(model.dtype)) for block in v.split(2_000))
-        return torch.cat([block.double() for block in blocks])
+        return by_blocks(model.log_unnormalized, v, model.dtype)
     assert isinstance(model, DBM | DBN)
     return model.log_unnormalized(v, draws, generator)
 
