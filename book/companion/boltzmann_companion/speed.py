@@ -445,7 +445,7 @@ def disagreements(record: Record) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Growth:
+class _Growth:
     """Time against one size, with the others fixed.
 
     Attributes
@@ -470,7 +470,7 @@ class Growth:
     intercept: float
 
 
-def growth(record: Record) -> list[Growth]:
+def growth(record: Record) -> list[_Growth]:
     """All growth curves of a record."""
     curves: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row in record["rows"]:
@@ -481,7 +481,7 @@ def growth(record: Record) -> list[Growth]:
     for (sweep, by), points in curves.items():
         sizes, seconds = (list(values) for values in zip(*sorted(points), strict=True))
         exponent, intercept = np.polyfit(np.log(sizes), np.log(seconds), 1)
-        found.append(Growth(sweep, by, sizes, seconds, float(exponent), float(intercept)))
+        found.append(_Growth(sweep, by, sizes, seconds, float(exponent), float(intercept)))
     return found
 
 

@@ -19,7 +19,7 @@ from boltzmann_companion.studies.contrastive_divergence import Bias, Course
 from boltzmann_companion.tables import Record, Table
 from paperlib.learning import ContrastiveDivergence
 
-MARKERS = "os^"
+_MARKERS = "os^"
 
 
 def training_set(images: Tensor, side: int) -> Figure:
@@ -33,7 +33,7 @@ def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
     """Bias and angle of CD-T against T, and the contribution of the slowest eigenvalue, given its share of the gradient at T = 0."""
     figure, left, right = _side_by_side(3.4)
     steps, stages = list(grouped(rows, "steps")), grouped(rows, "stage")
-    for (name, share), marker in zip(slowest.items(), MARKERS, strict=True):
+    for (name, share), marker in zip(slowest.items(), _MARKERS, strict=True):
         own = stages[name]
         look: dict[str, Any] = {"marker": marker, "markersize": 5, "label": name}
         (line,) = left.loglog(steps, [row["bias"] / 100 for row in own], **look)
@@ -228,7 +228,7 @@ def gains_table(falling: Mapping[str, Sequence[Course]], seed: int) -> Table:
 def digits_bias(steps: Sequence[int], biases: Mapping[int, Bias]) -> Figure:
     """Norm and angle of the bias of CD-T by epoch, and a band of what sampling noise would leave of no bias."""
     figure, left, right = _side_by_side(3.3)
-    for (epoch, measured), marker in zip(biases.items(), MARKERS, strict=False):
+    for (epoch, measured), marker in zip(biases.items(), _MARKERS, strict=False):
         look: dict[str, Any] = {"marker": marker, "markersize": 5}
         left.loglog(steps, measured.norms, label=f"epoch {epoch}", **look)
         right.semilogx(steps, measured.angles, **look)

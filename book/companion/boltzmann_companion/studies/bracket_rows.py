@@ -171,7 +171,7 @@ def table_row(
     return row | {"verdict": in_words(brackets, tolerance)}
 
 
-def gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
+def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
     """A row of `raise-gaps`: whether the gap of a bracket is that of all images or of a few."""
     gaps = found.vector_gaps.sort(descending=True).values
     return {
@@ -190,7 +190,7 @@ def gap_rows(
 ) -> list[dict[str, Any]]:
     """All rows of `raise-gaps`, from the brackets of the largest K by model and start."""
     return [
-        {"start": start} | gap_row(entry, reached[model_id][start][0][-1], found)
+        {"start": start} | _gap_row(entry, reached[model_id][start][0][-1], found)
         for model_id, entry in entries.items()
         for start, found in brackets[model_id].items()
     ]
@@ -200,7 +200,7 @@ def longer_row(
     entry: Entry, steps: int, above: PartitionEstimate, found: Bracket
 ) -> dict[str, Any]:
     """A row of `raise-longer`."""
-    return gap_row(entry, steps, found) | {
+    return _gap_row(entry, steps, found) | {
         "images": len(entry.cases),
         "ais_chains": len(above.log_weights),
         "effective_sample_size": above.effective_sample_size,

@@ -16,7 +16,7 @@ from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 
 #: Estimates and their standard errors, from batches of y and x [..., n], all x [N] and alpha; None: the batch's own.
-Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
+_Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
 
 
 def is_trained(model_id: str) -> bool:
@@ -33,7 +33,7 @@ def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Gener
 
 
 def bias_of_estimated_alpha(
-    controlled: Controlled,
+    controlled: _Controlled,
     y: Tensor,
     x: Tensor,
     seed: int,
