@@ -482,7 +482,7 @@ def test_accuracy_of_all_but_the_named_one():
 def test_a_model_is_judged_at_its_own_steps():
     """A claim about several models, asked of each of them alone."""
     rows = [bracket("a", 0.2), bracket("b", 3.0), bracket("c", 3.0, steps=10_000)]
-    found = BY_ID["base-rates-within-1"].judge(rows, [])
+    found = BY_ID["base-rates-within-1"].judge(rows)
     outcomes = [found.of(name, "base_rate_gap").outcome for name in "abc"]
     assert outcomes == ["holds", "does not hold", "open at our K"]
     assert found.of("a", "uniform_gap") is found  # of the other start it says nothing
