@@ -131,8 +131,9 @@ def vae(
     angle = torch.linspace(0, 2 * math.pi, 100)
     for name, (means, log_widths) in gaussians.items():
         mean, width = means[worst], log_widths[worst].exp()
-        circle = torch.stack([angle.cos(), angle.sin()])
-        right.plot(*(mean[:, None] + 2 * width[:, None] * circle), label=name)
+        across = mean[0] + 2 * width[0] * angle.cos()
+        upwards = mean[1] + 2 * width[1] * angle.sin()
+        right.plot(across, upwards, label=name)
     x, y = gaussians["encoder"][0][worst].tolist()
     right.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(x - 2, x + 2), ylim=(y - 2, y + 2))
     right.grid(False)
