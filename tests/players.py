@@ -1,5 +1,8 @@
 """One small player of each kind. Their words would break out of the page if they were not escaped."""
 
+import json
+import re
+
 import torch
 
 from boltzmann_companion.players.brackets import bracket_player
@@ -12,6 +15,14 @@ from paperlib.mcmc import MarkovChain
 
 SHAPE = (8, 8)
 NASTY = 'Two & "more" </script><b title="x">'
+
+
+def data_of(shown):
+    """What a player's page holds for its script."""
+    (text,) = re.findall(
+        r'<script type="application/json">(.*?)</script>', shown._repr_html_(), re.DOTALL
+    )
+    return json.loads(text)
 
 
 def some_frames(count=13, description=NASTY):
@@ -28,10 +39,12 @@ def ring(states, stay=0.0, forward=0.5):
     return MarkovChain(stay * steps + (1 - stay) * (forward * onward + (1 - forward) * back))
 
 
+CHAINS = {"lazy": ring(5, stay=0.2), "turning & </script>": ring(5, forward=0.9)}
+TARGET = torch.full((5,), 0.2, dtype=torch.float64)
+
+
 def some_chains(num_steps=12, description=NASTY):
-    chains = {"lazy": ring(5, stay=0.2), "turning & </script>": ring(5, forward=0.9)}
-    target = torch.full((5,), 0.2, dtype=torch.float64)
-    return chain_player(chains, ["0", "1", "<2>", "3", "4"], target, num_steps, description)
+    return chain_player(CHAINS, ["0", "1", "<2>", "3", "4"], TARGET, num_steps, description)
 
 
 def some_runs(updates=12):

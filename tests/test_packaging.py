@@ -252,8 +252,8 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
 
 def test_players_find_their_style_and_script(clean_python, tmp_path):
     show = (
-        "from boltzmann_companion.players.page import Slider, card\n"
-        "print(card('frames', '', '', '', Slider('', 1), {}, milliseconds=1))"
+        "from boltzmann_companion.players.page import player\n"
+        "print(player('frames', '', '', '', '', '', 1, {}).card)"
     )
     shown = run(clean_python, "-c", show, folder=tmp_path)
     assert ".paperlib-player {" in shown

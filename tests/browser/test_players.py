@@ -1,10 +1,19 @@
 """The players in a browser, each in a page of its own. The page's clock stands still unless a test moves it."""
 
-import base64
-
 import pytest
 import torch
-from players import KINDS, NASTY, SHAPE, some_chains, some_frames, some_tempering, some_traces
+from players import (
+    CHAINS,
+    KINDS,
+    NASTY,
+    SHAPE,
+    TARGET,
+    data_of,
+    some_chains,
+    some_frames,
+    some_tempering,
+    some_traces,
+)
 
 from boltzmann_companion.players.frames import frame_player
 from paperlib.mcmc import total_variation
@@ -35,10 +44,6 @@ def open_page(tab, *players, scripts=True):
 
 def caption(box):
     return box.locator("p").inner_text()
-
-
-def source(shown, frame):
-    return "data:image/png;base64," + base64.b64encode(shown.pictures[frame]).decode()
 
 
 # ---- what holds for all of them
@@ -150,10 +155,11 @@ def test_frames_are_shown_one_by_one(tab):
     shown = some_frames(4)
     (box,) = open_page(tab, shown)
     box.locator(".time").press("Home")
-    for frame in range(4):
-        assert caption(box) == shown.captions[frame]
-        assert box.locator("img").get_attribute("src") == source(shown, frame)
-        assert box.locator("img").get_attribute("alt") == f"{NASTY}: {shown.captions[frame]}"
+    data = data_of(shown)
+    for words, source in zip(data["captions"], data["sources"], strict=True):
+        assert caption(box) == words
+        assert box.locator("img").get_attribute("src") == f"data:image/png;base64,{source}"
+        assert box.locator("img").get_attribute("alt") == f"{NASTY}: {words}"
         box.locator(".time").press("ArrowRight")
 
 
@@ -164,8 +170,7 @@ def test_wide_frames_shrink(tab):
 
 
 def test_chains_are_followed_as_the_library_does(tab):
-    shown = some_chains()
-    (box,) = open_page(tab, shown)
+    (box,) = open_page(tab, some_chains())
     chain, start = box.get_by_role("combobox").all()
     chain.select_option("turning & </script>")
     start.select_option("3")
@@ -174,29 +179,29 @@ def test_chains_are_followed_as_the_library_does(tab):
     assert caption(box) == f"{named}0: distance from the target 0.8000"
     for _ in range(7):
         box.locator(".time").press("ArrowRight")
-    matrices = shown.chains["turning & </script>"]
+    matrices = CHAINS["turning & </script>"]
     expected = matrices.distributions(torch.eye(5, dtype=torch.float64)[3], 7)[7]
     heights = box.locator(".bars rect").evaluate_all(
         "all => all.map(bar => Number(bar.getAttribute('height')))"
     )
     close(torch.tensor(heights) / 180, expected, atol=1e-6)
-    distance = total_variation(expected, shown.target).item()
+    distance = total_variation(expected, TARGET).item()
     assert caption(box) == f"{named}7: distance from the target {distance:.4f}"
 
 
 def test_traces_of_every_run_are_shown(tab):
     shown = some_traces()
-    (box,) = open_page(tab, shown)
+    (box,), (_, run) = open_page(tab, shown), data_of(shown)["runs"]
     box.locator(".choice").press("ArrowRight")
     box.locator(".time").press("Home")
     for update in range(13):
         fell = ": it fell" if update == 4 else ""
-        bound = f"{shown.bounds[1][update]:.2f}".replace("-", "−")
+        bound = f"{run['bounds'][update]:.2f}".replace("-", "−")
         assert caption(box) == f"step </script>, update {update}: bound {bound} nats{fell}"
         heights = box.locator("rect").evaluate_all(
             "all => all.map(bar => Number(bar.getAttribute('height')))"
         )
-        close(torch.tensor(heights) / 150, torch.tensor(shown.means[1][update]), atol=1e-6)
+        close(torch.tensor(heights) / 150, torch.tensor(run["means"][update]), atol=1e-6)
         box.locator(".time").press("ArrowRight")
 
 

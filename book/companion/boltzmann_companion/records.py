@@ -339,12 +339,12 @@ def _shards_state(shards: Mapping[str, Any] | None) -> str:
     return "unknown" if shards["unknown"] else "committed"
 
 
-def processor_kind(record: Mapping[str, Any]) -> str:
+def _processor_kind(record: Mapping[str, Any]) -> str:
     """The processor that made a record, and its vector instructions.
 
     Examples
     --------
-    >>> processor_kind({"provenance": {"processor": "AMD EPYC", "instructions": "AVX512"}})
+    >>> _processor_kind({"provenance": {"processor": "AMD EPYC", "instructions": "AVX512"}})
     'AMD EPYC, AVX512'
     """
     provenance = record["provenance"]
@@ -365,7 +365,9 @@ def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     >>> comparable(trained, {"provenance": elsewhere})
     False
     """
-    return not expected.get("processor_bound") or processor_kind(expected) == processor_kind(actual)
+    return not expected.get("processor_bound") or _processor_kind(expected) == _processor_kind(
+        actual
+    )
 
 
 def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str], list[str]]:
@@ -402,7 +404,7 @@ def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str]
                 moved.append(f"{name}: {len(lines) - _TOLD} more numbers")
         else:
             left_out.append(
-                f"{name}: not compared, since it follows long training on {processor_kind(before[name])}"
+                f"{name}: not compared, since it follows long training on {_processor_kind(before[name])}"
             )
     return moved, left_out
 

@@ -9,7 +9,7 @@ import torch
 from boltzmann_companion.published import find, load_published
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from torch import Tensor
 
@@ -52,7 +52,7 @@ def ratio_row(result: PartitionEstimate, sign: int = 1) -> dict[str, Any]:
     }
 
 
-def words(warnings: tuple[str, ...]) -> str:
+def words(warnings: Iterable[str]) -> str:
     """The warnings of an estimate as one text.
 
     Examples
@@ -63,10 +63,14 @@ def words(warnings: tuple[str, ...]) -> str:
     return " ".join(warnings) or "none"
 
 
+def by_blocks(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> Tensor:
+    """A value for each image [N, D], float64 [N], block by block: 60,000 images fill too much memory as floats."""
+    return torch.cat([log_values(block.to(dtype)).double() for block in data.split(5_000)])
+
+
 def average(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> float:
-    """Mean over images [N, D], block by block: 60,000 images fill too much memory as floats."""
-    blocks = [log_values(block.to(dtype)).double() for block in data.split(5_000)]
-    return torch.cat(blocks).mean().item()
+    """The mean of `by_blocks`."""
+    return by_blocks(log_values, data, dtype).mean().item()
 
 
 def averages(
@@ -106,7 +110,23 @@ def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
     >>> by_model([{"model": "A", "runs": 1}, {"model": "B", "runs": 1}])["B"]
     [{'model': 'B', 'runs': 1}]
     """
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    return grouped(rows, "model")
+
+
+def grouped(rows: Rows, column: str) -> dict[Any, list[Mapping[str, Any]]]:
+    """The rows by their value of a column, in the order in which the values come first."""
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(row["model"], []).append(row)
+        groups.setdefault(row[column], []).append(row)
     return groups
+
+
+def columns(rows: Rows, *names: str) -> list[list[Any]]:
+    """The values of these columns, each as a list.
+
+    Examples
+    --------
+    >>> columns([{"runs": 1, "log_z": 2.5}, {"runs": 10, "log_z": 2.0}], "runs", "log_z")
+    [[1, 10], [2.5, 2.0]]
+    """
+    return [[row[name] for row in rows] for name in names]

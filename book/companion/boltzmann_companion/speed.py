@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -26,6 +26,8 @@ from paperlib import storage
 
 Record = Mapping[str, Any]
 Row = Mapping[str, Any]
+# The rows of one item of work, by who did it.
+Work = Mapping[str, Row]
 
 #: Name of the folder in `figures` that holds these records.
 PROFILE = "bench"
@@ -51,8 +53,6 @@ COLUMNS = {
         ("device_mib", "peak memory of the GPU", "MiB", None),
     )
 }
-# Shorter, for the headings of tables.
-_SHORT = {LISTED_PEER: "rbms, listed"}
 _ORDER = (LIBRARY, _LOOP, PEER, LISTED_PEER, OTHER_PEER, FLOAT_FLOOR, INTEGER_FLOOR)
 _COLORS = dict(zip((LIBRARY, _LOOP, PEER), PALETTE, strict=False)) | {FLOAT_FLOOR: "#767676"}
 _HATCHES = {LIBRARY: "", _LOOP: "//", PEER: "..", FLOAT_FLOOR: "xx"}
@@ -113,147 +113,67 @@ def seconds_per_step(row: Row) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """A target for the library's speed or memory.
-
-    Attributes
-    ----------
-    claim : str
-        The target in words, without the limit.
-    limit : float
-        Largest value allowed, or the smallest if `at_least`.
-    unit : str
-        `times`, `s`, `MiB` or `ns`.
-    value : callable
-        Takes a record and a number of threads, and returns the measured value, or None if something is missing.
-    at_least : bool
-        Whether values above the limit reach the target, rather than values below.
-    """
+    """A target for the library's speed or memory, and what was measured: NaN if something that it compares is missing."""
 
     claim: str
+    value: float
     limit: float
-    unit: str
-    value: Callable[[Record, int], float | None]
+    unit: str = "times"
+    # The limit is the largest value that reaches the target, or else the smallest.
     at_least: bool = False
 
-    def verdict(self, value: float | None) -> str:
+    @property
+    def verdict(self) -> str:
         """`reached`, `missed` or `not measured`."""
-        if value is None:
+        if math.isnan(self.value):
             return "not measured"
-        return (
-            "reached"
-            if (value >= self.limit if self.at_least else value <= self.limit)
-            else "missed"
-        )
+        reached = self.value >= self.limit if self.at_least else self.value <= self.limit
+        return "reached" if reached else "missed"
 
 
-Item = tuple[str, tuple[int, int], str, int | None]
-
-
-def _ratio(numerator: Item, denominator: Item) -> Callable[[Record, int], float | None]:
-    """The ratio of the time per step of one item to that of another; an item is (task, shape, by, chains)."""
-
-    def value(record: Record, threads: int) -> float | None:
-        above, below = (find(record, threads, *item) for item in (numerator, denominator))
-        if above is None or below is None:
-            return None
-        return seconds_per_step(above) / seconds_per_step(below)
-
-    return value
-
-
-def _ratio_with_bound(shape: tuple[int, int], chains: int) -> Callable[[Record, int], float | None]:
-    """The ratio of the peer's time for an estimate of typical length to the library's, which includes its check against a bound."""
-
-    def value(record: Record, threads: int) -> float | None:
-        ours, peer = (find(record, threads, "AIS", shape, by, chains) for by in (LIBRARY, PEER))
-        bound = find(record, threads, "bound", shape, LIBRARY)
-        if ours is None or peer is None or bound is None:
-            return None
-        walk = _TYPICAL_STEPS * seconds_per_step(ours)
-        return _TYPICAL_STEPS * seconds_per_step(peer) / (walk + seconds_per_step(bound))
-
-    return value
-
-
-def _nanoseconds_per_unit(
-    shape: tuple[int, int], chains: int
-) -> Callable[[Record, int], float | None]:
-    """Time of an AIS step per unit that it draws."""
-
-    def value(record: Record, threads: int) -> float | None:
-        row = find(record, threads, "AIS", shape, LIBRARY, chains)
-        return None if row is None else 1e9 * seconds_per_step(row) / (chains * sum(shape))
-
-    return value
-
-
-def _exact_seconds(record: Record, threads: int) -> float | None:
-    row = find(record, threads, "exact ln Z", (784, 25), LIBRARY)
-    return None if row is None else seconds_per_step(row)
-
-
-def _exact_memory(record: Record, threads: int) -> float | None:
-    row = find(record, threads, "exact ln Z", (784, 25), LIBRARY)
-    return None if row is None else row["peak_mib"]
-
-
-def targets() -> list[Target]:
+def targets(record: Record, threads: int) -> Iterator[Target]:
     """All targets, in the order of the table."""
-    chosen = []
-    shape = (784, 500)
-    for task, chains, floor in product(
-        ("AIS", "RAISE"), (100, 5_000), (FLOAT_FLOOR, INTEGER_FLOOR)
-    ):
-        compared = _ratio((task, shape, LIBRARY, chains), (task, shape, floor, chains))
-        chosen.append(
-            Target(
-                f"{_name(task, shape, chains)}: time over that of the {floor}",
-                1.35,
-                "times",
-                compared,
-            )
-        )
-    for chains in (100, 5_000):
-        name = _name("AIS", shape, chains)
-        compared = _ratio(("AIS", shape, PEER, chains), ("AIS", shape, LIBRARY, chains))
-        chosen.append(Target(f"{name}: time of rbms over ours", 4, "times", compared, True))
-        with_bound = _ratio_with_bound(shape, chains)
+
+    def seconds(
+        task: str, shape: tuple[int, int], by: str = LIBRARY, chains: int | None = None
+    ) -> float:
+        row = find(record, threads, task, shape, by, chains)
+        return math.nan if row is None else seconds_per_step(row)
+
+    usual, small, numbers = (784, 500), (784, 20), (100, 5_000)
+    for task, chains, floor in product(("AIS", "RAISE"), numbers, (FLOAT_FLOOR, INTEGER_FLOOR)):
+        ratio = seconds(task, usual, LIBRARY, chains) / seconds(task, usual, floor, chains)
+        yield Target(f"{_name(task, usual, chains)}: time over that of the {floor}", ratio, 1.35)
+    for chains in numbers:
+        name = _name("AIS", usual, chains)
+        ours, peer = (seconds("AIS", usual, by, chains) for by in (LIBRARY, PEER))
+        yield Target(f"{name}: time of rbms over ours", peer / ours, 4, at_least=True)
         claim = f"{name}: the same for K = {_TYPICAL_STEPS:,} and our check against a bound"
-        chosen.append(Target(claim, 4, "times", with_bound, True))
-    for shape, chains in product(_SHAPES, (100, 5_000)):
-        compared = _ratio(("RAISE", shape, LIBRARY, chains), ("AIS", shape, LIBRARY, chains))
-        chosen.append(
-            Target(f"{_name('RAISE', shape, chains)}: step over one of AIS", 1.3, "times", compared)
-        )
-    for chains in (100, 5_000):
-        claim = f"{_name('AIS', (784, 20), chains)}: time for each unit drawn"
-        chosen.append(Target(claim, 4, "ns", _nanoseconds_per_unit((784, 20), chains)))
-    ours: Item = ("CD-1", (784, 500), LIBRARY, None)
-    name = "CD-1, 784 × 500"
-    for by, claim, limit in (
-        (FLOAT_FLOOR, f"time over that of the {FLOAT_FLOOR}", 1.4),
-        (PEER, "time of rbms over ours", 1),
-        (OTHER_PEER, "time of scikit-learn (persistent chains) over ours", 1),
-    ):
-        other: Item = ("CD-1", (784, 500), by, None)
-        compared = _ratio(ours, other) if by == FLOAT_FLOOR else _ratio(other, ours)
-        chosen.append(Target(f"{name}: {claim}", limit, "times", compared, by != FLOAT_FLOOR))
-    small = (784, 18)
-    compared = _ratio(
-        ("exact ln Z", small, LISTED_PEER, None), ("exact ln Z", small, LIBRARY, None)
+        with_bound = _TYPICAL_STEPS * ours + seconds("bound", usual)
+        yield Target(claim, _TYPICAL_STEPS * peer / with_bound, 4, at_least=True)
+    for shape, chains in product(_SHAPES, numbers):
+        raise_step, ais_step = (seconds(task, shape, chains=chains) for task in ("RAISE", "AIS"))
+        claim = f"{_name('RAISE', shape, chains)}: step over one of AIS"
+        yield Target(claim, raise_step / ais_step, 1.3)
+    for chains in numbers:
+        each = 1e9 * seconds("AIS", small, chains=chains) / (chains * sum(small))
+        yield Target(f"{_name('AIS', small, chains)}: time for each unit drawn", each, 4, "ns")
+    ours, floor, peer, other = (
+        seconds("CD-1", usual, by) for by in (LIBRARY, FLOAT_FLOOR, PEER, OTHER_PEER)
     )
-    return [
-        *chosen,
-        Target("exact ln Z, 784 × 25: time", 15, "s", _exact_seconds),
-        Target("exact ln Z, 784 × 25: peak memory of the process", 1024, "MiB", _exact_memory),
-        Target(
-            "exact ln Z, 784 × 18: time of rbms, states listed before, over ours",
-            10,
-            "times",
-            compared,
-            True,
-        ),
-    ]
+    name = "CD-1, 784 × 500"
+    yield Target(f"{name}: time over that of the {FLOAT_FLOOR}", ours / floor, 1.4)
+    yield Target(f"{name}: time of rbms over ours", peer / ours, 1, at_least=True)
+    claim = f"{name}: time of scikit-learn (persistent chains) over ours"
+    yield Target(claim, other / ours, 1, at_least=True)
+    exact, name = (784, 25), "exact ln Z, 784 × 25"
+    row = find(record, threads, "exact ln Z", exact, LIBRARY)
+    memory = math.nan if row is None or row["peak_mib"] is None else row["peak_mib"]
+    yield Target(f"{name}: time", seconds("exact ln Z", exact), 15, "s")
+    yield Target(f"{name}: peak memory of the process", memory, 1024, "MiB")
+    listed, ours = (seconds("exact ln Z", (784, 18), by) for by in (LISTED_PEER, LIBRARY))
+    claim = "exact ln Z, 784 × 18: time of rbms, states listed before, over ours"
+    yield Target(claim, listed / ours, 10, at_least=True)
 
 
 # ---- tables
@@ -265,29 +185,35 @@ def target_table(record: Record) -> Table:
     heading = ["target", "limit"]
     heading += [text for count in counts for text in (f"{_threads(count)}", "verdict")]
     rows = []
-    for target in targets():
-        side = "at least" if target.at_least else "at most"
-        cells = [target.claim, f"{side} {target.limit:g} {target.unit}"]
-        for count in counts:
-            value = target.value(record, count)
-            cells += [_digits(value), target.verdict(value)]
-        rows.append(cells)
+    for same in zip(*(targets(record, count) for count in counts), strict=True):
+        first = same[0]
+        limit = f"{'at least' if first.at_least else 'at most'} {first.limit:g} {first.unit}"
+        measured = [text for each in same for text in (_digits(each.value), each.verdict)]
+        rows.append([first.claim, limit, *measured])
     return Table(heading, rows)
+
+
+def _by_participant(
+    works: Sequence[Work], cell: Callable[[Work, str], str], library: str = LIBRARY
+) -> Table:
+    """A row for each item of work and a column for everybody who took part, that of the library with this heading."""
+    taking_part = {name for work in works for name in work}
+    names = [name for name in _ORDER if name in taking_part]
+    heading = [{LIBRARY: library, LISTED_PEER: "rbms, listed"}.get(name, name) for name in names]
+    rows = [[_label(work[LIBRARY]), *(cell(work, name) for name in names)] for work in works]
+    return Table(["work", *heading], rows)
 
 
 def ratio_table(record: Record, threads: int) -> Table:
     """How many times as long as the library all others take for the same work, as ratios of medians; floors are below one."""
-    works = _works(record, threads)
-    others = [name for name in _names(works) if name != LIBRARY]
-    rows = []
-    for rows_of_work in works:
-        ours = seconds_per_step(rows_of_work[LIBRARY])
-        cells = [_label(rows_of_work[LIBRARY]), _digits(1 / ours)]
-        for name in others:
-            row = rows_of_work.get(name)
-            cells.append(_digits(None if row is None else seconds_per_step(row) / ours))
-        rows.append(cells)
-    return Table(["work", f"{LIBRARY}, per second", *_headings(others)], rows)
+
+    def cell(work: Work, name: str) -> str:
+        if name not in work:
+            return _digits(math.nan)
+        ours = seconds_per_step(work[LIBRARY])
+        return _digits(1 / ours if name == LIBRARY else seconds_per_step(work[name]) / ours)
+
+    return _by_participant(_works(record, threads), cell, f"{LIBRARY}, per second")
 
 
 def times_as_long(records: Sequence[Record], task: str, by: str) -> tuple[float, float] | None:
@@ -366,39 +292,31 @@ def draw_summary(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _headings(names: Sequence[str]) -> list[str]:
-    return [_SHORT.get(name, name) for name in names]
-
-
 def time_table(record: Record, threads: int) -> Table:
     """Milliseconds for a step, update or result: median over the repeats, quartiles in brackets."""
-    works = _works(record, threads)
 
-    def cell(row: Row | None) -> str:
-        if row is None:
-            return format_value(None)
+    def cell(work: Work, name: str) -> str:
+        if name not in work:
+            return _digits(math.nan)
+        row = work[name]
         low, middle, high = 1e3 * np.quantile(row["seconds"], [0.25, 0.5, 0.75]) / row["steps"]
         return f"{_digits(middle)} ({_digits(low)} to {_digits(high)})"
 
-    names = _names(works)
-    rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
-    return Table(["work", *_headings(names)], rows)
+    return _by_participant(_works(record, threads), cell)
 
 
 def memory_table(record: Record) -> Table:
     """Peak MiB of a process that does nothing else, and in brackets the part of it that the work added."""
-    works = _works(record, thread_counts(record)[-1])
-    names = _names(works)
 
-    def cell(row: Row | None) -> str:
+    def cell(work: Work, name: str) -> str:
+        row = work.get(name)
         if row is None or row["peak_mib"] is None:
-            return format_value(None)
+            return _digits(math.nan)
         on_device = "" if row["device_mib"] is None else f"; GPU {row['device_mib']:,.0f}"
         peak, added = round(row["peak_mib"]), round(row["peak_mib"] - row["before_mib"])
         return f"{format_value(peak)} ({format_value(added)}{on_device})"
 
-    rows = [[_label(work[LIBRARY]), *(cell(work.get(name)) for name in names)] for work in works]
-    return Table(["work", *_headings(names)], rows)
+    return _by_participant(_works(record, thread_counts(record)[-1]), cell)
 
 
 def call_table(records: Sequence[Record]) -> Table:
@@ -454,20 +372,10 @@ def part_table(record: Record, threads: int, task: str = STEP) -> Table:
 
 def machine_table(records: Sequence[Record]) -> Table:
     """Where, when and with what each record was measured."""
-    heading = [
-        "machine",
-        "device",
-        "threads",
-        "repeats",
-        "versions",
-        "minutes",
-        "made at",
-        "commit",
-    ]
+    packages = ("torch", "numpy", "numba", "rbms", "scikit-learn")
     rows = []
     for record in records:
         made = record["provenance"]
-        packages = ("torch", "numpy", "numba", "rbms", "scikit-learn")
         rows.append(
             [
                 made["machine"],
@@ -480,6 +388,16 @@ def machine_table(records: Sequence[Record]) -> Table:
                 f"`{(made['commit'] or '')[:8]}`",
             ]
         )
+    heading = [
+        "machine",
+        "device",
+        "threads",
+        "repeats",
+        "versions",
+        "minutes",
+        "made at",
+        "commit",
+    ]
     return Table(heading, rows)
 
 
@@ -527,7 +445,7 @@ def disagreements(record: Record) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Growth:
+class _Growth:
     """Time against one size, with the others fixed.
 
     Attributes
@@ -552,7 +470,7 @@ class Growth:
     intercept: float
 
 
-def growth(record: Record) -> list[Growth]:
+def growth(record: Record) -> list[_Growth]:
     """All growth curves of a record."""
     curves: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row in record["rows"]:
@@ -563,25 +481,17 @@ def growth(record: Record) -> list[Growth]:
     for (sweep, by), points in curves.items():
         sizes, seconds = (list(values) for values in zip(*sorted(points), strict=True))
         exponent, intercept = np.polyfit(np.log(sizes), np.log(seconds), 1)
-        found.append(Growth(sweep, by, sizes, seconds, float(exponent), float(intercept)))
+        found.append(_Growth(sweep, by, sizes, seconds, float(exponent), float(intercept)))
     return found
 
 
 def growth_table(record: Record) -> Table:
     """The exponents of all growth curves."""
-    return Table(
-        ["AIS time against", "from", "to", "by", "exponent"],
-        [
-            [
-                curve.sweep,
-                f"{curve.sizes[0]:,}",
-                f"{curve.sizes[-1]:,}",
-                curve.by,
-                f"{curve.exponent:.2f}",
-            ]
-            for curve in growth(record)
-        ],
-    )
+    rows = []
+    for curve in growth(record):
+        ends = [f"{curve.sizes[0]:,}", f"{curve.sizes[-1]:,}"]
+        rows.append([curve.sweep, *ends, curve.by, f"{curve.exponent:.2f}"])
+    return Table(["AIS time against", "from", "to", "by", "exponent"], rows)
 
 
 def draw_growth(records: Sequence[Record]) -> Figure:
@@ -616,7 +526,7 @@ def draw_growth(records: Sequence[Record]) -> Figure:
 # ---- helpers
 
 
-def _works(record: Record, threads: int) -> list[dict[str, Row]]:
+def _works(record: Record, threads: int) -> list[Work]:
     """The rows by name of each item of work that the library did, without growth curves."""
     works: dict[tuple, dict[str, Row]] = {}
     for row in record["rows"]:
@@ -624,12 +534,6 @@ def _works(record: Record, threads: int) -> list[dict[str, Row]]:
             key = tuple(row[name] for name in ("task", "visible", "hidden", "chains", "steps"))
             works.setdefault(key, {})[row["by"]] = row
     return [work for work in works.values() if LIBRARY in work]
-
-
-def _names(works: Sequence[Mapping[str, Row]]) -> list[str]:
-    """All participants, in the order of the tables."""
-    taking_part = {name for work in works for name in work}
-    return [name for name in _ORDER if name in taking_part]
 
 
 def _name(task: str, shape: tuple[int, int], chains: int) -> str:
@@ -645,6 +549,6 @@ def _threads(count: int) -> str:
     return f"{count} thread{'s' if count > 1 else ''}"
 
 
-def _digits(value: float | None) -> str:
-    """A number with three significant digits, or a dash."""
-    return format_value(None) if value is None else significant(value)
+def _digits(value: float) -> str:
+    """A number with three significant digits, or a dash for NaN."""
+    return format_value(None) if math.isnan(value) else significant(value)

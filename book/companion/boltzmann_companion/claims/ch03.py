@@ -25,7 +25,7 @@ from paperlib.models import RBM
 
 NAMES = ("weights", "visible_bias", "hidden_bias")
 Update = tuple[Tensor, Tensor, Tensor]
-Field = Callable[[Tensor], Tensor]
+_Field = Callable[[Tensor], Tensor]
 
 
 def gradient(by_phases: Tensor, by_autograd: Tensor) -> Iterator[Check]:
@@ -83,7 +83,7 @@ def ignored(terms: Sequence[tuple[Tensor, Tensor, Tensor]]) -> Iterator[Check]:
 
 
 def curl(
-    fields: Mapping[str, Field], centre: Tensor, plane: Tensor, jacobians: Mapping[str, Tensor]
+    fields: Mapping[str, _Field], centre: Tensor, plane: Tensor, jacobians: Mapping[str, Tensor]
 ) -> Iterator[Check]:
     """Of fields with their Jacobians [P, P] at a centre [P], and of the work around a small circle in a plane [2, P]."""
     symmetric = asymmetry(jacobians["gradient"]) < 1e-12

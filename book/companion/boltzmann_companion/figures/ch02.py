@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain
+from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.tiny_chains import bounds, distances
 from boltzmann_companion.tables import Table
 from paperlib.mcmc import acceptance_matrix, autocorrelation, total_variation
@@ -38,16 +39,10 @@ def dimension(rows: Rows) -> Figure:
     figure, axes = plt.subplots(figsize=(6.0, 3.2))
     named = {"accepted": "rejection: accepted", "effective": "importance: effective"}
     for number, (key, name) in enumerate(named.items()):
-        exact = [row[f"{key}_exact"] for row in rows]
-        axes.plot([row["dimension"] for row in rows], exact, color=PALETTE[number], label=name)
-        seen = [row for row in rows if row[key] > 0]
-        axes.plot(
-            [row["dimension"] for row in seen],
-            [row[key] for row in seen],
-            marker="os"[number],
-            linestyle="",
-            color=PALETTE[number],
-        )
+        color = PALETTE[number]
+        axes.plot(*columns(rows, "dimension", f"{key}_exact"), color=color, label=name)
+        seen = columns([row for row in rows if row[key] > 0], "dimension", key)
+        axes.plot(*seen, marker="os"[number], linestyle="", color=color)
     axes.set(yscale="log", xlabel="dimensions", ylabel="share of the draws")
     axes.legend()
     return figure
@@ -68,8 +63,7 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
         starts = torch.eye(chain.num_states, dtype=torch.float64)
         other = starts[-1] if name == "two islands" else starts[1]
         pair = (chain.distributions(start, 40) for start in (starts[0], other))
-        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-        below.plot(total_variation(*pair), label=name, **look)
+        below.plot(total_variation(*pair), label=name)
     below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
     below.legend(fontsize=8, loc=(0.66, 0.42))
     return figure
@@ -142,20 +136,18 @@ def metropolis(
 def random_walk(by_step: Rows, by_dimension: Rows, independent: Rows) -> Figure:
     """Effective shares of random walks, against the size of a step and against the dimension; those of independent draws beside them."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
-    steps = [row["step"] for row in by_step]
     for key, marker in {"accepted": "o", "effective": "s"}.items():
-        left.loglog(steps, [row[key] for row in by_step], marker=marker, label=key)
+        left.loglog(*columns(by_step, "step", key), marker=marker, label=key)
     left.set(xlabel="standard deviation of a step", ylabel="share")
     left.legend(fontsize=8)
-    dimensions = [row["dimension"] for row in by_dimension]
-    walk = [row["effective"] for row in by_dimension]
+    dimensions, walk = columns(by_dimension, "dimension", "effective")
     look = {"marker": "s", "color": PALETTE[1], "linestyle": "--"}
     right.loglog(dimensions, walk, label="random walk", **look)
     for key, color, style, label in [
         ("effective_exact", PALETTE[2], "-.", "importance"),
         ("accepted_exact", PALETTE[0], "-", "rejection"),
     ]:
-        exact = [row[key] for row in independent]
+        [exact] = columns(independent, key)
         right.loglog(dimensions, exact, color=color, linestyle=style, label=label)
     right.set(xlabel="dimensions $D$", ylim=(1e-6, 2))
     right.legend(fontsize=8)
@@ -189,11 +181,8 @@ def block(half_steps: Sequence[MarkovChain], both: MarkovChain, visible: MarkovC
 def strength(rows: Rows) -> Figure:
     """The relaxation time of each chain against the factor of all parameters."""
     figure, axes = plt.subplots(figsize=(6.0, 3.2))
-    for number, name in enumerate(dict.fromkeys(row["kernel"] for row in rows)):
-        own = [row for row in rows if row["kernel"] == name]
-        factors, times = [row["factor"] for row in own], [row["time"] for row in own]
-        look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-        axes.plot(factors, times, label=name, **look)
+    for name, own in grouped(rows, "kernel").items():
+        axes.plot(*columns(own, "factor", "time"), label=name)
     axes.set(yscale="log", xlabel="factor of all parameters", ylabel="single-unit updates")
     axes.legend(fontsize=8)
     return figure
@@ -216,7 +205,7 @@ def variance(
     left.set(xlabel="lag $k$ (steps)", ylabel="$\\rho_k$")
     left.legend(fontsize=8)
     last = list(chains.values())[-1]
-    lengths, simulated = [row["length"] for row in rows], [row["simulated"] for row in rows]
+    lengths, simulated = columns(rows, "length", "simulated")
     every, single = range(1, lengths[-1] + 1), last.variance_of_mean(values, 1)
     predicted = [n * last.variance_of_mean(values, n) / single for n in every]
     right.plot(every, predicted, color=PALETTE[0])
@@ -234,18 +223,17 @@ def variance(
 
 def inference(rows: Rows) -> Figure:
     """Mean errors of three ways to a posterior against the strength of the couplings, a panel for each image."""
-    images = list(dict.fromkeys(row["image"] for row in rows))
+    images = grouped(rows, "image")
     named = {
         "mean_field": "mean field",
         "propagation": "belief propagation",
         "gibbs": "Gibbs sampling",
     }
     figure, panels = plt.subplots(1, len(images), figsize=(7.0, 3.3), sharey=True)
-    for panel, image in zip(panels, images, strict=True):
-        own = [row for row in rows if row["image"] == image]
+    for panel, (image, own) in zip(panels, images.items(), strict=True):
         for number, (key, name) in enumerate(named.items()):
             errors, color = [max(row[key], 1e-5) for row in own], PALETTE[number]
-            strengths = [row["strength"] for row in own]
+            [strengths] = columns(own, "strength")
             panel.plot(strengths, errors, color=color, linestyle=LINE_STYLES[number], label=name)
             for row, error in zip(own, errors, strict=True):
                 solid = row.get(f"{key}_settled", "yes") == "yes"

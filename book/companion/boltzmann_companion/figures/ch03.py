@@ -14,11 +14,12 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images
+from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.contrastive_divergence import Bias, Course
 from boltzmann_companion.tables import Record, Table
 from paperlib.learning import ContrastiveDivergence
 
-MARKERS = "os^"
+_MARKERS = "os^"
 
 
 def training_set(images: Tensor, side: int) -> Figure:
@@ -31,9 +32,9 @@ def training_set(images: Tensor, side: int) -> Figure:
 def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
     """Bias and angle of CD-T against T, and the contribution of the slowest eigenvalue, given its share of the gradient at T = 0."""
     figure, left, right = _side_by_side(3.4)
-    steps = list(dict.fromkeys(row["steps"] for row in rows))
-    for (name, share), marker in zip(slowest.items(), MARKERS, strict=True):
-        own = [row for row in rows if row["stage"] == name]
+    steps, stages = list(grouped(rows, "steps")), grouped(rows, "stage")
+    for (name, share), marker in zip(slowest.items(), _MARKERS, strict=True):
+        own = stages[name]
         look: dict[str, Any] = {"marker": marker, "markersize": 5, "label": name}
         (line,) = left.loglog(steps, [row["bias"] / 100 for row in own], **look)
         left.loglog(
@@ -44,7 +45,7 @@ def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
             linewidth=1,
             zorder=0,
         )
-        right.semilogx(steps, [row["angle"] for row in own], color=line.get_color(), **look)
+        right.semilogx(steps, *columns(own, "angle"), color=line.get_color(), **look)
     left.set(
         ylim=(1e-6, 5),
         xlabel="Gibbs steps $T$",
@@ -61,12 +62,11 @@ def bias_table(record: Record) -> Table:
     """A row for the bias and one for the angle of each model, a column for each T."""
     rows = record["rows"]
     lines = []
-    for name in dict.fromkeys(row["stage"] for row in rows):
-        own = [row for row in rows if row["stage"] == name]
+    for name, own in grouped(rows, "stage").items():
         shown = [name, f"{own[0]['relaxation']:.1f}"]
         lines.append([*shown, "bias, %", *(f"{row['bias']:.1f}" for row in own)])
         lines.append(["", "", "angle, degrees", *(f"{row['angle']:.1f}" for row in own)])
-    steps = dict.fromkeys(row["steps"] for row in rows)
+    steps = grouped(rows, "steps")
     heading = ["model", r"$-1/\ln \lambda_2$", "", *(f"$T = {t}$" for t in steps)]
     return Table(heading, lines, record.view().source)
 
@@ -228,7 +228,7 @@ def gains_table(falling: Mapping[str, Sequence[Course]], seed: int) -> Table:
 def digits_bias(steps: Sequence[int], biases: Mapping[int, Bias]) -> Figure:
     """Norm and angle of the bias of CD-T by epoch, and a band of what sampling noise would leave of no bias."""
     figure, left, right = _side_by_side(3.3)
-    for (epoch, measured), marker in zip(biases.items(), MARKERS, strict=False):
+    for (epoch, measured), marker in zip(biases.items(), _MARKERS, strict=False):
         look: dict[str, Any] = {"marker": marker, "markersize": 5}
         left.loglog(steps, measured.norms, label=f"epoch {epoch}", **look)
         right.semilogx(steps, measured.angles, **look)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import torch
 
-from boltzmann_companion.players.particles import ParticlePlayer, particle_player, particle_run
+from boltzmann_companion.players.page import Player
+from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import PALETTE, draw_images
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
 from paperlib.numerics import log_mean_exp
@@ -49,7 +50,7 @@ def dimension(rows: Rows, num_samples: int) -> Figure:
 
 def two_bumps_player(
     moves: Sequence[int], betas: list[float], num_particles: int, seed: int
-) -> ParticlePlayer:
+) -> Player:
     """Particles on a line, on their way from one wide bump to two narrow ones, with so many moves at each temperature."""
     runs, line = [], TwoBumpPath(1)
     for number in moves:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from boltzmann_companion.figures import ch05
-from boltzmann_companion.players.frames import FramePlayer, frame_player
+from boltzmann_companion.players.frames import frame_player
+from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
 from boltzmann_companion.rows import by_model, pixels_on, published_numbers
 
@@ -44,7 +45,7 @@ def course_rows(model: str, looks: Sequence[float], frames: Sequence[Tensor]) ->
     ]
 
 
-def course_player(course: Rows, image_shape: tuple[int, int]) -> FramePlayer:
+def course_player(course: Rows, image_shape: tuple[int, int]) -> Player:
     """The player for a record of AIS runs, whose images are `packed`."""
     bits = [np.unpackbits(np.frombuffer(bytes.fromhex(row["images"]), np.uint8)) for row in course]
     return frame_player(

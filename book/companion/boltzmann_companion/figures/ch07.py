@@ -12,6 +12,7 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
+from boltzmann_companion.rows import by_model, columns, grouped
 from boltzmann_companion.studies.dbn_bounds import Courses
 
 
@@ -79,15 +80,13 @@ def fall(course: Sequence[tuple[float, float]]) -> Figure:
 def scatter(rows: Rows) -> Figure:
     """How the bound scatters against the number of draws, beside its error over images, for up to three models."""
     figure, axes = plt.subplots(figsize=(7.0, 3.6))
-    counts = list(dict.fromkeys(row["draws"] for row in rows))
-    for number, name in enumerate(dict.fromkeys(row["model"] for row in rows)):
-        own = [row for row in rows if row["model"] == name]
+    counts = list(grouped(rows, "draws"))
+    for number, (name, own) in enumerate(by_model(rows).items()):
         measured = [row for row in own if row["scatter"] is not None]
         style: dict[str, Any] = {"color": PALETTE[number]}
-        axes.loglog(counts, [row["predicted"] for row in own], linestyle="-", **style)
-        places = [row["draws"] for row in measured]
-        values = [row["scatter"] for row in measured]
-        axes.plot(places, values, linestyle="", marker="os^"[number], label=name, **style)
+        axes.loglog(counts, *columns(own, "predicted"), linestyle="-", **style)
+        points = columns(measured, "draws", "scatter")
+        axes.plot(*points, linestyle="", marker="os^"[number], label=name, **style)
         line = LINE_STYLES[number + 1]
         axes.axhline(own[0]["between_images"], linestyle=line, linewidth=1, **style)
     axes.set(xlabel="draws $M$ for each image", ylabel="standard deviation in nats")

@@ -14,8 +14,9 @@ from matplotlib.patches import Circle
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.players.brackets import BracketPlayer, bracket_player
-from boltzmann_companion.players.particles import ParticlePlayer, particle_player, particle_run
+from boltzmann_companion.players.brackets import bracket_player
+from boltzmann_companion.players.page import Player
+from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
@@ -117,7 +118,7 @@ def _draw_scheme(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def melting(line: TwoBumpPath, runs: Mapping[str, Particles]) -> ParticlePlayer:
+def melting(line: TwoBumpPath, runs: Mapping[str, Particles]) -> Player:
     """A player for reverse chains on a line, each run from one place."""
     return particle_player(
         [
@@ -184,7 +185,7 @@ def sums_of_weights(
     )
 
 
-def wedge(rows: Rows) -> BracketPlayer | None:
+def wedge(rows: Rows) -> Player | None:
     """A player for the bracket of one enumerated model from one start; None if there is nothing to step through."""
     if len(rows) == 1:
         return None

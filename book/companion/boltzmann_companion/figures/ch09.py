@@ -12,6 +12,7 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE
+from boltzmann_companion.rows import columns
 
 
 def averages(
@@ -59,19 +60,13 @@ def variance(
     left.axhline(0, color="black", linestyle="-", linewidth=0.8)
     for (name, formula), color, style in zip(formulas.items(), PALETTE, LINE_STYLES, strict=False):
         left.plot(grid, [formula(a) for a in grid], color=color, linestyle=style, label=name)
-    left.plot(
-        [row["alpha"] for row in rows],
-        [row["simulated"] for row in rows],
-        color="black",
-        marker="o",
-        linestyle="",
-        label="simulated",
-    )
+    look = {"color": "black", "marker": "o", "linestyle": "", "label": "simulated"}
+    left.plot(*columns(rows, "alpha", "simulated"), **look)
     left.set(xlabel="$\\alpha$", ylabel="variance, nats²")
     left.legend(fontsize=8)
     for (name, (kappa, own)), color, marker in zip(biases.items(), PALETTE[:2], "os", strict=True):
-        counts = [row["images"] for row in own]
-        right.plot(counts, [row["spread"] for row in own], color=color, linestyle="-")
+        counts, spreads = columns(own, "images", "spread")
+        right.plot(counts, spreads, color=color, linestyle="-")
         right.plot(counts, [abs(kappa) / count for count in counts], color=color, linestyle="--")
         right.errorbar(
             counts,
@@ -92,17 +87,10 @@ def reductions(rows: Rows, panels: Mapping[str, Collection[str]]) -> Figure:
     """By how much the control variate reduces the variance against K, for the models of each panel."""
     figure, grid = plt.subplots(1, len(panels), figsize=(7.0, 4.0), sharey=True)
     for axes, (title, names) in zip(grid, panels.items(), strict=True):
-        for number, name in enumerate(names):
+        for name in names:
             own = [row for row in rows if row["model"] == name]
-            axes.plot(
-                [row["steps"] for row in own],
-                [row["reduction"] for row in own],
-                marker="o",
-                markersize=3,
-                color=PALETTE[number],
-                linestyle=LINE_STYLES[number],
-                label=name,
-            )
+            points = columns(own, "steps", "reduction")
+            axes.plot(*points, marker="o", markersize=3, label=name)
         axes.axhline(1, color="0.4", linestyle="-", linewidth=0.8)
         label = "intermediate distributions $K$"
         axes.set(xscale="log", yscale="log", xlabel=label, title=title)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_layer, join
+from boltzmann_companion.rows import by_model, columns, grouped
 
 # Lines end at the units of `layers`, which stand close together.
 _TIGHT = {"shrinkA": 6, "shrinkB": 6}
@@ -78,11 +79,10 @@ def mean_field(gaps: Tensor, errors: Mapping[int, Tensor]) -> Figure:
 def learning(rows: Rows, rbm_test: float) -> Figure:
     """The test average of DBMs along their joint training, beside that of an RBM in nats."""
     figure, axes = plt.subplots(figsize=(7.0, 3.2))
-    trained = dict.fromkeys(row["model"] for row in rows if row["epoch"] > 0)
-    for name in trained:
-        own = [row for row in rows if row["model"] == name]
-        epochs, tests = [row["epoch"] for row in own], [row["test"] for row in own]
-        axes.plot(epochs, tests, marker="o", markersize=3, label=f"pre-training: {name}")
+    models = by_model(rows)
+    for name in by_model([row for row in rows if row["epoch"] > 0]):
+        points = columns(models[name], "epoch", "test")
+        axes.plot(*points, marker="o", markersize=3, label=f"pre-training: {name}")
     axes.axhline(rbm_test, color="black", linestyle=":", label="RBM")
     axes.set_xscale("symlog", linthresh=1)
     ticks = [0, 1, 3, 10, 30]
@@ -209,14 +209,13 @@ def brackets(points: Rows, shown_from: int) -> Figure:
     """Figure 7, one panel for each model; the vertical range is that of the points from K = `shown_from` on."""
     ticks = sorted({point["steps"] for point in points})
     shown_from = min(shown_from, ticks[-1])
-    names = list(dict.fromkeys(point["model"] for point in points))
-    across = min(3, len(names)) if len(names) != 4 else 2
-    down = -(-len(names) // across)
+    models = by_model(points)
+    across = min(3, len(models)) if len(models) != 4 else 2
+    down = -(-len(models) // across)
     figure, panels = plt.subplots(down, across, figsize=(7.4, 3.2 * down), squeeze=False)
-    for panel in panels.flat[len(names) :]:
+    for panel in panels.flat[len(models) :]:
         panel.set_axis_off()
-    for panel, name in zip(panels.flat, names, strict=False):
-        own = [point for point in points if point["model"] == name]
+    for panel, (name, own) in zip(panels.flat, models.items(), strict=False):
         late = [point for point in own if point["steps"] >= shown_from]
         shown = [point[key] for point in late for key in ("ais", "raise")]
         margin = 0.15 * (max(shown) - min(shown)) + 0.05
@@ -224,9 +223,8 @@ def brackets(points: Rows, shown_from: int) -> Figure:
         panel.set_ylim(min(shown) - margin, max(shown) + margin)
         if own[0]["exact"] is not None:
             panel.axhline(own[0]["exact"], color="black", linestyle="-", linewidth=1)
-        for start in dict.fromkeys(point["start"] for point in own):
-            for key in ("ais", "raise"):
-                _side(panel, [point for point in own if point["start"] == start], key)
+        for line, key in product(grouped(own, "start").values(), ("ais", "raise")):
+            _side(panel, line, key)
         panel.minorticks_off()
     for row in panels:
         row[0].set_ylabel("nats")
@@ -248,7 +246,7 @@ def _side(panel: Axes, line: Rows, key: str) -> None:
     color = PALETTE[(0 if key == "ais" else 1) + (0 if base_rates else 2)]
     style = LINE_STYLES[0 if base_rates else 1]
     within = [min(max(point[key], low), high) for point in line]
-    steps = [point["steps"] for point in line]
+    [steps] = columns(line, "steps")
     panel.plot(steps, within, color=color, linestyle=style, label=f"{key.upper()}, {start}")
     for point, shown in zip(line, within, strict=True):
         place, value = point["steps"], point[key]

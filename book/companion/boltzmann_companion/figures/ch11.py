@@ -14,8 +14,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.players.traces import TracePlayer, trace_player
+from boltzmann_companion.players.page import Player
+from boltzmann_companion.players.traces import trace_player
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, draw_layer, join
+from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.small_inference import (
     gaussian_truth,
     log_normal,
@@ -79,7 +81,7 @@ def _lateral(axes: Axes, layer: Places, **look: Any) -> None:
 
 def half_steps_of_em(rows: Rows) -> Figure:
     """Bound and log-likelihood after every half-step, and the gap after each M-step."""
-    bounds, likelihoods = ([row[key] for row in rows] for key in ("bound", "likelihood"))
+    bounds, likelihoods = columns(rows, "bound", "likelihood")
     index = range(len(rows))
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2))
     left.plot(index, likelihoods, color=PALETTE[1], linestyle="--", label="log-likelihood")
@@ -108,8 +110,7 @@ def gaussian_around_a_point(
     left.legend(loc="upper left")
     look = {"color": "black", "linestyle": "--", "linewidth": 1}
     right.axhline(rows[0]["evidence"], label="$\\ln p(v)$", **look)
-    widths, bounds = ([row[key] for row in rows] for key in ("width", "bound"))
-    right.plot(widths, bounds, label="bound")
+    right.plot(*columns(rows, "width", "bound"), label="bound")
     right.set(xscale="log", xlabel="width $s$ of $q$", ylabel="nats")
     right.legend(loc="lower left")
     return figure
@@ -133,22 +134,16 @@ def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> F
 
 def two_directions(rows: Rows, line: Tensor) -> Figure:
     """Two modes on a line, one panel for each separation, and the Gaussians fitted to them."""
-    separations = dict.fromkeys(row["separation"] for row in rows)
-    names = list(dict.fromkeys(row["divergence"] for row in rows))
+    separations, names = grouped(rows, "separation"), list(grouped(rows, "divergence"))
     figure, panels = plt.subplots(1, len(separations), figsize=(7.0, 3.0), sharey=True)
-    for panel, separation in zip(panels, separations, strict=True):
+    for panel, (separation, own) in zip(panels, separations.items(), strict=True):
         panel.fill_between(line, two_modes(line, separation).exp(), color="0.8", label="$p$")
-        for row in rows:
-            if row["separation"] == separation:
-                number = names.index(row["divergence"])
-                mean, width = (torch.tensor(row[key]).double() for key in ("mean", "width"))
-                panel.plot(
-                    line,
-                    log_normal(line, mean, width.log()).exp(),
-                    color=PALETTE[number],
-                    linestyle=LINE_STYLES[number + 1],
-                    label=row["divergence"] if row["start"] < 0 else None,
-                )
+        for row in own:
+            number = names.index(row["divergence"])
+            mean, width = (torch.tensor(row[key]).double() for key in ("mean", "width"))
+            look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number + 1]}
+            label = row["divergence"] if row["start"] < 0 else None
+            panel.plot(line, log_normal(line, mean, width.log()).exp(), label=label, **look)
         panel.set(xlim=(-6, 6), xlabel="$h$", title=f"modes {separation:g} apart")
     panels[0].set_ylabel("density")
     panels[-1].legend(loc="upper right")
@@ -203,27 +198,18 @@ def stable_steps(steps: Mapping[str, Tensor], distances: Mapping[float, Tensor])
     left.legend()
     names = ("5 % below", "5 % above")
     for side, (name, courses) in enumerate(zip(names, distances.values(), strict=True)):
+        look = {"color": PALETTE[side], "linestyle": LINE_STYLES[side], "linewidth": 0.9}
         for number, course in enumerate(courses):
-            right.plot(
-                course,
-                color=PALETTE[side],
-                linestyle=LINE_STYLES[side],
-                linewidth=0.9,
-                label=None if number else name,
-            )
-    right.set(
-        yscale="log",
-        xlabel="block update",
-        ylabel="distance to the fixed point",
-        ylim=(1e-9, 5),
-    )
+            right.plot(course, label=None if number else name, **look)
+    right.set(yscale="log", ylim=(1e-9, 5))
+    right.set(xlabel="block update", ylabel="distance to the fixed point")
     right.legend()
     return figure
 
 
 def damping_player(
     runs: dict[str, tuple[Tensor, Tensor]], exact_means: Tensor, goal: float
-) -> TracePlayer:
+) -> Player:
     """A player of damped updates: their means [T, M] and bounds [T], beside the exact means [M] and a bound to reach."""
     lowest = min(bound[1:].min().item() for _, bound in runs.values())
     limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
@@ -241,8 +227,7 @@ def largest_entropy(axis: Tensor, course: Sequence[Tensor], rows: Rows) -> Figur
     left.plot(axis, course[-1], color=PALETTE[0], linestyle="-", label="end")
     left.set(xlabel="$x$", ylabel="density", xlim=(-4, 4), ylim=(0, 0.7))
     left.legend(loc="upper center", ncols=2)
-    peaks, entropies = ([row[key] for row in rows] for key in ("peak", "entropy"))
-    right.plot(peaks, entropies, color=PALETTE[0], label="two peaks")
+    right.plot(*columns(rows, "peak", "entropy"), color=PALETTE[0], label="two peaks")
     with_variance_one = {
         "Gaussian": 0.5 * math.log(2 * math.pi * math.e),
         "Laplace": 1 + math.log(math.sqrt(2)),
@@ -250,13 +235,8 @@ def largest_entropy(axis: Tensor, course: Sequence[Tensor], rows: Rows) -> Figur
     }
     for number, (name, value) in enumerate(with_variance_one.items(), 1):
         right.axhline(value, color=PALETTE[number], linestyle=LINE_STYLES[number], label=name)
-    right.set(
-        xscale="log",
-        xlabel="width of the peaks",
-        ylabel="entropy in nats",
-        xlim=(1e-3, 1),
-        ylim=(-5, 2),
-    )
+    right.set(xscale="log", xlim=(1e-3, 1), ylim=(-5, 2))
+    right.set(xlabel="width of the peaks", ylabel="entropy in nats")
     right.legend(loc="lower right")
     return figure
 
@@ -311,7 +291,7 @@ def learned_densities(
         panel.set(xlabel="$v$", ylim=(0, 1.1), title=f"noise {noise:g}")
     densities[0].set_ylabel("density")
     densities[0].legend(loc="upper right", fontsize=8)
-    likelihoods, bounds = ([row[key] for row in course] for key in ("likelihood", "bound"))
+    likelihoods, bounds = columns(course, "likelihood", "bound")
     right.plot(likelihoods, color=PALETTE[1], linestyle="--", label="log-likelihood")
     right.plot(bounds, color=PALETTE[0], linestyle="-", label="bound")
     right.set(xlabel="round of mean-field EM", ylabel="nats")

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import LINE_STYLES, PALETTE
+from boltzmann_companion.plots import PALETTE
+from boltzmann_companion.rows import columns, grouped
 from paperlib.variational.mean_field import MeanFieldTrace
 from paperlib.variational.vae import VAE
 
@@ -23,8 +24,7 @@ def amortised(rows: Rows, traces: Mapping[str, MeanFieldTrace], log_evidence: Te
     """The two parts of the gap of each network, and the gap along mean field from each start; the first is no network."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2))
     networks = rows[1:]
-    names = [row["start"] for row in networks]
-    family, network = ([row[key] for row in networks] for key in ("family", "network"))
+    names, family, network = columns(networks, "start", "family", "network")
     left.bar(names, family, color=PALETTE[0], label="family")
     look: dict[str, Any] = {"color": PALETTE[1], "hatch": "//", "edgecolor": "white"}
     left.bar(names, network, bottom=family, label="network", **look)
@@ -43,7 +43,6 @@ def amortised(rows: Rows, traces: Mapping[str, MeanFieldTrace], log_evidence: Te
 def wake_sleep(rows: Rows) -> Figure:
     """Log-probability and bound against epochs, beside exact learning, and the network's divergences."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2))
-    epochs = [row["epoch"] for row in rows]
     for panel, key, label, marker in (
         (left, "exact", "exact posterior", "s"),
         (left, "log_prob", "wake-sleep", "o"),
@@ -51,8 +50,7 @@ def wake_sleep(rows: Rows) -> Figure:
         (right, "gap", "$D(q \\Vert p)$, images: the gap", "o"),
         (right, "dreamt", "$D(p \\Vert q)$, dreams", "s"),
     ):
-        values = [row[key] for row in rows]
-        panel.plot(epochs, values, marker=marker, markersize=3, label=label)
+        panel.plot(*columns(rows, "epoch", key), marker=marker, markersize=3, label=label)
     left.set(xlabel="epoch", ylabel="nats per test image")
     left.legend(loc="lower right")
     right.set(xlabel="epoch", ylabel="nats", ylim=(0, None))
@@ -98,16 +96,10 @@ def lista(rows: Rows) -> Figure:
     """The energy above the minimum against depth, for patches of digits and of noise."""
     figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.2))
     titles = {"new": "patches of digits", "noise": "patches of noise"}
+    algorithms = grouped(rows, "algorithm")
     for panel, (key, title) in zip(panels, titles.items(), strict=True):
-        for number, name in enumerate(("ISTA", "LISTA")):
-            own = [row for row in rows if row["algorithm"] == name]
-            panel.plot(
-                [row["depth"] for row in own],
-                [row[key] for row in own],
-                marker="os"[number],
-                linestyle=LINE_STYLES[number],
-                label=name,
-            )
+        for name, marker in (("ISTA", "o"), ("LISTA", "s")):
+            panel.plot(*columns(algorithms[name], "depth", key), marker=marker, label=name)
         panel.set(xlabel="layers", yscale="log", title=title)
     panels[0].set_ylabel("energy above the minimum, nats")
     panels[0].legend()
@@ -137,15 +129,11 @@ def vae(
         density = (model.log_joint(images[worst], grid) - truth[worst]).exp().view(160, 160)
     right.imshow(density.T, origin="lower", extent=(-4, 4, -4, 4))
     angle = torch.linspace(0, 2 * math.pi, 100)
-    for number, (name, (means, log_widths)) in enumerate(gaussians.items()):
+    for name, (means, log_widths) in gaussians.items():
         mean, width = means[worst], log_widths[worst].exp()
-        right.plot(
-            mean[0] + 2 * width[0] * angle.cos(),
-            mean[1] + 2 * width[1] * angle.sin(),
-            color=PALETTE[number],
-            linestyle=LINE_STYLES[number],
-            label=name,
-        )
+        across = mean[0] + 2 * width[0] * angle.cos()
+        upwards = mean[1] + 2 * width[1] * angle.sin()
+        right.plot(across, upwards, label=name)
     x, y = gaussians["encoder"][0][worst].tolist()
     right.set(xlabel="$z_1$", ylabel="$z_2$", xlim=(x - 2, x + 2), ylim=(y - 2, y + 2))
     right.grid(False)

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
+from boltzmann_companion.plots import label_logarithmic
 from boltzmann_companion.published import LATER_PAPERS, find, load_published
 from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
 from boltzmann_companion.tables import Table, format_value
@@ -18,15 +18,9 @@ from paperlib.estimators import TemperingEstimate
 def rejection_rates(runs: Mapping[str, TemperingEstimate]) -> Figure:
     """How often each link's swaps are rejected, one line for each run of parallel tempering."""
     figure, axes = plt.subplots(figsize=(7.0, 2.8))
-    for number, (name, found) in enumerate(runs.items()):
-        axes.plot(
-            (found.betas[1:] + found.betas[:-1]) / 2,
-            found.rejection_rates,
-            color=PALETTE[number],
-            linestyle=LINE_STYLES[number],
-            marker="o",
-            label=name,
-        )
+    for name, found in runs.items():
+        middles = (found.betas[1:] + found.betas[:-1]) / 2
+        axes.plot(middles, found.rejection_rates, marker="o", label=name)
     axes.set(xlabel="$\\beta$ in the middle of a link", ylabel="rejected", ylim=(0, 1))
     axes.legend()
     return figure
@@ -48,23 +42,17 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
     }
     if with_published:
         for estimator in ("RTS", "AIS"):
-            curves["Carlson et al. 2016", estimator] = published_errors(estimator)
+            curves["Carlson et al. 2016", estimator] = _published_errors(estimator)
     figure, axes = plt.subplots(figsize=(7.0, 3.6))
-    for number, ((model, estimator), points) in enumerate(curves.items()):
-        axes.plot(
-            *zip(*points, strict=True),
-            color=PALETTE[number],
-            linestyle=LINE_STYLES[number],
-            marker="o",
-            label=f"{estimator}, {model}",
-        )
+    for (model, estimator), points in curves.items():
+        axes.plot(*zip(*points, strict=True), marker="o", label=f"{estimator}, {model}")
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
     return figure
 
 
-def published_errors(estimator: str) -> list[tuple[int, float]]:
+def _published_errors(estimator: str) -> list[tuple[int, float]]:
     """Chain-steps and errors that Carlson et al. (2016) print for CD25(500), by `RTS` or `AIS`."""
     return [
         (int(entry.row.split()[0].replace(",", "")) * AIS_CHAINS, entry.value)
@@ -76,7 +64,7 @@ def published_errors(estimator: str) -> list[tuple[int, float]]:
 def errors_beside_published(rows: Rows) -> Table:
     """The published errors on CD25(500), and those of `tempering-error` at as many chain-steps."""
     ours = {(row["estimator"], row["chain_steps"]): format_value(row["rmse"]) for row in rows}
-    by_ais = dict(published_errors("AIS"))
+    by_ais = dict(_published_errors("AIS"))
     lines = [
         [
             f"{steps:,}",
@@ -84,7 +72,7 @@ def errors_beside_published(rows: Rows) -> Table:
             f"{by_ais[steps]:.3f}",
             *(ours.get((name, steps), "–") for name in ESTIMATORS),
         ]
-        for steps, error in published_errors("RTS")
+        for steps, error in _published_errors("RTS")
     ]
     heading = [
         "chain-steps",

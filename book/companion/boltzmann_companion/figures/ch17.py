@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator
 
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
+from boltzmann_companion.rows import by_model, columns
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
 
@@ -39,7 +40,7 @@ def errors(rows: Rows) -> Figure:
     for model, panel in panels.items():
         panel.axvline(WRONG, color="0.6", linestyle=":", linewidth=1)
         for place, name in enumerate(names):
-            ends = [row["median_error"] for row in _of(rows, model=model, estimator=name)]
+            [ends] = columns(_of(rows, model=model, estimator=name), "median_error")
             panel.plot(ends, [place] * len(ends), color="0.7", linestyle="-", linewidth=1, zorder=1)
         for budget in budgets:
             own = _of(rows, model=model, budget=budget)
@@ -62,7 +63,7 @@ def errors(rows: Rows) -> Figure:
             panel.xaxis.set_major_locator(LogLocator(base=100))
     # read from the top, as the table of the estimators is
     next(iter(panels.values())).invert_yaxis()
-    _name(figure, panels, columns=len(budgets))
+    _name(figure, panels, ncols=len(budgets))
     return figure
 
 
@@ -72,12 +73,12 @@ def errors_by_time(rows: Rows) -> Figure:
     for number, (model, panel) in enumerate(panels.items()):
         for name, look in _LOOKS.items():
             own = _of(rows, model=model, estimator=name)
-            times, found = ([row[key] for row in own] for key in ("same_time", "median_error"))
-            panel.loglog(times, found, markersize=4, linewidth=1, label=name, **look)
+            points = columns(own, "same_time", "median_error")
+            panel.loglog(*points, markersize=4, linewidth=1, label=name, **look)
         label_logarithmic(panel.xaxis, panel.yaxis, between=_within_two_decades(rows))
         if number % _ACROSS == 0:
             panel.set_ylabel("median error (nats)", fontsize=8)
-    _name(figure, panels, columns=3)
+    _name(figure, panels, ncols=3)
     return figure
 
 
@@ -85,12 +86,12 @@ def _panels(
     rows: Rows, height: float, label: str, *, sharex: bool = False
 ) -> tuple[Figure, dict[str, Axes]]:
     """A panel of this height in inches for each model, with room below them for a legend."""
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    columns = min(_ACROSS, len(models))
-    lines = math.ceil(len(models) / columns)
-    size = (2.6 * columns, height * lines + 0.9)
+    models = list(by_model(rows))
+    across = min(_ACROSS, len(models))
+    lines = math.ceil(len(models) / across)
+    size = (2.6 * across, height * lines + 0.9)
     figure, grid = plt.subplots(
-        lines, columns, figsize=size, squeeze=False, sharey=True, sharex=sharex
+        lines, across, figsize=size, squeeze=False, sharey=True, sharex=sharex
     )
     for panel in grid.flat[len(models) :]:
         panel.set_axis_off()
@@ -113,7 +114,7 @@ def _within_two_decades(rows: Rows) -> bool:
     return max(found) < 100 * min(found)
 
 
-def _name(figure: Figure, panels: Mapping[str, Axes], columns: int) -> None:
+def _name(figure: Figure, panels: Mapping[str, Axes], ncols: int) -> None:
     """One legend for all panels, below them."""
     entries = next(iter(panels.values())).get_legend_handles_labels()
-    figure.legend(*entries, loc="outside lower center", ncols=columns, fontsize=8)
+    figure.legend(*entries, loc="outside lower center", ncols=ncols, fontsize=8)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from boltzmann_companion.players.page import Slider, card, select
+from boltzmann_companion.players.page import Player, player, select, svg
 from paperlib.errors import InputError
 from paperlib.mcmc import MarkovChain, total_variation
 from paperlib.validation import require_count, require_shape
 
-_MILLISECONDS = 500  # per step while playing
 # Sizes in the drawing's own units, with one picture above the other so that it fits a narrow page.
 _WIDTH, _HEIGHT = 480, 366
 _LEFT, _RIGHT = 60, 472
@@ -29,11 +27,16 @@ _CURVE = (244, 334)  # distance one and the smallest distance that is shown
 _DECADES = 5
 
 
-@dataclass(frozen=True)
-class ChainPlayer:
-    """The result of `chain_player`, which shows itself in a notebook and in the book.
+def chain_player(
+    chains: Mapping[str, MarkovChain],
+    state_labels: Sequence[str],
+    target: Tensor,
+    num_steps: int,
+    description: str,
+) -> Player:
+    """A player for the distributions of chains on the same states.
 
-    Attributes
+    Parameters
     ----------
     chains : mapping of str to MarkovChain
         The chains that the reader can choose from.
@@ -44,120 +47,7 @@ class ChainPlayer:
     num_steps : int
         Number of steps that the player shows.
     description : str
-        Description for readers who cannot see the player.
-    """
-
-    chains: Mapping[str, MarkovChain]
-    state_labels: Sequence[str]
-    target: Tensor
-    num_steps: int
-    description: str
-
-    def __repr__(self) -> str:
-        return f"{self.description} ({', '.join(self.chains)}; {self.num_steps} steps)"
-
-    def _repr_html_(self) -> str:
-        name, chain = next(iter(self.chains.items()))
-        start = torch.eye(chain.num_states, dtype=torch.float64)[0]
-        shown = chain.distributions(start, self.num_steps)
-        distances = total_variation(shown, self.target).tolist()
-        caption = (
-            f"{name}, started in {self.state_labels[0]}, step {self.num_steps}: "
-            f"distance from the target {distances[-1]:.4f}"
-        )
-        return card(
-            "chains",
-            self.description,
-            drawing=self._drawing(caption, shown[-1].tolist(), distances),
-            caption=caption,
-            slider=Slider("Steps of the chain", last=self.num_steps),
-            data={
-                "names": list(self.chains),
-                "matrices": [chain.transition.tolist() for chain in self.chains.values()],
-                "labels": list(self.state_labels),
-                "target": self.target.tolist(),
-                "steps": self.num_steps,
-                "left": _LEFT,
-                "right": _RIGHT,
-                "bars": _BARS,
-                "curve": _CURVE,
-                "decades": _DECADES,
-            },
-            milliseconds=_MILLISECONDS,
-            choices=select("Chain", list(self.chains)) + select("Start", self.state_labels),
-        )
-
-    def _drawing(self, caption: str, shown: list[float], distances: list[float]) -> str:
-        points = [(self._step_x(t), _distance_y(d)) for t, d in enumerate(distances)]
-        curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        now_x, now_y = points[-1]
-        bars = "".join(self._bar(state, p) for state, p in enumerate(shown))
-        marks = "".join(self._mark(state, p) for state, p in enumerate(self.target.tolist()))
-        return f"""\
-<svg class="dark-light" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" \
-aria-label="{html.escape(f"{self.description}: {caption}")}">
-{self._axes()}
-<g class="bars">{bars}</g>
-<g class="targets">{marks}</g>
-<polyline class="distances" points="{curve}" fill="none" stroke="#D55E00" stroke-width="2"/>
-<circle class="now" r="5" cx="{now_x:.1f}" cy="{now_y:.1f}" fill="#D55E00"/>
-</svg>"""
-
-    def _step_x(self, t: int) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * t / self.num_steps
-
-    def _place(self, state: int) -> tuple[float, float]:
-        """Left end and width of a state's bar."""
-        slot = (_RIGHT - _LEFT) / len(self.state_labels)
-        return _LEFT + slot * (state + 0.15), 0.7 * slot
-
-    def _bar(self, state: int, probability: float) -> str:
-        x, width = self._place(state)
-        height = (_BARS[1] - _BARS[0]) * probability
-        return (
-            f'<rect x="{x:.1f}" width="{width:.1f}" y="{_BARS[1] - height:.1f}" '
-            f'height="{height:.1f}" fill="#56B4E9"/>'
-        )
-
-    def _mark(self, state: int, probability: float) -> str:
-        x, width = self._place(state)
-        y = _BARS[1] - (_BARS[1] - _BARS[0]) * probability
-        return (
-            f'<line x1="{x - 3:.1f}" x2="{x + width + 3:.1f}" y1="{y:.1f}" y2="{y:.1f}" '
-            'stroke="#000" stroke-width="2"/>'
-        )
-
-    def _axes(self) -> str:
-        """Lines, ticks and labels that never change."""
-        parts = []
-        for value in (0, 0.5, 1):
-            y = _BARS[1] - (_BARS[1] - _BARS[0]) * value
-            parts.append(_grid_line(y) + _text(_LEFT - 6, y + 4, f"{value:g}", "end"))
-        for state, label in enumerate(self.state_labels):
-            x, width = self._place(state)
-            parts.append(_text(x + width / 2, _BARS[1] + 16, label, "middle"))
-        parts.append(
-            _text(_RIGHT, _BARS[0] + 20, "bars: the chain; lines on them: the target", "end")
-        )
-        parts.append(_text(_LEFT, _CURVE[0] - 12, "distance from the target", "start"))
-        for decade in range(0, _DECADES + 1, 2):
-            y = _distance_y(10.0**-decade)
-            label = "1" if decade == 0 else f"{10.0**-decade:g}"
-            parts.append(_grid_line(y) + _text(_LEFT - 6, y + 4, label, "end"))
-        for t in (0, self.num_steps):
-            parts.append(_text(self._step_x(t), _CURVE[1] + 22, str(t), "middle"))
-        parts.append(_text((_LEFT + _RIGHT) / 2, _CURVE[1] + 22, "steps", "middle"))
-        return "".join(parts)
-
-
-def chain_player(
-    chains: Mapping[str, MarkovChain],
-    state_labels: Sequence[str],
-    target: Tensor,
-    num_steps: int,
-    description: str,
-) -> ChainPlayer:
-    """A player for the distributions of chains on the same states; arguments as in `ChainPlayer`.
+        What the player shows, in plain text.
 
     Raises
     ------
@@ -169,8 +59,92 @@ def chain_player(
     for chain in chains.values():
         require_shape("chains", chain.transition, [len(state_labels), len(state_labels)])
     require_shape("target", target, [len(state_labels)])
-    steps = require_count("num_steps", num_steps)
-    return ChainPlayer(dict(chains), list(state_labels), target.double(), steps, description)
+    steps, goal = require_count("num_steps", num_steps), target.double()
+    name, chain = next(iter(chains.items()))
+    shown = chain.distributions(torch.eye(chain.num_states, dtype=torch.float64)[0], steps)
+    distances = total_variation(shown, goal).tolist()
+    caption = (
+        f"{name}, started in {state_labels[0]}, step {steps}: "
+        f"distance from the target {distances[-1]:.4f}"
+    )
+    words = f"{description}: {caption}"
+    return player(
+        "chains",
+        description,
+        f"{', '.join(chains)}; {steps} steps",
+        _drawing(state_labels, shown[-1].tolist(), goal.tolist(), distances, words),
+        caption,
+        "Steps of the chain",
+        steps,
+        {
+            "names": list(chains),
+            "matrices": [chain.transition.tolist() for chain in chains.values()],
+            "labels": list(state_labels),
+            "target": goal.tolist(),
+            "steps": steps,
+            "left": _LEFT,
+            "right": _RIGHT,
+            "bars": _BARS,
+            "curve": _CURVE,
+            "decades": _DECADES,
+        },
+        choices=select("Chain", list(chains)) + select("Start", state_labels),
+    )
+
+
+def _drawing(
+    labels: Sequence[str],
+    shown: Sequence[float],
+    target: Sequence[float],
+    distances: Sequence[float],
+    words: str,
+) -> str:
+    """The last step: a bar for each state with the target across it, and below them the distances so far."""
+    slot, num_steps = (_RIGHT - _LEFT) / len(labels), len(distances) - 1
+    lefts = [_LEFT + slot * (state + 0.15) for state in range(len(labels))]
+    width, rise = 0.7 * slot, _BARS[1] - _BARS[0]
+    points = [
+        (_LEFT + (_RIGHT - _LEFT) * t / num_steps, _distance_y(distance))
+        for t, distance in enumerate(distances)
+    ]
+    now_x, now_y = points[-1]
+    axes = [_level(_BARS[1] - rise * value, f"{value:g}") for value in (0, 0.5, 1)]
+    axes += [
+        _text(x + width / 2, _BARS[1] + 16, label, "middle")
+        for x, label in zip(lefts, labels, strict=True)
+    ]
+    legend = "bars: the chain; lines on them: the target"
+    axes += [
+        _text(_RIGHT, _BARS[0] + 20, legend, "end"),
+        _text(_LEFT, _CURVE[0] - 12, "distance from the target", "start"),
+    ]
+    axes += [
+        _level(_distance_y(10.0**-decade), f"{10.0**-decade:g}")
+        for decade in range(0, _DECADES + 1, 2)
+    ]
+    axes += [_text(points[t][0], _CURVE[1] + 22, str(t), "middle") for t in (0, num_steps)]
+    axes.append(_text((_LEFT + _RIGHT) / 2, _CURVE[1] + 22, "steps", "middle"))
+    bars = "".join(
+        f'<rect x="{x:.1f}" width="{width:.1f}" y="{_BARS[1] - rise * probability:.1f}" '
+        f'height="{rise * probability:.1f}" fill="#56B4E9"/>'
+        for x, probability in zip(lefts, shown, strict=True)
+    )
+    marks = "".join(
+        f'<line x1="{x - 3:.1f}" x2="{x + width + 3:.1f}" y1="{_BARS[1] - rise * probability:.1f}" '
+        f'y2="{_BARS[1] - rise * probability:.1f}" stroke="#000" stroke-width="2"/>'
+        for x, probability in zip(lefts, target, strict=True)
+    )
+    curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return svg(
+        _WIDTH,
+        _HEIGHT,
+        words,
+        "".join(axes),
+        f'<g class="bars">{bars}</g>',
+        f'<g class="targets">{marks}</g>',
+        f'<polyline class="distances" points="{curve}" fill="none" stroke="#D55E00" stroke-width="2"/>',
+        f'<circle class="now" r="5" cx="{now_x:.1f}" cy="{now_y:.1f}" fill="#D55E00"/>',
+    )
 
 
 def _distance_y(distance: float) -> float:
@@ -178,8 +152,10 @@ def _distance_y(distance: float) -> float:
     return _CURVE[0] + (_CURVE[1] - _CURVE[0]) * decades / _DECADES
 
 
-def _grid_line(y: float) -> str:
-    return f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ccc"/>'
+def _level(y: float, label: str) -> str:
+    """A grey line across the picture, with its value on the left."""
+    line = f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ccc"/>'
+    return line + _text(_LEFT - 6, y + 4, label, "end")
 
 
 def _text(x: float, y: float, words: str, anchor: str) -> str:

@@ -9,59 +9,17 @@ import base64
 import html
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from boltzmann_companion.players.page import Slider, card
+from boltzmann_companion.players.page import Player, player
 from paperlib.errors import InputError
 from paperlib.validation import as_float_tensor, require_count, require_shape
 
 _TILE = 64  # screen pixels per image, approximately
 _LINE = 204  # grey of the lines between images, visible as a border on white
-_MILLISECONDS = 400  # per frame while playing
-
-
-@dataclass(frozen=True)
-class FramePlayer:
-    """The result of `frame_player`, which shows itself in a notebook and in the book.
-
-    Attributes
-    ----------
-    pictures : sequence of bytes
-        One PNG per frame, all of the same size.
-    captions : sequence of str
-        One per frame.
-    description : str
-        Description for readers who cannot see the player.
-    """
-
-    pictures: Sequence[bytes]
-    captions: Sequence[str]
-    description: str
-
-    def __repr__(self) -> str:
-        between = f"from {self.captions[0]} to {self.captions[-1]}"
-        return f"{self.description} ({len(self.pictures)} frames, {between})"
-
-    def _repr_html_(self) -> str:
-        sources = [base64.b64encode(picture).decode("ascii") for picture in self.pictures]
-        width, height = Image.open(io.BytesIO(self.pictures[-1])).size
-        words = html.escape(f"{self.description}: {self.captions[-1]}")
-        return card(
-            "frames",
-            self.description,
-            drawing='<img class="dark-light" style="background: #fff; padding: 0" '
-            f'src="data:image/png;base64,{sources[-1]}" alt="{words}" '
-            f'width="{width}" height="{height}">',
-            caption=self.captions[-1],
-            slider=Slider(f"Frame of: {self.description}", first=1, last=len(sources)),
-            data={"sources": sources, "captions": list(self.captions)},
-            milliseconds=_MILLISECONDS,
-            style=f"width: {width + 26}px",  # padding and border
-        )
 
 
 def frame_player(
@@ -70,7 +28,7 @@ def frame_player(
     description: str,
     image_shape: tuple[int, int],
     columns: int = 4,
-) -> FramePlayer:
+) -> Player:
     """A player for frames, each of which is a grid of images.
 
     Parameters
@@ -108,7 +66,23 @@ def frame_player(
                 f"frames: expected values in [0, 1], got {images.min():g} to {images.max():g}"
             )
         pictures.append(_png(_grid(images.view(-1, height, width), columns)))
-    return FramePlayer(pictures, list(captions), description)
+    sources = [base64.b64encode(picture).decode("ascii") for picture in pictures]
+    across, down = Image.open(io.BytesIO(pictures[-1])).size
+    words = html.escape(f"{description}: {captions[-1]}")
+    return player(
+        "frames",
+        description,
+        f"{len(sources)} frames, from {captions[0]} to {captions[-1]}",
+        '<img class="dark-light" style="background: #fff; padding: 0" '
+        f'src="data:image/png;base64,{sources[-1]}" alt="{words}" width="{across}" height="{down}">',
+        captions[-1],
+        f"Frame of: {description}",
+        len(sources),
+        {"sources": sources, "captions": list(captions)},
+        first=1,
+        milliseconds=400,
+        style=f"width: {across + 26}px",  # padding and border
+    )
 
 
 def _grid(images: Tensor, columns: int) -> Tensor:

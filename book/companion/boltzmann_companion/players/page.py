@@ -24,7 +24,6 @@ from paperlib import storage
 
 _FOLDER = Path(__file__).parent
 
-# The pictures' class `dark-light` keeps the book's theme from dimming them on dark pages.
 _CARD = Template("""\
 <div class="paperlib-player $kind-player" data-player="$key" role="group" \
 aria-label="$description"$style>
@@ -47,75 +46,76 @@ startPlayers("$key");
 
 
 @dataclass(frozen=True)
-class Slider:
-    """The time slider.
+class Player:
+    """A player, which shows itself in a notebook and in the book.
 
     Attributes
     ----------
-    name : str
-        What the slider chooses, for a screen reader.
-    last : int
-        The last moment, which the player shows before it is played.
-    first : int
-        The first moment.
-    word : str
-        The word before the slider; none by default.
+    description : str
+        Description for readers who cannot see the player, in plain text.
+    contents : str
+        What it holds, in a few words, where only text is shown.
+    card : str
+        Its HTML.
     """
 
-    name: str
-    last: int
-    first: int = 0
-    word: str = ""
+    description: str
+    contents: str
+    card: str
+
+    def __repr__(self) -> str:
+        return f"{self.description} ({self.contents})"
+
+    def _repr_html_(self) -> str:
+        return self.card
 
 
-def card(
+def player(
     kind: str,
     description: str,
+    contents: str,
     drawing: str,
     caption: str,
-    slider: Slider,
+    slider: str,
+    last: int,
     data: dict[str, Any],
     *,
-    milliseconds: int,
+    first: int = 0,
+    word: str = "",
+    milliseconds: int = 500,
     choices: str = "",
     style: str = "",
-) -> str:
-    """A player as HTML.
+) -> Player:
+    """A player, whose HTML is the same for the same arguments.
 
     Parameters
     ----------
     kind : str
         The kind of drawing in `player.js`: frames, chains, traces, ladders, particles or brackets.
-    description : str
-        Description for readers who cannot see the player, in plain text.
+    description, contents : str
+        As in `Player`.
     drawing : str
         HTML of the picture at the last moment.
     caption : str
         Caption of the last moment, in plain text.
-    slider : Slider
-        The time slider.
+    slider : str
+        What the time slider chooses, for a screen reader.
+    last, first : int
+        The last moment, which is shown before the player is played, and the first.
     data : dict
         Data that the script draws: anything that JSON can hold.
+    word : str
+        The word before the slider.
     milliseconds : int
         How long each moment is shown while playing.
     choices : str
         HTML of further controls, each with the class `choice`.
     style : str
         CSS style of the card itself.
-
-    Returns
-    -------
-    str
-        The HTML, the same for the same arguments.
     """
-    everything = {
-        "kind": kind,
-        "description": description,
-        "milliseconds": milliseconds,
-        **data,
-    }
+    everything = {"kind": kind, "description": description, "milliseconds": milliseconds, **data}
     text = _in_script(everything)
-    return _CARD.substitute(
+    card = _CARD.substitute(
         # Elements are found by a key made from the contents, so that a script starts only its own
         # player, and never one that another version of the library has made.
         key=storage.sha256((text + _source("player.js")).encode())[:16],
@@ -125,13 +125,22 @@ def card(
         css=_source("player.css"),
         drawing=drawing,
         choices=f'<div class="controls" hidden>\n{choices}\n</div>\n' if choices else "",
-        slider_word=f"{html.escape(slider.word)} " if slider.word else "",
-        slider_name=html.escape(slider.name),
-        first=slider.first,
-        last=slider.last,
+        slider_word=f"{html.escape(word)} " if word else "",
+        slider_name=html.escape(slider),
+        first=first,
+        last=last,
         caption=html.escape(caption),
         data=text,
         script=_source("player.js"),
+    )
+    return Player(description, contents, card)
+
+
+def svg(width: int, height: int, words: str, *lines: str) -> str:
+    """A picture with these elements, and what it shows in words; the book's theme does not dim it on dark pages."""
+    return (
+        f'<svg class="dark-light" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{html.escape(words)}">\n' + "\n".join(lines) + "\n</svg>"
     )
 
 

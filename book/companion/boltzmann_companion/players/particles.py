@@ -7,18 +7,16 @@ own lane, and its disc is larger the larger its weight is among the particles. T
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from boltzmann_companion.players.page import Slider, card, select
+from boltzmann_companion.players.page import Player, player, select, svg
 from paperlib.errors import InputError
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
-_MILLISECONDS = 300  # per moment while playing
 # Size of the drawing in its own units, and where the density and the lanes begin and end.
 _WIDTH, _HEIGHT = 480, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 12, 468, 30, 160
@@ -50,88 +48,6 @@ class ParticleRun:
     places: list[list[int]]
     weights: list[list[float]]
     captions: list[str]
-
-
-@dataclass(frozen=True)
-class ParticlePlayer:
-    """The result of `particle_player`, which shows itself in a notebook and in the book.
-
-    Attributes
-    ----------
-    runs : list of ParticleRun
-        The runs to choose from.
-    start, target : list of float
-        ln f of every place at beta = 0 and at beta = 1, [G].
-    description : str
-        Description for readers who cannot see the player.
-    """
-
-    runs: list[ParticleRun]
-    start: list[float]
-    target: list[float]
-    description: str
-
-    def __repr__(self) -> str:
-        labels = ", ".join(run.label for run in self.runs)
-        first = self.runs[0]
-        moments = f"{len(first.places[0])} particles, {len(first.betas)} moments"
-        return f"{self.description} ({labels}; {moments})"
-
-    def _repr_html_(self) -> str:
-        first = self.runs[0]
-        return card(
-            "particles",
-            self.description,
-            drawing=self._drawing(),
-            caption=first.captions[-1],
-            slider=Slider(f"Moment: {self.description}", last=len(first.betas) - 1, word="moment"),
-            data={
-                "runs": [vars(run) for run in self.runs],
-                "start": self.start,
-                "target": self.target,
-                "left": _LEFT,
-                "right": _RIGHT,
-                "top": _TOP,
-                "bottom": _BOTTOM,
-                "radius": _RADIUS,
-                "growth": _GROWTH,
-            },
-            milliseconds=_MILLISECONDS,
-            choices=select("run", [run.label for run in self.runs]),
-        )
-
-    def _x(self, place: int) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * place / (len(self.start) - 1)
-
-    def _curve(self, beta: float) -> str:
-        pairs = zip(self.start, self.target, strict=True)
-        logs = [low + beta * (high - low) for low, high in pairs]
-        most = max(logs)
-        return " ".join(
-            f"{self._x(place):.1f},{_BOTTOM - (_BOTTOM - _TOP) * math.exp(log - most):.1f}"
-            for place, log in enumerate(logs)
-        )
-
-    def _drawing(self) -> str:
-        run = self.runs[0]
-        count = len(run.places[-1])
-        height = (_LANES[1] - _LANES[0]) / count
-        circles = "".join(
-            f'<circle cx="{self._x(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '
-            f'r="{_RADIUS + _GROWTH * math.sqrt(weight):.2f}" fill="#D55E00" fill-opacity="0.75"/>'
-            for lane, (place, weight) in enumerate(
-                zip(run.places[-1], run.weights[-1], strict=True)
-            )
-        )
-        name = html.escape(f"{self.description}: {run.captions[-1]}")
-        return f"""\
-<svg class="dark-light" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{name}">
-<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>
-<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>
-<path d="M{self._curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>
-<polyline points="{self._curve(run.betas[-1])}" fill="none" stroke="#0072B2" stroke-width="3"/>
-{circles}
-</svg>"""
 
 
 def particle_run(
@@ -182,7 +98,7 @@ def particle_run(
 
 def particle_player(
     runs: Sequence[ParticleRun], start: ArrayLike, target: ArrayLike, description: str
-) -> ParticlePlayer:
+) -> Player:
     """A player for particles between two densities on a line.
 
     Parameters
@@ -207,5 +123,63 @@ def particle_player(
     last = len(ends[0]) - 1
     if not all(0 <= place <= last for run in runs for row in run.places for place in row):
         raise InputError(f"runs: expected places from 0 to {last}, got another one")
-    rounded = [[round(value, 4) for value in end.tolist()] for end in ends]
-    return ParticlePlayer(list(runs), rounded[0], rounded[1], description)
+    lows, highs = ([round(value, 4) for value in end.tolist()] for end in ends)
+    shown = runs[0]
+    return player(
+        "particles",
+        description,
+        f"{', '.join(run.label for run in runs)}; {len(shown.places[0])} particles, {len(shown.betas)} moments",
+        _drawing(shown, lows, highs, description),
+        shown.captions[-1],
+        f"Moment: {description}",
+        len(shown.betas) - 1,
+        {
+            "runs": [vars(run) for run in runs],
+            "start": lows,
+            "target": highs,
+            "left": _LEFT,
+            "right": _RIGHT,
+            "top": _TOP,
+            "bottom": _BOTTOM,
+            "radius": _RADIUS,
+            "growth": _GROWTH,
+        },
+        word="moment",
+        milliseconds=300,
+        choices=select("run", [run.label for run in runs]),
+    )
+
+
+def _drawing(
+    run: ParticleRun, start: Sequence[float], target: Sequence[float], description: str
+) -> str:
+    """The last moment of a run."""
+
+    def x_of(place: int) -> float:
+        return _LEFT + (_RIGHT - _LEFT) * place / (len(start) - 1)
+
+    def curve(beta: float) -> str:
+        logs = [low + beta * (high - low) for low, high in zip(start, target, strict=True)]
+        most = max(logs)
+        return " ".join(
+            f"{x_of(place):.1f},{_BOTTOM - (_BOTTOM - _TOP) * math.exp(log - most):.1f}"
+            for place, log in enumerate(logs)
+        )
+
+    places, weights = run.places[-1], run.weights[-1]
+    height = (_LANES[1] - _LANES[0]) / len(places)
+    circles = "".join(
+        f'<circle cx="{x_of(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '
+        f'r="{_RADIUS + _GROWTH * math.sqrt(weight):.2f}" fill="#D55E00" fill-opacity="0.75"/>'
+        for lane, (place, weight) in enumerate(zip(places, weights, strict=True))
+    )
+    return svg(
+        _WIDTH,
+        _HEIGHT,
+        f"{description}: {run.captions[-1]}",
+        f'<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>',
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>',
+        f'<path d="M{curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>',
+        f'<polyline points="{curve(run.betas[-1])}" fill="none" stroke="#0072B2" stroke-width="3"/>',
+        circles,
+    )

@@ -34,7 +34,7 @@ from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
 
 #: What is added to the true ln Z to make the claims, in nats.
-OFFSETS = {"truth": 0.0, "too high": 5.0, "too low": -5.0}
+_OFFSETS = {"truth": 0.0, "too high": 5.0, "too low": -5.0}
 COLUMNS = {
     "model": Column("model"),
     "family": Column("family"),
@@ -44,7 +44,7 @@ COLUMNS = {
     "low": Column("low", "nats", None),
     "high": Column("high", "nats", None),
     "trusted": Column("evaluation", "", None),
-    **{claim: Column(claim, "", None) for claim in OFFSETS},
+    **{claim: Column(claim, "", None) for claim in _OFFSETS},
     "right": Column("all three right", "", None),
 }
 _SEED = 24
@@ -187,10 +187,10 @@ def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, 
         raise InputError(f"models: expected a finite ln Z of {model.name}, got {log_z}")
     found = _evaluated(rbm, train, test, *effort)
     audits = {
-        claim: audit_evaluation(rbm, test, found, log_z + off) for claim, off in OFFSETS.items()
+        claim: audit_evaluation(rbm, test, found, log_z + off) for claim, off in _OFFSETS.items()
     }
     right = all(
-        (audit.verdict == CONSISTENT) == (OFFSETS[claim] == 0) for claim, audit in audits.items()
+        (audit.verdict == CONSISTENT) == (_OFFSETS[claim] == 0) for claim, audit in audits.items()
     )
     low, high = audits["truth"].interval
     return {

@@ -13,11 +13,14 @@ from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import recipe
-from boltzmann_companion.rows import pixels_on
+from boltzmann_companion.rows import by_blocks, pixels_on
 from boltzmann_companion.studies.bracket_tables import (
     CSL_STREAM,
     STARTS,
     BracketTable,
+    ends_and_gap,
+    from_start,
+    point_of,
     stored_csl,
 )
 from paperlib.annealing import BaseRatePath, uniform_betas
@@ -69,10 +72,8 @@ class Entry:
 
     @cached_property
     def log_p(self) -> Tensor:
-        """ln p*(v) of all test images, float64 [N], block by block."""
-        blocks = self.images.test.split(5_000)
-        logs = [self.model.log_unnormalized(block.to(self.model.dtype)) for block in blocks]
-        return torch.cat([log.double() for log in logs])
+        """ln p*(v) of all test images, float64 [N]."""
+        return by_blocks(self.model.log_unnormalized, self.images.test, self.model.dtype)
 
     @cached_property
     def exact(self) -> float | None:
@@ -122,12 +123,8 @@ def bracket_row(
         "model": entry.name,
         "start": start,
         "steps": steps,
-        "raise": found.lower.mean,
-        "raise_error": found.lower.test_set_std_error,
-        "ais": found.upper,
+        **point_of(found),
         "ais_interval": found.upper_interval,
-        "gap": found.gap,
-        "gap_error": found.gap_std_error,
         "effective_sample_size": above.effective_sample_size,
         "exact": entry.exact,
         "verdict": found.verdict(tolerance),
@@ -154,22 +151,14 @@ def table_row(
     if short:
         row["short"] = "; ".join(short)
     for start, found in brackets.items():
-        key = start.replace(" ", "_").removesuffix("s")
-        row |= {
-            f"{key}_raise": found.lower.mean,
-            f"{key}_raise_error": found.lower.test_set_std_error,
-            f"{key}_ais": found.upper,
-            f"{key}_ais_error": found.upper_std_error,
-            f"{key}_gap": found.gap,
-            f"{key}_gap_error": found.gap_std_error,
-        }
+        row |= from_start(start, ends_and_gap(found))
     fewest_pixels = entry.images.train.sum(1).min()
     blank = above.final_states.sum(1) < fewest_pixels
     row["blank_share"] = above.log_weights.softmax(0)[blank].sum().item()
     return row | {"verdict": in_words(brackets, tolerance)}
 
 
-def gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
+def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
     """A row of `raise-gaps`: whether the gap of a bracket is that of all images or of a few."""
     gaps = found.vector_gaps.sort(descending=True).values
     return {
@@ -188,7 +177,7 @@ def gap_rows(
 ) -> list[dict[str, Any]]:
     """All rows of `raise-gaps`, from the brackets of the largest K by model and start."""
     return [
-        {"start": start} | gap_row(entry, reached[model_id][start][0][-1], found)
+        {"start": start} | _gap_row(entry, reached[model_id][start][0][-1], found)
         for model_id, entry in entries.items()
         for start, found in brackets[model_id].items()
     ]
@@ -198,7 +187,7 @@ def longer_row(
     entry: Entry, steps: int, above: PartitionEstimate, found: Bracket
 ) -> dict[str, Any]:
     """A row of `raise-longer`."""
-    return gap_row(entry, steps, found) | {
+    return _gap_row(entry, steps, found) | {
         "images": len(entry.cases),
         "ais_chains": len(above.log_weights),
         "effective_sample_size": above.effective_sample_size,

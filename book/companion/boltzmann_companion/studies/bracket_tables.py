@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -172,16 +173,26 @@ def steps_for(
     return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
 
 
-def ends_and_gap(found: Bracket) -> dict[str, float]:
-    """A bracket's two ends and its gap, each with its standard error, as in the tables' rows."""
+def point_of(found: Bracket) -> dict[str, float]:
+    """A bracket's two ends and its gap as a point of a curve: AIS's error is seldom a standard error there."""
     return {
         "raise": found.lower.mean,
         "raise_error": found.lower.test_set_std_error,
         "ais": found.upper,
-        "ais_error": found.upper_std_error,
         "gap": found.gap,
         "gap_error": found.gap_std_error,
     }
+
+
+def ends_and_gap(found: Bracket) -> dict[str, float]:
+    """A bracket's two ends and its gap, each with its standard error, as in the tables' rows."""
+    return point_of(found) | {"ais_error": found.upper_std_error}
+
+
+def from_start(start: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in the columns of a table's row that belong to a start, such as `base_rate_gap`."""
+    key = start.replace(" rates", "_rate")
+    return {f"{key}_{name}": value for name, value in values.items()}
 
 
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[Tensor]:

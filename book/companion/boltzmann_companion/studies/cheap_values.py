@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.recipes import Model, model_path, recipe
+from boltzmann_companion.rows import by_blocks
 from paperlib.estimators import control_variate_mean
 from paperlib.models import DBM, DBN, RBM
 from paperlib.numerics import seeded_generator
 
 #: Estimates and their standard errors, from batches of y and x [..., n], all x [N] and alpha; None: the batch's own.
-Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
+_Controlled = Callable[[Tensor, Tensor, Tensor, float | None], tuple[Tensor, Tensor]]
 
 
 def is_trained(model_id: str) -> bool:
@@ -26,14 +27,13 @@ def is_trained(model_id: str) -> bool:
 def log_unnormalized(model: Model, v: Tensor, draws: int, generator: torch.Generator) -> Tensor:
     """ln p*(v) of all images v [N, D], float64 [N]: exact for an RBM, by importance sampling for a deep model."""
     if isinstance(model, RBM):
-        blocks = (model.log_unnormalized(block.to(model.dtype)) for block in v.split(2_000))
-        return torch.cat([block.double() for block in blocks])
+        return by_blocks(model.log_unnormalized, v, model.dtype)
     assert isinstance(model, DBM | DBN)
     return model.log_unnormalized(v, draws, generator)
 
 
 def bias_of_estimated_alpha(
-    controlled: Controlled,
+    controlled: _Controlled,
     y: Tensor,
     x: Tensor,
     seed: int,

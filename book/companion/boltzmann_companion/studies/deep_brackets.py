@@ -13,7 +13,15 @@ from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import load_model, model_path, recipe
-from boltzmann_companion.studies.bracket_tables import BracketTable, start_path, steps_for
+from boltzmann_companion.rows import words
+from boltzmann_companion.studies.bracket_tables import (
+    BracketTable,
+    ends_and_gap,
+    from_start,
+    point_of,
+    start_path,
+    steps_for,
+)
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import BinaryImages, binary_images
 from paperlib.estimators import PartitionEstimate, exact_log_z
@@ -125,7 +133,7 @@ def mean_field_row(of: DeepModel, log_f: Tensor, exact: float | None) -> dict[st
         "difference": (log_f - bound).mean().item(),
         "follow": follow.double().mean().item(),
         "exact": exact,
-        "warnings": " ".join(field.warnings) or "none",
+        "warnings": words(field.warnings),
     }
 
 
@@ -169,11 +177,7 @@ def start_row(
         "spread": above.log_weights.std().item(),
         "effective": above.effective_sample_size,
         "exact": exact,
-        "ais": found.upper,
-        "raise": found.lower.mean,
-        "raise_error": found.lower.test_set_std_error,
-        "gap": found.gap,
-        "gap_error": found.gap_std_error,
+        **point_of(found),
     }
 
 
@@ -184,12 +188,8 @@ def bracket_points(runs: Runs, exact: Mapping[str, float]) -> list[dict[str, Any
             "model": name,
             "start": start,
             "steps": steps,
-            "ais": found.upper,
+            **point_of(found),
             "ais_interval": found.upper_interval,
-            "raise": found.lower.mean,
-            "raise_error": found.lower.test_set_std_error,
-            "gap": found.gap,
-            "gap_error": found.gap_std_error,
             "bracket": found.verdict(),
             "exact": exact.get(name),
         }
@@ -213,20 +213,15 @@ def table_row(
             brackets.setdefault(start, {})[steps] = found
             effective[start] = above.effective_sample_size
     for start, own in brackets.items():
-        key, (steps, last) = start.replace(" rates", "_rate"), list(own.items())[-1]
-        row |= {
-            f"{key}_steps": steps,
-            f"{key}_raise": last.lower.mean,
-            f"{key}_raise_error": last.lower.test_set_std_error,
-            f"{key}_ais": last.upper,
-            f"{key}_ais_error": last.upper_std_error,
-            f"{key}_ais_interval": last.upper_interval,
-            f"{key}_gap": last.gap,
-            f"{key}_gap_error": last.gap_std_error,
-            f"{key}_effective": effective[start],
-            f"{key}_warnings": " ".join(last.warnings) or "none",
-            f"{key}_verdict": in_words(start, brackets),
+        steps, last = list(own.items())[-1]
+        columns = ends_and_gap(last) | {
+            "steps": steps,
+            "ais_interval": last.upper_interval,
+            "effective": effective[start],
+            "warnings": words(last.warnings),
+            "verdict": in_words(start, brackets),
         }
+        row |= from_start(start, columns)
     short = [missing[of.name, start] for start in brackets]
     if any(short):
         row["short"] = "; ".join(filter(None, short))

@@ -312,7 +312,7 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         row = {"models": models, "budget": budget, "estimator": estimator, "runs": len(own)}
         for place, level in enumerate(LEVELS):
             count = sum(each["held"][place] for each in own)
-            key = level_key(level)
+            key = _level_key(level)
             row[key], row[f"{key}_interval"] = _share(count, len(own))
         unknown = sum(each["std_error"] is None for each in own)
         row["unknown"] = None if estimator == BOUND else 100 * unknown / len(own)
@@ -325,12 +325,12 @@ def coverage_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     return rows
 
 
-def level_key(level: float) -> str:
+def _level_key(level: float) -> str:
     """The name of the column that counts intervals of this level.
 
     Examples
     --------
-    >>> [level_key(level) for level in LEVELS]
+    >>> [_level_key(level) for level in LEVELS]
     ['held_68', 'held_95', 'held_99_7']
     """
     return f"held_{100 * level:g}".replace(".", "_")

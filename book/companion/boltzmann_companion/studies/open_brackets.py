@@ -15,17 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model, recipe
 from boltzmann_companion.records import load_result
+from boltzmann_companion.rows import average, words
 from boltzmann_companion.studies.bracket_tables import TABLES, start_path
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.models import DBM, DBN, RBM
-from paperlib.validation import blocks
 
 # From chapter 10: draws for each ln p*(v), and their first seed.
 _DRAWS, _OF_DRAWS = 500, 30
@@ -95,12 +93,11 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
             assert isinstance(model, RBM | DBM | DBN)
             path = start_path(model, images.train, "base rates", number, seed).to(size.device)
             if isinstance(model, RBM):
-                parts = blocks(images.test)
-                log_p = torch.cat([model.log_unnormalized(part.to(model.dtype)) for part in parts])
+                mean_log_p = average(model.log_unnormalized, images.test, model.dtype)
             else:
                 log_p = size.log_unnormalized(model, images.test, _DRAWS, seed + _OF_DRAWS + number)
-            average = log_p.double().mean().item()
-            yield OpenBracket(name, model_id, model, path, average, rows[name])
+                mean_log_p = log_p.double().mean().item()
+            yield OpenBracket(name, model_id, model, path, mean_log_p, rows[name])
 
 
 def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
@@ -121,7 +118,7 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
         A row for the record `tempering-brackets`.
     """
     low, high = run["interval"]
-    average = found.mean_log_p - run["log_z"]
+    by_tempering = found.mean_log_p - run["log_z"]
     ais, below = found.row["base_rate_ais"], found.row["base_rate_raise"]
     interval = [found.mean_log_p - high, found.mean_log_p - low]
     return {
@@ -130,17 +127,17 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
         "interval": [low, high],
         "ais_log_z": found.mean_log_p - ais,
         "exact": found.row["exact"],
-        "ladder": average,
+        "ladder": by_tempering,
         "ais": ais,
         "raise": below,
-        "ais_off": ais - average,
-        "raise_off": below - average,
+        "ais_off": ais - by_tempering,
+        "raise_off": below - by_tempering,
         "reading": bracket_reading(interval, ais, below, run["warnings"], tolerance),
         "chain_steps": run["chain_steps"],
         "round_trips": run["round_trips"],
         "rungs": run["rungs"],
         "barrier": run["barrier"],
-        "warnings": " ".join(run["warnings"]) or "none",
+        "warnings": words(run["warnings"]),
         "seconds": run["seconds"],
     }
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from boltzmann_companion.rows import averages
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
 from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
@@ -31,7 +32,7 @@ from paperlib.models.bounds import likeliest_hidden_state, search_points
 from paperlib.models.files import read_metadata, read_safetensors
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
-from paperlib.validation import as_tensor, blocks, require_count
+from paperlib.validation import as_tensor, require_count
 
 #: Numbers of epochs after which a model is examined.
 LENGTHS = (5, 10, 15, 20, 25, 30, 40, 50, 70, 100, 175, 250)
@@ -193,18 +194,11 @@ def look_at(
             "blank_share": weights[ends.sum(1) < _BLANK_PIXELS].sum().item(),
             "warnings": list(estimate.warnings),
         }
-    averages = {
-        split: torch.cat([rbm.log_unnormalized(block) for block in blocks(binary)])
-        .double()
-        .mean()
-        .item()
-        - log_z
-        for split, binary in (("test", images.test), ("train", images.train))
-    }
     _, log_mass = likeliest_hidden_state(rbm, starts)
     # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
-    return {"log_z": log_z, **averages, "log_mass": log_mass, "largest_mass": mass, **estimated}
+    found = {"log_z": log_z, **averages(rbm.log_unnormalized, images, rbm.dtype, log_z)}
+    return found | {"log_mass": log_mass, "largest_mass": mass, **estimated}
 
 
 def stored_paths() -> Iterator[dict]:
