@@ -4,7 +4,8 @@ Each copy is checked in a fork of this process, which imports what all of them n
 library from its first import on, and the seconds that torch and numba take to import are spent once.
 
 JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is and passes all checks. The others are
-copies of it, so that what Python and numba have compiled once is at hand. What else a check imports of other packages is imported here after it, for those that follow.
+copies of it, so that what Python and numba have compiled once is at hand. What else a check imports of other packages is imported
+here after it, for those that follow.
 """
 
 import importlib
