@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import pytest
-import torch
 from backends import BACKENDS
 from enumeration import log_z, random_rbm
 from tempering_problems import base_rate_problem, dbm_problem
@@ -77,14 +76,3 @@ def test_bad_input(tmp_path):
         run(tmp_path, steps=10)
     with pytest.raises(InputError, match="path"):
         run(tmp_path, path=RBM)
-
-
-def test_a_run_that_was_stored_says_what_it_said(tmp_path):
-    first, again = run(tmp_path), run(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
-    for name in ("betas", "rejection_rates", "blocks", "samples", "log_z_at_betas"):
-        assert torch.equal(getattr(first, name), getattr(again, name))
-    for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
-        assert getattr(first, name) == getattr(again, name)
-    fewer = run(tmp_path, runs=2)
-    assert torch.equal(first.samples[: len(fewer.samples)], fewer.samples)
