@@ -214,8 +214,11 @@ STUDIES = {
             {"budgets": {3_000: 2}},
             {"seed": 2},
         ],
-        {"budgets": {2_000: 3}},
-        2,
+        {
+            "budgets": {2_000: 3},
+            "estimators": ("importance sampling", "SMC", "AIS"),
+        },
+        5,
     ),
     "audits": Kind(
         audits,
