@@ -13,6 +13,8 @@ JOBS ?= 2
 PROFILE ?= digits
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
+# Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install lab book pdf test try paper shards long pack refresh lint serve bench clean
 

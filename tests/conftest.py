@@ -12,6 +12,14 @@ from evaluations import SMALL, draws
 
 from paperlib import cli
 
+# Files of a few tests that take tens of seconds each.
+LONGEST = {"test_mutation", "test_faults", "test_no_crash"}
+
+
+def pytest_collection_modifyitems(items):
+    """Longest first: by their names they would come late, and together, when a parallel run has little else left for the others."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread():

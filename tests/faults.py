@@ -3,13 +3,25 @@
 `kill -9` from outside races with the work: a process that is slow to be killed may have finished. So the process sets itself a
 timer of its own processor time when so many files have taken their names. The timer's signal ends it without a word, wherever it
 is then; nothing in Python gets to know.
+
+A process is a fork of one that has imported the library and done nothing else, since to import torch takes longer than the work.
 """
 
+import multiprocessing
 import os
 import signal
 import time
 from pathlib import Path
 
+import torch
+from enumeration import random_rbm
+
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib.numerics import seeded_generator
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["paperlib.cli", "boltzmann_companion.training", "pytest", "nbformat"])
 #: Folder, number of files and seconds, separated by `os.pathsep`; and whom to kill instead of the process itself.
 MOMENT, VICTIM = "TEST_FAULTS_MOMENT", "TEST_FAULTS_VICTIM"
 
@@ -39,3 +51,13 @@ def kill_victim(*_):
     os.kill(int(os.environ[VICTIM]), signal.SIGKILL)
     while True:
         time.sleep(0.1)
+
+
+def anneal(name, folder):
+    """Thirty shards."""
+    path = BaseRatePath(random_rbm(40, 30, 0))
+    betas = uniform_betas(400)
+    if name == "AIS":
+        return ais_in_shards(path, betas, 3_000, 1, folder, progress=False)
+    v = (torch.rand(30, 40, generator=seeded_generator(2)) < 0.3).to(torch.uint8)
+    return raise_in_shards(path, v, betas, 100, 1, folder, progress=False)

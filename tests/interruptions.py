@@ -1,6 +1,16 @@
 """Ctrl-C at a moment that the work itself sets."""
 
 
+def interrupt_epoch(number):
+    """What training calls after each epoch: it ends as by Ctrl-C after this one."""
+
+    def on_epoch(epoch, model):
+        if epoch == number:
+            raise KeyboardInterrupt
+
+    return on_epoch
+
+
 def interrupt_call(monkeypatch, module, name, number):
     """Let the call of this number of a module's function end as by Ctrl-C; returns the list of all calls' arguments, as it grows."""
     original, calls = getattr(module, name), []

@@ -1,12 +1,14 @@
 """Runs checks in changed copies of the library: `run_mutants.py JOBS FOLDER`, a program of its own for `test_mutation.py`.
 
-Each copy is checked in a fork of this process, which has imported what all of them need and nothing of the library: every check
-sees one library from its first import on, and the seconds that torch and numba take to import are spent once.
+Each copy is checked in a fork of this process, which imports what all of them need and nothing of the library: every check sees one
+library from its first import on, and the seconds that torch and numba take to import are spent once.
 
 JOBS is a JSON list of {"file", "old", "new", "checks", "options"}. The first copy stays as it is and passes all checks. The others are
-copies of it, so that what numba has compiled once is at hand.
+copies of it, so that what Python and numba have compiled once is at hand. What else a check imports of other packages is imported
+here after it, for those that follow.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -52,7 +54,10 @@ def run_checks(folder, checks, options):
     arguments = ["-q", "--rootdir", str(folder), *options, *checks]
     status = int(pytest.main(arguments, plugins=[recorder]))
     library = Path(sys.modules["paperlib"].__file__)
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    imported = [name for name, file in files.items() if "site-packages" in Path(file or "").parts]
     found = recorder.found | {"status": status, "library": str(library.parents[1])}
+    found["imported"] = imported
     (folder / "found.json").write_text(json.dumps(found))
     sys.stdout.flush()
     os._exit(0)
@@ -69,12 +74,14 @@ def in_a_fork(folder, checks, options):
     log = folder / "log.txt"
     answer = folder / "found.json"
     found = json.loads(answer.read_text()) if answer.exists() else {"status": -1}
+    for name in found.pop("imported", ()):
+        importlib.import_module(name)
     return found | {"log": log.read_text()[-4_000:] if log.exists() else ""}
 
 
 def copy_of(source, target):
-    """A copy that keeps times, by which numba knows what it has compiled."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc"))
+    """A copy that keeps times, by which Python and numba know what they have compiled."""
+    shutil.copytree(source, target)
 
 
 def main():

@@ -298,10 +298,3 @@ def test_chapter_checks_its_claims_by_its_helper(path):
             assert not isinstance(node, ast.Assert), ast.unparse(node)
             if isinstance(node, ast.FunctionDef):
                 assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")
-
-
-@EACH_NOTEBOOK
-def test_long_cells_are_folded(path):
-    for cell in code_cells(path):
-        folded = {"hide-input", "hide-cell"} & set(cell.metadata.get("tags", []))
-        assert folded or len(cell.source.splitlines()) <= 40, cell.source[:80]

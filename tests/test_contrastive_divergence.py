@@ -1,14 +1,13 @@
 """Training: one update against its definition, resuming, determinism, and that it learns."""
 
+import os
 import signal
-import subprocess
-import sys
-import textwrap
-from functools import partial
 
 import pytest
 import torch
 from enumeration import all_states, random_rbm
+from faults import FORKS
+from interruptions import interrupt_epoch
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -97,16 +96,8 @@ def test_resumed_training_ends_with_the_identical_result(tmp_path, chains):
     chosen = recipe(cd_steps=3, cd_ramp_epochs=1, persistent_chains=chains)
     whole, errors = train(chosen)
     path = tmp_path / "checkpoint.safetensors"
-
-    class StopError(Exception):
-        pass
-
-    def stop(epoch, rbm):
-        if epoch == 2:
-            raise StopError
-
-    with pytest.raises(StopError):
-        train(chosen, checkpoint=path, on_epoch=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(chosen, checkpoint=path, on_epoch=interrupt_epoch(2))
     seen = []
     resumed, resumed_errors = train(
         chosen, checkpoint=path, on_epoch=lambda epoch, rbm: seen.append(epoch)
@@ -116,47 +107,36 @@ def test_resumed_training_ends_with_the_identical_result(tmp_path, chains):
     assert resumed_errors == errors
 
 
+def long_training(checkpoint=None):
+    data = (torch.rand(200, 30, generator=seeded_generator(0)) < 0.4).to(torch.uint8)
+    chosen = ContrastiveDivergence(8, epochs=60, batch_size=5)
+    rbm, _ = train_rbm(data, chosen, 0, dtype=torch.float64, checkpoint=checkpoint, progress=False)
+    return rbm.checksum()
+
+
+def train_until_interrupted(ready, checkpoint):
+    # a suite that runs in the background ignores Ctrl-C, and children inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    torch.set_num_threads(1)
+    ready.set()
+    long_training(checkpoint)
+
+
 def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
     """Ctrl-C at any moment: the checkpoint opens, training resumes, and the result is the undisturbed one."""
-    script = tmp_path / "train.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import sys, torch
-            from paperlib.learning import ContrastiveDivergence, train_rbm
-            data = (torch.rand(200, 30, generator=torch.Generator().manual_seed(0)) < 0.4).to(torch.uint8)
-            recipe = ContrastiveDivergence(8, epochs=int(sys.argv[2]), batch_size=5)
-            print("ready", flush=True)
-            rbm, _ = train_rbm(data, recipe, 0, dtype=torch.float64, checkpoint=sys.argv[1] or None, progress=False)
-            print(rbm.checksum())
-            """
-        )
-    )
-
-    def start(checkpoint):
-        return subprocess.Popen(
-            [sys.executable, script, checkpoint, "60"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            # a suite that runs in the background ignores Ctrl-C, and children inherit that
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-            text=True,
-        )
-
-    expected = start("").communicate()[0].split()[-1]
     path = tmp_path / "checkpoint.safetensors"
     for _ in range(3):
-        process = start(str(path))
-        assert process.stdout.readline().strip() == "ready"
-        while not path.exists() and process.poll() is None:
+        ready = FORKS.Event()
+        process = FORKS.Process(target=train_until_interrupted, args=(ready, path))
+        process.start()
+        ready.wait()
+        while not path.exists() and process.is_alive():
             pass
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-        assert {entry.name for entry in tmp_path.iterdir()} == {
-            "train.py",
-            "checkpoint.safetensors",
-        }
-    assert start(str(path)).communicate()[0].split()[-1] == expected
+        os.kill(process.pid, signal.SIGINT)
+        process.join()
+        assert process.exitcode == 1
+        assert list(tmp_path.iterdir()) == [path]
+    assert long_training(path) == long_training()
 
 
 @pytest.mark.parametrize("change", ["recipe", "seed", "data"])

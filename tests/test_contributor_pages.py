@@ -3,17 +3,9 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 import yaml
-from enumeration import random_rbm
 from test_rooms import FLOOR
-
-from paperlib.datasets import binarize
-from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_images
-from paperlib.numerics import seeded_generator
 
 ROOT = Path(__file__).parents[1]
 BOOK = ROOT / "book"
@@ -114,33 +106,3 @@ def test_whoever_reports_a_number_is_asked_for_the_json():
     fields = {f["id"]: f for f in yaml.safe_load(FORMS["wrong-number"].read_text())["body"]}
     assert "--json result.json" in fields["json"]["attributes"]["description"]
     assert fields["json"]["validations"]["required"]
-
-
-# ---- your own RBM
-
-
-def test_snippets_for_your_own_rbm_run(tmp_path, monkeypatch):
-    """As they stand, with what `binarize` gives, after a reader has named the parameters and the images."""
-    text = (BOOK / "your-own-rbm.md").read_text()
-    store, estimate = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    rbm = random_rbm(16, 30, seed=32, scale=0.3)
-    grey = torch.rand(120, 16, generator=seeded_generator(0))
-    names = {
-        "np": np,
-        "train": binarize(grey, 1),
-        "test": binarize(grey, 2),
-        "weights": rbm.weights,
-        "visible_bias": rbm.visible_bias,
-        "hidden_bias": rbm.hidden_bias,
-    }
-    monkeypatch.chdir(tmp_path)
-    exec(store, names)
-    assert read_images("test", "test.npy", 16).shape == (120, 16)
-    # The same code with shorter schedules: those of the page take minutes.
-    for long, short in (("salakhutdinov_murray_betas()", "uniform_betas(100)"), ("10_000", "100")):
-        assert estimate.count(long) == 1
-        estimate = estimate.replace(long, short)
-    exec(estimate, names)
-    exact = rbm.log_unnormalized(names["test"].double()).mean().item() - exact_log_z(rbm)
-    assert names["average"].mean == pytest.approx(exact, abs=0.1)
-    assert names["above"].log_z == pytest.approx(exact_log_z(rbm), abs=0.1)

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 from enumeration import all_states, bernoulli_table, directed_table, log_z, random_rbm
+from interruptions import interrupt_epoch
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, dbn_lower_bound
@@ -234,17 +235,9 @@ def test_upper_layers_resume_to_the_identical_result(tmp_path):
         progress=False,
     )  # fmt: skip
     whole, _ = train()
-
-    class StopError(Exception):
-        pass
-
-    def stop(epoch, rbm):
-        if epoch == 2:
-            raise StopError
-
     path = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(StopError):
-        train(checkpoint=path, on_epoch=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(checkpoint=path, on_epoch=interrupt_epoch(2))
     assert train(checkpoint=path)[0].checksum() == whole.checksum()
     with pytest.raises(ValueError, match="layers_below"):
         train_rbm(

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from enumeration import all_states
+from interruptions import interrupt_epoch
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import (
@@ -149,16 +150,8 @@ def test_centred_gradient_is_that_of_the_model_with_offsets():
 def test_resumed_training_ends_with_the_identical_result(tmp_path):
     whole = train()
     path, other = tmp_path / "checkpoint.safetensors", tmp_path / "other.safetensors"
-
-    class StopError(Exception):
-        pass
-
-    def stop(epoch, dbm):
-        if epoch == 2:
-            raise StopError
-
-    with pytest.raises(StopError):
-        train(checkpoint=path, on_epoch=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(checkpoint=path, on_epoch=interrupt_epoch(2))
     assert train(checkpoint=path).checksum() == whole.checksum()
     assert train(checkpoint=path).checksum() == whole.checksum()
     with pytest.raises(ValueError, match="checkpoint: expected seed 1"):

@@ -185,15 +185,6 @@ def test_outcomes_are_kept_one_by_one(tmp_path, monkeypatch):
     assert set(kept[0]["made_by"]) >= {"commit", "dirty", "processor", "torch"}
 
 
-def test_more_repeats_and_estimators_are_added_to_what_is_stored(tmp_path):
-    model = small()
-    first = run_study([model], {BUDGET: 1}, 0, ("AIS",), tmp_path, progress=False)
-    both = ("importance sampling", "AIS")
-    more = run_study([model], {BUDGET: 2}, 0, both, tmp_path, progress=False)
-    assert [run["estimator"] for run in more] == 2 * list(both)
-    assert more[1] == first[0]
-
-
 def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path))
     assert study_folder().is_relative_to(tmp_path)

@@ -4,23 +4,21 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
+import faults
 import nbformat
 import pytest
 import torch
 from enumeration import random_rbm
-from faults import MOMENT, VICTIM
+from faults import FORKS, MOMENT, VICTIM, anneal
 from safetensors.torch import save_file
 
 from boltzmann_companion.recipes import store_model, train_recipe
-from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib import cli, storage
 from paperlib.models import RBM
 from paperlib.models.files import read_safetensors
-from paperlib.numerics import seeded_generator
 
 # Ten kills in all: three of training, three of AIS, two of RAISE, two of the pipeline.
 MOMENTS = random.Random(7)
@@ -29,75 +27,75 @@ PATIENCE = 1_200
 PATH = [os.path.dirname(__file__)]
 
 
-def kill_in_the_middle(command, folder, largest, env=None, ends_by=signal.SIGPROF):
-    """Run a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
+def kill_in_the_middle(work, arguments, folder, largest, ends_by=signal.SIGPROF):
+    """Do work in a process that ends a random moment after a random number of files was written or replaced in `folder`; see `faults`."""
     files, seconds = MOMENTS.randint(1, largest), MOMENTS.uniform(1e-4, 0.02)
-    moment = {MOMENT: os.pathsep.join([str(folder), str(files), str(seconds)])}
+    moment = os.pathsep.join([str(folder), str(files), str(seconds)])
     before = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
-    done = subprocess.run(
-        command, env=os.environ | (env or {}) | moment, stdout=subprocess.DEVNULL, timeout=PATIENCE
-    )
-    assert done.returncode == -ends_by
+    process = FORKS.Process(target=work, args=(moment, *arguments))
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode == -ends_by
     after = {file: file.stat().st_mtime_ns for file in folder.glob("[!.]*")}
     assert after != before
     for file in folder.glob("[!.]*.safetensors"):
         read_safetensors(file)
 
 
-TRAIN = """
-import sys
-sys.path[:0] = {path!r}
-import faults
-faults.arm()
-from paperlib.cli import main
-main()
-"""
+def begin(moment, **environment):
+    """What a process does first."""
+    os.environ |= environment | {MOMENT: moment}
+    torch.set_num_threads(1)
 
 
-def test_killed_training_ends_with_the_undisturbed_model(tmp_path):
+@pytest.fixture
+def command(monkeypatch):
+    """Runs the command in this process."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer's own stays behind
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["paperlib", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+
+    return run
+
+
+def train(moment, cache, *arguments):
+    begin(moment, PAPERLIB_CACHE=cache)
+    faults.arm()
+    sys.argv = ["paperlib", *arguments]
+    cli.main()
+
+
+def test_killed_training_ends_with_the_undisturbed_model(tmp_path, monkeypatch, command):
     store_model(
         "digits-pcd-16",
         train_recipe("digits-pcd-16", progress=False),
         tmp_path / "whole.safetensors",
         "none",
     )
-    output, cache = tmp_path / "model.safetensors", {"PAPERLIB_CACHE": str(tmp_path / "cache")}
-    script = TRAIN.format(path=PATH)
-    command = [sys.executable, "-c", script, "train", "digits-pcd-16", "--output", str(output)]
+    output, cache = tmp_path / "model.safetensors", tmp_path / "cache"
+    arguments = ["train", "digits-pcd-16", "--output", str(output)]
     for _ in range(3):
-        kill_in_the_middle(command, tmp_path / "cache" / "checkpoints", 25, cache)
+        kill_in_the_middle(train, [str(cache), *arguments], cache / "checkpoints", 25)
         assert not output.exists()
-    subprocess.run(command, env=os.environ | cache, check=True, stdout=subprocess.DEVNULL)
+    monkeypatch.setenv("PAPERLIB_CACHE", str(cache))
+    command(*arguments)
     assert RBM.load(output).checksum() == RBM.load(tmp_path / "whole.safetensors").checksum()
 
 
-SHARDS = """
-import sys, torch
-sys.path[:0] = {path!r}
-import faults
-from test_faults import anneal
-torch.set_num_threads(1)
-faults.arm()
-anneal({name!r}, sys.argv[1])
-"""
-
-
-def anneal(name, folder):
-    """Thirty shards."""
-    path = BaseRatePath(random_rbm(40, 30, 0))
-    betas = uniform_betas(400)
-    if name == "AIS":
-        return ais_in_shards(path, betas, 3_000, 1, folder, progress=False)
-    v = (torch.rand(30, 40, generator=seeded_generator(2)) < 0.3).to(torch.uint8)
-    return raise_in_shards(path, v, betas, 100, 1, folder, progress=False)
+def walk(moment, name, folder):
+    begin(moment)
+    faults.arm()
+    anneal(name, folder)
 
 
 @pytest.mark.parametrize(("name", "kills"), [("AIS", 3), ("RAISE", 2)])
 def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kills):
-    script = SHARDS.format(path=PATH, name=name)
-    command = [sys.executable, "-c", script, str(tmp_path / "parts")]
     for _ in range(kills):
-        kill_in_the_middle(command, tmp_path / "parts", 9)
+        kill_in_the_middle(walk, [name, tmp_path / "parts"], tmp_path / "parts", 9)
     found = {file.name for file in (tmp_path / "parts").glob("[!.]*")}
     assert kills <= len(found) < 30
     resumed, whole = anneal(name, tmp_path / "parts"), anneal(name, tmp_path / "whole")
@@ -107,23 +105,20 @@ def test_killed_annealing_ends_with_the_undisturbed_numbers(tmp_path, name, kill
     assert found < names[0]
 
 
-REPRODUCE = """
-import os, sys
-from pathlib import Path
-from paperlib import storage
-root = Path(sys.argv.pop(1))
-storage.repository_root = lambda: root
-os.environ[{victim!r}] = str(os.getpid())
-from paperlib.cli import main
-main()
-"""
+def reproduce(moment, root, folders):
+    begin(moment, **folders, **{VICTIM: str(os.getpid())})
+    storage.repository_root = lambda: root
+    sys.argv = ["paperlib", *REPRODUCE]
+    cli.main()
+
+
+REPRODUCE = ["reproduce", "--resume"]
 CHAPTER = """
 import os, sys
 from pathlib import Path
 import torch
 sys.path[:0] = {path!r}
 import faults
-from test_faults import anneal
 from paperlib.datasets import cache_folder
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
@@ -132,13 +127,13 @@ torch.set_num_threads(1)
 run = Run("01-one", get_profile(profile), 1)
 Path("{pid}").write_text(str(os.getpid()))
 faults.arm()
-estimate = anneal("AIS", cache_folder() / "shards")
+estimate = faults.anneal("AIS", cache_folder() / "shards")
 run.save("table", {{"log_z": Column("ln Z", "nats")}}, [{{"log_z": estimate.log_z}}])
 print(repr(estimate.log_z))
 """
 
 
-def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path):
+def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path, monkeypatch, command, capsys):
     (tmp_path / "book").mkdir()
     pid = tmp_path / "kernel"
     cells = [
@@ -152,34 +147,30 @@ def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path):
         "PAPERLIB_CACHE": str(tmp_path / "cache"),
         "PAPERLIB_FIGURES": str(tmp_path / "figures"),
     }
-    script = REPRODUCE.format(victim=VICTIM)
-    command = [sys.executable, "-c", script, str(tmp_path), "reproduce", "--resume"]
+    shards = tmp_path / "cache" / "shards"
     for _ in range(2):
-        kill_in_the_middle(
-            command, tmp_path / "cache" / "shards", 9, folders, ends_by=signal.SIGKILL
-        )
+        kill_in_the_middle(reproduce, [tmp_path, folders], shards, 9, ends_by=signal.SIGKILL)
         # The chapter does not go on without the command that started it.
         deadline = time.monotonic() + PATIENCE
         while os.path.exists(f"/proc/{pid.read_text()}") and time.monotonic() < deadline:
             time.sleep(0.02)
         assert not os.path.exists(f"/proc/{pid.read_text()}")
         assert not list((tmp_path / "_build").rglob("[!.]*.ipynb"))
-    assert len(list((tmp_path / "cache" / "shards").glob("[!.]*"))) < 30
+    assert len(list(shards.glob("[!.]*"))) < 30
 
-    def reproduce():
-        done = subprocess.run(
-            command, env=os.environ | folders, check=True, capture_output=True, text=True
-        )
-        return done.stdout
-
-    assert "01-one: executed in" in reproduce()
+    for name, folder in folders.items():
+        monkeypatch.setenv(name, folder)
+    monkeypatch.setattr(storage, "repository_root", lambda: tmp_path)
+    command(*REPRODUCE)
+    assert "01-one: executed in" in capsys.readouterr().out
     truth = anneal("AIS", tmp_path / "whole").log_z
     (copy,) = (tmp_path / "_build").rglob("[!.]*.ipynb")
     assert nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text == f"{truth!r}\n"
     record = json.loads((tmp_path / "figures" / "digits" / "table.json").read_text())
     assert record["rows"] == [{"log_z": truth}]
     # and --resume knows that there is nothing left to do
-    assert reproduce() == "01-one: executed already\n"
+    command(*REPRODUCE)
+    assert capsys.readouterr().out == "01-one: executed already\n"
 
 
 def test_every_flipped_bit_is_noticed(tmp_path):

@@ -6,13 +6,13 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
+from faults import FORKS
 from interruptions import interrupt_call
 
 from boltzmann_companion import log_probability_store
@@ -88,13 +88,15 @@ def raise_log_weights(**given):
 
 def tempering_shards(**given):
     found = tempering_in_shards(progress=False, **given)
-    return (
+    numbers = found.log_z, found.std_error, found.lower_bound, found.chain_steps, found.round_trips
+    tensors = (
         found.betas,
         found.rejection_rates,
         found.log_z_at_betas,
         found.samples,
         found.batch_means.T,
     )
+    return torch.tensor(numbers), *tensors
 
 
 def log_unnormalized(folder, executor=None, **given):
@@ -212,8 +214,11 @@ STUDIES = {
             {"budgets": {3_000: 2}},
             {"seed": 2},
         ],
-        {"budgets": {2_000: 3}},
-        2,
+        {
+            "budgets": {2_000: 3},
+            "estimators": ("importance sampling", "SMC", "AIS"),
+        },
+        5,
     ),
     "audits": Kind(
         audits,
@@ -458,7 +463,7 @@ def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
 
 @pytest.fixture(scope="module")
 def processes():
-    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+    with ProcessPoolExecutor(2, FORKS) as executor:
         yield executor
 
 

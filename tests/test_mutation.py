@@ -447,16 +447,11 @@ def test_every_mutant_is_noticed(group, tmp_path):
     mutants = GROUPS[group]
     jobs = tmp_path / "jobs.json"
     jobs.write_text(json.dumps([asdict(mutant) for mutant in mutants]))
+    left_out = ("PYTEST_", "PAPERLIB_", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE")
     environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PYTEST_", "PAPERLIB_")) and name != "PYTHONWARNINGS"
+        name: value for name, value in os.environ.items() if not name.startswith(left_out)
     }
-    environment |= {
-        "OMP_NUM_THREADS": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment |= {"OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, str(RUNNER), str(jobs), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     intact, *answers = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What every annealing path can be asked, on every backend: one beta per chain, choosing chains, states as values, and a journey."""
+"""Paths whose layers are as wide as those that take another code, states as values, and what a path of one's own needs; `test_every_path` has the rest."""
 
 import math
 import pickle
@@ -61,25 +61,6 @@ def tensors(state):
 
 
 @ALL
-def test_one_beta_for_each_chain_does_what_the_same_number_does(kind, size, dtype):
-    path = path_of(kind, size, dtype)
-    state = path.sample_start(7, seeded_generator(1))
-    for low, high in ((0.2, 0.7), (0.7, 0.2), (0.5, 0.5)):
-        each_low, each_high = (torch.full((7,), b, dtype=torch.float64) for b in (low, high))
-        # sums of some hundred float32 terms; in float64 the last digits
-        tolerance = {"rtol": 0, "atol": 1e-12 if dtype == torch.float64 else 1e-4}
-        for ours, theirs in (
-            (path.log_ratio(state, each_low, each_high), path.log_ratio(state, low, high)),
-            (path.log_f(state, each_low), path.log_f(state, low)),
-        ):
-            assert ours.dtype == torch.float64
-            torch.testing.assert_close(ours, theirs, **tolerance)
-        one, other = (path.transition(state, beta, seeded_generator(2)) for beta in (each_low, low))
-        assert torch.equal(one.v, other.v)
-        state = one
-
-
-@ALL
 def test_chains_at_different_betas_do_what_each_does_alone(kind, size, dtype):
     path = path_of(kind, size, dtype)
     state = path.sample_start(4, seeded_generator(1))
@@ -94,36 +75,6 @@ def test_chains_at_different_betas_do_what_each_does_alone(kind, size, dtype):
             (log_f[chain], path.log_f(alone, here)[0]),
         ):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
-
-
-@ALL
-def test_chosen_chains_go_on_as_they_would_have(kind, size, dtype):
-    path = path_of(kind, size, dtype)
-    state = path.transition(path.sample_start(5, seeded_generator(1)), 0.4, seeded_generator(2))
-    index = torch.tensor([3, 3, 0])
-    chosen = path.select(state, index)
-    for ours, theirs in zip(tensors(chosen), tensors(state), strict=True):
-        assert torch.equal(ours, theirs[index])
-    # what was remembered of five chains is not used for three, nor lost for the five
-    after = path.transition(chosen, 0.5, seeded_generator(3))
-    again = path.state_at(after.v)
-    torch.testing.assert_close(after.hidden_input, again.hidden_input, rtol=0, atol=1e-5)
-    whole = path.transition(state, 0.5, seeded_generator(3))
-    fresh = path.transition(path.state_at(state.v), 0.5, seeded_generator(3))
-    assert torch.equal(whole.v, fresh.v)
-
-
-@ALL
-def test_chains_of_several_states_go_on_together(kind, size, dtype):
-    path = path_of(kind, size, dtype)
-    state = path.transition(path.sample_start(5, seeded_generator(1)), 0.4, seeded_generator(2))
-    joined = path.concatenate([state, path.select(state, torch.tensor([4, 0]))])
-    for ours, theirs in zip(tensors(joined), tensors(state), strict=True):
-        assert torch.equal(ours, theirs[[0, 1, 2, 3, 4, 4, 0]])
-    # what five chains remember is of no use to seven
-    after = path.transition(joined, 0.5, seeded_generator(3))
-    fresh = path.transition(path.state_at(joined.v), 0.5, seeded_generator(3))
-    assert torch.equal(after.v, fresh.v)
 
 
 @pytest.mark.parametrize("chains", [1, 3, 50])
@@ -217,17 +168,3 @@ def test_the_dbm_path_counts_its_heating_steps():
     path, told = path_of("DBM", "narrow", torch.float64), []
     raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
     assert sum(told) == 6 * 4 * path.reverse_passes
-
-
-@pytest.mark.parametrize("beta", [torch.zeros(3), torch.zeros(4, 1), "warm", None])
-def test_betas_that_are_not_one_for_each_chain(beta, dtype):
-    path = path_of("base rates", "narrow", dtype)
-    state = path.sample_start(4, seeded_generator(0))
-    with pytest.raises(
-        (InputError, TypeError), match=r"beta: expected a number|unsupported operand"
-    ):
-        path.log_ratio(state, 0.1, beta)
-    with pytest.raises((InputError, TypeError), match=r"beta: expected a number|lerp"):
-        path.transition(state, beta, seeded_generator(0))
-    with pytest.raises(InputError, match="state: expected a VisibleState"):
-        path.transition("warm", 0.5, seeded_generator(0))

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from enumeration import random_rbm
 from typer.testing import CliRunner
 
 from paperlib import cli
 from paperlib.datasets import binarize
+from paperlib.estimators import exact_log_z
 from paperlib.storage import repository_root
 
 ROOT = repository_root()
@@ -62,13 +64,12 @@ def test_bibtex_says_what_the_citation_says():
 # ---- the page on your own RBM
 
 
-# The sizes that take minutes, and what stands in for them here. All else is run as it is printed.
+# The schedules that take minutes, and what stands in for them here. All else is run as it is printed.
 SMALLER = {
-    "salakhutdinov_murray_betas()": "salakhutdinov_murray_betas(0.01)",
-    "uniform_betas(10_000)": "uniform_betas(50)",
-    "num_chains=100": "num_chains=20",
-    "num_chains=50": "num_chains=5",
+    "salakhutdinov_murray_betas()": "uniform_betas(100)",
+    "uniform_betas(10_000)": "uniform_betas(100)",
 }
+MODEL = random_rbm(16, 30, seed=32, scale=0.3)
 
 
 @pytest.fixture
@@ -76,24 +77,20 @@ def names(tmp_path, monkeypatch):
     """What the page's snippets take for granted: parameters and images, as `np.load` or `binarize` gives them."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    return {
+    parameters = {name: tensor.numpy() for name, tensor in MODEL.tensors().items()}
+    return parameters | {
         "np": np,
-        "weights": rng.normal(0, 0.3, (30, 27)),
-        "visible_bias": np.zeros(30),
-        "hidden_bias": np.zeros(27),
-        "train": (rng.random((300, 30)) < 0.4).astype(np.uint8),
-        "test": (rng.random((120, 30)) < 0.4).astype(np.uint8),
+        "train": (rng.random((300, 16)) < 0.4).astype(np.uint8),
+        "test": (rng.random((120, 16)) < 0.4).astype(np.uint8),
     }
 
 
 def run_snippets(names):
-    """All Python blocks one after the other, as a reader would type them."""
-    snippets = blocks("python", PAGE)
-    assert len(snippets) >= 2
+    """Both Python blocks one after the other, as a reader would type them."""
     np.save("train.npy", names["train"])  # the page: "train.npy alike"
-    for snippet in snippets:
-        for size, smaller in SMALLER.items():
-            snippet = snippet.replace(size, smaller)
+    for snippet in blocks("python", PAGE):
+        for long, short in SMALLER.items():
+            snippet = snippet.replace(long, short)
         exec(compile(snippet, "your-own-rbm.md", "exec"), names)
 
 
@@ -107,17 +104,23 @@ def run_snippets(names):
     ],
 )
 def test_snippets(names, form, capsys):
+    images = torch.from_numpy(names["test"]).double()
     names |= {"train": form(names["train"]), "test": form(names["test"])}
     run_snippets(names)
     assert "+-" in capsys.readouterr().out
-    assert names["rbm"].num_visible == 30
+    assert np.load("test.npy").shape == (120, 16)
+    exact = exact_log_z(MODEL)
+    average = MODEL.log_unnormalized(images).mean().item() - exact
+    assert names["average"].mean == pytest.approx(average, abs=0.1)
+    assert names["above"].log_z == pytest.approx(exact, abs=0.1)
 
 
-def test_every_size_that_is_made_smaller_still_stands_there():
+def test_every_schedule_that_is_made_shorter_still_stands_there_once():
     text = "\n".join(blocks("python", PAGE))
-    assert all(size in text for size in SMALLER)
+    assert all(text.count(long) == 1 for long in SMALLER)
 
 
+@pytest.mark.usefixtures("_estimated")
 def test_evaluate_as_it_is_printed(names):
     run_snippets(names | {"test": torch.from_numpy(names["test"])})
     (command,) = re.findall(r"^\$ \.venv/bin/paperlib (evaluate .*)$", PAGE, flags=re.MULTILINE)

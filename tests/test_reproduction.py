@@ -256,6 +256,15 @@ def checkout(monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def earlier(checkout):
+    """The executed copy of the chapter that an earlier run has left."""
+    target = runner.executed_path(checkout / "book" / "01-one.ipynb", "digits")
+    target.parent.mkdir(parents=True)
+    target.write_text("what was there")
+    return target
+
+
 def test_copy_is_executed_and_the_chapter_left_alone(checkout):
     chapter = checkout / "book" / "01-one.ipynb"
     before = chapter.read_bytes()
@@ -502,18 +511,16 @@ def test_refresh_keeps_what_a_chapter_reads(checkout):
     assert stored.metadata["paperlib"] == {"reads": ["01-one"]}
 
 
-def test_failing_cell_is_named_and_earlier_output_kept(checkout):
+def test_failing_cell_is_named_and_earlier_output_kept(checkout, earlier):
     chapter = checkout / "book" / "01-one.ipynb"
-    target = runner.execute_chapter(chapter, "digits")
-    before = target.read_bytes()
     nbformat.write(notebook("x = 1", "raise RuntimeError('no luck')", "print('never')"), chapter)
     with pytest.raises(
         ReproductionError, match=r"01-one: cell \d+ failed with RuntimeError: no luck"
     ) as caught:
         runner.execute_chapter(chapter, "digits")
     assert "raise RuntimeError('no luck')" in str(caught.value)
-    assert target.read_bytes() == before
-    assert sorted(path.name for path in target.parent.iterdir()) == [
+    assert earlier.read_text() == "what was there"
+    assert sorted(path.name for path in earlier.parent.iterdir()) == [
         "01-one.failed.ipynb",
         "01-one.ipynb",
     ]
@@ -534,17 +541,15 @@ def test_chapter_whose_process_is_killed_counts_as_failed():
         ["import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"],
     ],
 )
-def test_kernel_that_is_killed_is_one_failure_and_earlier_output_kept(checkout, sources):
+def test_kernel_that_is_killed_is_one_failure_and_earlier_output_kept(checkout, earlier, sources):
     chapter = checkout / "book" / "01-one.ipynb"
-    target = runner.execute_chapter(chapter, "digits")
-    before = target.read_bytes()
     nbformat.write(notebook(*sources), chapter)
     with pytest.raises(
         ReproductionError, match=r"01-one: cell \d+ was running when the kernel"
     ) as e:
         runner.execute_chapter(chapter, "digits")
     assert "the cell begins: import os" in str(e.value)
-    assert target.read_bytes() == before
+    assert earlier.read_text() == "what was there"
 
 
 def test_kernel_is_of_this_interpreter_whatever_is_called_python3(checkout, monkeypatch):
@@ -569,24 +574,28 @@ def test_sockets_of_a_kernel_do_not_lie_in_a_folder_with_a_long_path(checkout, m
     assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2 digits\n"
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("moment", ["tempfile.mkstemp", "tempfile.mkdtemp", "os.replace"])
+@pytest.mark.parametrize(
+    ("moment", "code"),
+    [
+        ("tempfile.mkstemp", errno.EACCES),
+        ("tempfile.mkdtemp", errno.EROFS),
+        ("os.replace", errno.ENOSPC),
+    ],
+)
 def test_what_cannot_be_written_is_one_sentence_and_earlier_output_kept(
-    checkout, monkeypatch, code, moment
+    checkout, earlier, monkeypatch, code, moment
 ):
     chapter = checkout / "book" / "01-one.ipynb"
-    target = runner.execute_chapter(chapter, "digits")
-    before = target.read_bytes()
 
     def refuse(*given, **options):
-        raise OSError(code, os.strerror(code), str(target))
+        raise OSError(code, os.strerror(code), str(earlier))
 
     monkeypatch.setattr(moment, refuse)
     with pytest.raises(ReproductionError, match="01-one: expected to be able to write") as caught:
         runner.execute_chapter(chapter, "digits")
     assert os.strerror(code) in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
-    assert target.read_bytes() == before
+    assert earlier.read_text() == "what was there"
 
 
 @pytest.mark.parametrize("use", ["refresh", "book"])

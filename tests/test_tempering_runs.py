@@ -5,6 +5,7 @@ import math
 
 import pytest
 from enumeration import log_z, random_rbm
+from interruptions import interrupt_call
 
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import load_result
@@ -20,6 +21,7 @@ from boltzmann_companion.studies.tempering_runs import (
     timed_run,
 )
 from paperlib.annealing import BaseRatePath
+from paperlib.estimators.tempering.run import TemperingRun
 
 RBM = random_rbm(6, 4, seed=5)
 PATH = BaseRatePath(RBM)
@@ -41,17 +43,7 @@ def test_runs_agree_with_enumeration(estimator):
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._LONG_RUN", 2_000)
     whole = timed_run("ladder", PATH, 2_000, 1)
-    from paperlib.estimators.tempering.run import TemperingRun
-
-    advance, calls = TemperingRun.advance, []
-
-    def interrupted(self, on_step):
-        calls.append(1)
-        if len(calls) == 6:
-            raise KeyboardInterrupt
-        return advance(self, on_step)
-
-    monkeypatch.setattr(TemperingRun, "advance", interrupted)
+    calls = interrupt_call(monkeypatch, TemperingRun, "advance", 6)
     with pytest.raises(KeyboardInterrupt):
         timed_run("ladder", PATH, 2_000, 1, tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".safetensors"]
