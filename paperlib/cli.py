@@ -288,7 +288,7 @@ def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tenso
         "minutes": job.minutes,
         "generator": seeded_generator(job.seed, job.device),
         "steps": job.steps,
-        "tempering_steps": job.ladder_steps,
+        "tempering_steps": job.tempering_steps,
         "weights": weights,
     }
     return found, found.rbm.to(job.device), test_images, options

@@ -32,6 +32,8 @@ ModelArgument = Annotated[
         "or three files, W.npy,b.npy,a.npy."
     ),
 ]
+# The second one is the option's name of the last release.
+TemperingSteps = Annotated[int | None, typer.Option("--tempering-steps", "--ladder-steps")]
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ class Job:
     steps : K
         Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
         same numbers.
-    ladder_steps : N
-        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE.
+    tempering_steps : N
+        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE. The old name --ladder-steps goes with
+        the next release.
     seed
         Seed of all chains.
     device
@@ -82,7 +85,7 @@ class Job:
     names: str | None = None
     minutes: float = 2.0
     steps: int | None = None
-    ladder_steps: int | None = None
+    tempering_steps: TemperingSteps = None
     seed: int = 0
     device: str = "cpu"
     json: Path | None = None
@@ -145,7 +148,7 @@ class Job:
         shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
         given = {**{name: getattr(self, name) for name in shared}, **options}
         if effort is not None:
-            given |= {"steps": effort.num_steps, "ladder-steps": effort.tempering_steps}
+            given |= {"steps": effort.num_steps, "tempering-steps": effort.tempering_steps}
         for name, value in given.items():
             if value is not None:
                 words += [f"--{name}", str(value)]

@@ -321,7 +321,7 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     [
         ([], 2.0, ""),
         ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
-        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --ladder-steps 2000."),
+        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --tempering-steps 2000."),
         ([Doubt("not trusted", "", "tempering")], 2.0, "cannot be told"),
         ([Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
     ],

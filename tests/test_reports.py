@@ -79,9 +79,10 @@ def test_steps_and_seed_repeat_to_the_digit(monkeypatch, command):
 
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", ask_the_clock)
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", ask_the_clock)
-    line = f"{command} --steps 48 --ladder-steps 6000"
+    line = f"{command} --steps 48 --tempering-steps 6000"
     first = stored(f"{line} --seed 7")
-    assert stored(f"{line} --seed 7") == first
+    old_name = line.replace("--tempering-steps", "--ladder-steps")
+    assert stored(f"{old_name} --seed 7") == first
     assert numbers(stored(f"{line} --seed 8")) != numbers(first)
     settings = first.get("evaluation", first.get("first", first))["settings"]
     assert (settings["num_steps"], settings["ladder_steps"]) == (48, 6000)

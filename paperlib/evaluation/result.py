@@ -324,7 +324,7 @@ class Evaluation:
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
         option = (
-            f"--steps {times * effort.num_steps} --ladder-steps {times * effort.tempering_steps}"
+            f"--steps {times * effort.num_steps} --tempering-steps {times * effort.tempering_steps}"
         )
         if effort.minutes is not None:
             option = f"--minutes {times * effort.minutes:g}"
