@@ -377,6 +377,20 @@ def test_steps_fill_the_time(monkeypatch):
         assert runs.affordable_steps(seconds) == steps
 
 
+def test_a_step_is_timed_on_a_few(monkeypatch):
+    """And not on more than the whole budget may pay for."""
+    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    run, made = annealing_runs.ais, []
+
+    def timed(path, betas, *given, **options):
+        made.append(len(betas) - 1)
+        return run(path, betas, *given, **options)
+
+    monkeypatch.setattr(annealing_runs, "ais", timed)
+    runs.affordable_steps(1.0)
+    assert made == [20, 20]
+
+
 @pytest.mark.parametrize(
     ("seconds_per_step", "expected", "pilots"),
     [

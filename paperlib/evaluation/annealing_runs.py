@@ -55,7 +55,7 @@ _LEFT, _PORTION = 4 / 3, 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
 # with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
-_PILOT_STEPS = 10_000
+_TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
 
 
@@ -127,7 +127,7 @@ class AnnealingRuns:
 
     def _tempering_pilots(self, seconds: float) -> int:
         fewest, most = TEMPERING_STEPS
-        steps = _PILOT_STEPS
+        steps = _TEMPERING_PILOT_STEPS
         # As for AIS, the first run only warms up.
         self._temper(self._path, steps, lambda _: None, check=False)
         while True:
