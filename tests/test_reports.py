@@ -20,9 +20,9 @@ from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.evaluation.baselines import baselines_of
 from paperlib.evaluation.picture import plot
-from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Doubt, Judgement
+from paperlib.evaluation.warnings import rounded_up
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state
@@ -275,7 +275,7 @@ def test_inverted_images_do_not_pass_without_remark():
     assert "than independent pixels with the base rates of the training images by" in remark
     assert "transposed" in remark
     # The number is right, but not of the model that somebody meant.
-    assert (inverted.word, inverted.trustworthy, inverted.findings) == ("open", False, ())
+    assert (inverted.word, inverted.trustworthy, inverted.warnings) == ("open", False, ())
     assert f"Verdict: open: {remark}" in describe(inverted)
     assert quote(inverted).endswith("since the verdict is 'open'.")
     digits = binary_images("digits")

@@ -122,21 +122,18 @@ class AnnealingRuns:
 
         The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
-        with self._pilot():
-            return self._tempering_pilots(seconds)
-
-    def _tempering_pilots(self, seconds: float) -> int:
         fewest, most = TEMPERING_STEPS
         steps = _TEMPERING_PILOT_STEPS
-        # As for AIS, the first run only warms up.
-        self._temper(self._path, steps, lambda _: None, check=False)
-        while True:
-            began = time.perf_counter()
+        with self._pilot():
+            # As for AIS, the first run only warms up.
             self._temper(self._path, steps, lambda _: None, check=False)
-            took = time.perf_counter() - began
-            if took > seconds / 50 or steps == most:
-                return max(fewest, min(most, int(seconds / took * steps)))
-            steps = min(4 * steps, most)
+            while True:
+                began = time.perf_counter()
+                self._temper(self._path, steps, lambda _: None, check=False)
+                took = time.perf_counter() - began
+                if took > seconds / 50 or steps == most:
+                    return max(fewest, min(most, int(seconds / took * steps)))
+                steps = min(4 * steps, most)
 
     @contextmanager
     def _pilot(self) -> Iterator[None]:
@@ -263,36 +260,23 @@ class AnnealingRuns:
         tempering.estimate = finish(tempering.run, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
-        """AIS and RAISE with `num_steps` intermediate distributions."""
+        """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
-        above = self._ais(self._path, num_steps, AIS_CHAINS, on_step)
-        chosen = self._choose()
-        below = self._raise(chosen, num_steps, on_step)
+        above, below, chosen = self._anneal(num_steps, on_step)
         result = bracket(self._log_unnormalized, chosen, above, below, self._weights)
         return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
 
-    def _ais(
-        self,
-        path: AnnealingPath[Any],
-        num_steps: int,
-        num_chains: int,
-        on_step: Callable[[int], object],
-        check: bool = True,
-    ) -> PartitionEstimate:
-        betas, generator = uniform_betas(num_steps), self._generator
-        return ais(path, betas, num_chains, generator, check=check, on_step=on_step)
-
-    def _raise(
-        self, chosen: Tensor, num_steps: int, on_step: Callable[[int], object]
-    ) -> ReverseEstimate:
-        return raise_log_prob(
-            self._path,
-            self._test[chosen],
-            uniform_betas(num_steps),
-            CHAINS_PER_VECTOR,
-            self._generator,
-            on_step=on_step,
+    def _anneal(
+        self, num_steps: int, on_step: Callable[[int], object], check: bool = True
+    ) -> tuple[PartitionEstimate, ReverseEstimate, Tensor]:
+        """AIS and RAISE, and which images RAISE was run for."""
+        path, betas, generator = self._path, uniform_betas(num_steps), self._generator
+        above = ais(path, betas, AIS_CHAINS, generator, check=check, on_step=on_step)
+        chosen = self._choose()
+        below = raise_log_prob(
+            path, self._test[chosen], betas, CHAINS_PER_VECTOR, generator, on_step=on_step
         )
+        return above, below, chosen
 
     def _seconds_per_step(self) -> float:
         """Seconds that a step takes, measured on a few of them."""
@@ -301,10 +285,9 @@ class AnnealingRuns:
         # The first pass compiles and allocates; the second is timed.
         for _ in range(2):
             began = time.perf_counter()
-            forward = self._ais(self._path, steps, AIS_CHAINS, lambda _: None, check=False)
-            reverse = self._raise(self._choose(), steps, lambda _: None)
+            above, below, _chosen = self._anneal(steps, lambda _: None, check=False)
             # reading the results waits for the GPU
-            for result in (forward, reverse):
+            for result in (above, below):
                 result.log_weights.sum().item()
             seconds = time.perf_counter() - began
         return seconds / steps

@@ -266,7 +266,7 @@ def audit_evaluation(
     if mean - claim > tolerance and not found.posterior_draws:
         verdict = IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
-    if verdict != CONSISTENT and not found.findings:
+    if verdict != CONSISTENT and not found.warnings:
         given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
         reason += _likely_mistakes(model, found, claim, given, known, tolerance)
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
@@ -323,7 +323,7 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, floa
     """The interval for ln Z according to the estimates."""
     if found.exact is not None:
         return found.exact.log_z, found.exact.log_z
-    if not found.findings:
+    if not found.warnings:
         low, high = found.log_z_interval(_SURE)
         return low - SMALL, high + SMALL
     low = max(bound.low for bound in bounds)
@@ -365,7 +365,7 @@ def _judge(
         return CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
-    if found.findings:
+    if found.warnings:
         how = ", wide because the estimates are not to be trusted"
     else:
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.numerics import joined_error, student_quantile, weighted_mean
+from paperlib.estimators.estimate import interval_of
+from paperlib.numerics import joined_error, weighted_mean
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
@@ -130,10 +131,5 @@ def average_of(
     mean = weighted_mean(log_unnormalized, weights).item() - log_z
     of_images = weighted_std_error(log_unnormalized, weights)
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    of_these = _around(mean, std_error, degrees_of_freedom)
-    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
-
-
-def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
-    reach = student_quantile(LEVEL, freedom) * std_error if std_error > 0 else 0.0
-    return mean - reach, mean + reach
+    of_these = interval_of(mean, std_error, degrees_of_freedom, LEVEL)
+    return ImageAverage(mean, of_these, interval_of(mean, *joined, LEVEL), of_images)

@@ -59,8 +59,8 @@ class Comparison:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether neither evaluation found a reason to doubt its ln Z."""
-        return not (self.first.findings or self.second.findings)
+        """Whether neither evaluation has a warning about its ln Z."""
+        return not (self.first.warnings or self.second.warnings)
 
     @property
     def verdict(self) -> str:

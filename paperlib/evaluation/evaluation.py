@@ -2,8 +2,7 @@
 
 The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from the model's own modes
 look for reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
-(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle
-them.
+(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a warning, and a sentence says how much more time would settle them.
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
@@ -31,9 +30,9 @@ from paperlib.evaluation.annealing_runs import (
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
-from paperlib.evaluation.reasons import far_off, find_reasons
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.verdict import judge, log_z_with_modes
+from paperlib.evaluation.warnings import far_off, find_warnings
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
@@ -247,8 +246,8 @@ class Preparation:
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(model, self._train, self._test, self._weights)
-        reasons = find_reasons(finished, self._estimated)
-        judgement = judge(finished, reasons, others, self._lost_by_few_draws())
+        of_runs = find_warnings(finished, self._estimated)
+        judgement = judge(finished, of_runs, others, self._lost_by_few_draws())
         average = series.average(finished)
         bound = None
         if self._estimated:

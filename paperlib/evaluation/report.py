@@ -15,18 +15,18 @@ from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.quote import quote
-from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.warnings import rounded_up
 from paperlib.provenance import repository_state
 
-# Most reasons that the text names; --json has all.
-_MOST_REASONS = 3
+# Most warnings that the text names; --json has all.
+_MOST_WARNINGS = 3
 _COLUMNS = 80
 
 
 def verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
-    if evaluation.worse_than_baseline and not evaluation.findings:
+    if evaluation.worse_than_baseline and not evaluation.warnings:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
     if evaluation.exact is not None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
@@ -69,14 +69,12 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         lines += [_log_z(evaluation), *_average(evaluation)]
     lines += _baselines(evaluation)
     lines.append(f"Verdict: {verdict(evaluation)}.")
-    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or the reason to look at first.
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
     behind = evaluation.remarks[: evaluation.worse_than_baseline]
-    reasons = [*(behind if evaluation.findings else ()), *evaluation.findings]
-    lines += [f"  - {reason}" for reason in reasons[:_MOST_REASONS]]
-    if len(reasons) > _MOST_REASONS:
-        lines.append(
-            f"  - and {len(reasons) - _MOST_REASONS} more: --json FILE writes all of them."
-        )
+    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
+    lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if (more := len(warnings) - _MOST_WARNINGS) > 0:
+        lines.append(f"  - and {more} more: --json FILE writes all of them.")
     if evaluation.advice:
         lines.append(f"  {evaluation.advice}")
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
@@ -169,7 +167,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
         "verdict": verdict(evaluation),
-        "findings": [_of_items(text, evaluation) for text in evaluation.findings],
+        "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
         "advice": evaluation.advice,
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
@@ -288,7 +286,7 @@ def describe_audit(found: Audit) -> str:
         "",
         f"Verdict: {found.verdict}. {found.reason}",
     ]
-    lines += [f"  - {finding}" for finding in found.evaluation.findings]
+    lines += [f"  - {warning}" for warning in found.evaluation.warnings]
     return "\n".join(lines)
 
 
@@ -357,7 +355,7 @@ def describe_comparison(found: Comparison) -> str:
         f"Verdict: {found.verdict}.",
     ]
     for name, evaluation in (("first", found.first), ("second", found.second)):
-        lines += [f"  - {name}: {finding}" for finding in evaluation.findings]
+        lines += [f"  - {name}: {warning}" for warning in evaluation.warnings]
         lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
 

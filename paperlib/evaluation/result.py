@@ -21,14 +21,14 @@ TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothi
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason not to believe the value of parallel tempering.
+    """A warning about the value of parallel tempering, as the verdict weighs it.
 
     Attributes
     ----------
     word : str
         The verdict that it leads to.
     text : str
-        The reason, a sentence.
+        The warning, a sentence.
     part : str
         What might settle it if it had more work: parallel tempering, the runs from modes, annealing, or nothing.
     factor : float
@@ -41,23 +41,24 @@ class Doubt:
     factor: float = math.inf
 
 
+@renamed(findings="warnings")
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on an evaluation, and its reasons.
+    """The verdict on an evaluation, and its doubts.
 
     Attributes
     ----------
     word : str
         `trusted`, `not trusted`, `open` or `too noisy to tell`.
     doubts : tuple of Doubt
-        Reasons to doubt the number; empty if it is trusted.
+        What speaks against the number; empty if it is trusted.
     settled : tuple of str
-        Doubts about AIS and RAISE, which do not count against the number of parallel tempering.
+        Warnings about AIS and RAISE, which do not count against the number of parallel tempering.
 
     Examples
     --------
     >>> judgement = Judgement("open", (Doubt("open", "A mode could add a nat.", "modes", 4.0),))
-    >>> judgement.findings
+    >>> judgement.warnings
     ('A mode could add a nat.',)
     >>> judgement.factor
     4.0
@@ -68,7 +69,7 @@ class Judgement:
     settled: tuple[str, ...] = ()
 
     @property
-    def findings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """The doubts in words, each once."""
         return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
 
@@ -215,7 +216,7 @@ class ExactResult:
     test_std_error: float
 
 
-@renamed(ladder="tempering")
+@renamed(ladder="tempering", findings="warnings")
 @dataclass(frozen=True)
 class Evaluation:
     """What is known about a model's average test log-probability.
@@ -273,7 +274,7 @@ class Evaluation:
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
-    >>> result.num_images, result.runs, result.findings
+    >>> result.num_images, result.runs, result.warnings
     (2, (), ())
     """
 
@@ -302,9 +303,9 @@ class Evaluation:
     log_unnormalized: Tensor | None = field(default=None, repr=False, compare=False)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """What is wrong; empty if nothing was found."""
-        return () if self.judgement is None else self.judgement.findings
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the number; empty if nothing was found."""
+        return () if self.judgement is None else self.judgement.warnings
 
     @property
     def word(self) -> str:
@@ -315,7 +316,7 @@ class Evaluation:
     @property
     def advice(self) -> str:
         """How much more time would settle the doubts, from what was seen; empty if there are none."""
-        if not self.findings or self.judgement is None or self.effort is None:
+        if not self.warnings or self.judgement is None or self.effort is None:
             return ""
         factor, effort = self.judgement.factor, self.effort
         if math.isinf(factor):
@@ -339,7 +340,7 @@ class Evaluation:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether no reason was found to doubt the result."""
+        """Whether nothing speaks against the result."""
         return self.word == TRUSTED
 
     @property

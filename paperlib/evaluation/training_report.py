@@ -85,7 +85,7 @@ def describe_training(
     lines.append(
         "The best was chosen by these images: report the average of other images, such as `paperlib evaluate` gives it."
     )
-    lines += [f"  - {finding}" for finding in found.findings]
+    lines += [f"  - {warning}" for warning in found.warnings]
     return "\n".join(lines)
 
 
@@ -135,7 +135,7 @@ def training_as_dict(
         "verdict": found.verdict,
         "best": found.checkpoints[found.best].name,
         "not_told_from_best": list(found.as_good),
-        "findings": list(found.findings),
+        "findings": list(found.warnings),
         "checkpoints": training_rows(found, claimed_log_z),
     }
 

@@ -8,7 +8,7 @@ truth was counted (chapter 17). Its value and interval are therefore what is rep
 *AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
 ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
 tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
-fewer of its chains count, the further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
+fewer of its chains count, the further. For the same reason, open brackets and moving estimates of AIS lead to warnings that do not count.
 
 *RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
@@ -20,6 +20,9 @@ more probability to images than a bad model does.
 
 *Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the
 mass of regions that parallel tempering may have missed.
+
+A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt* is a warning as this rule weighs it: with
+the verdict that it leads to, and with the work that would settle it. A *remark* is about the model or the images, not about ln Z.
 
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
@@ -95,7 +98,7 @@ def judge(
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` is what `find_reasons` says about AIS and RAISE, `others` are reasons to doubt any estimate, and `explained` is how many nats
+    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, and `explained` is how many nats
     RAISE falls short for a known reason, besides what annealing loses.
     """
     found = [Doubt(NOT_TRUSTED, text) for text in others]

@@ -1,4 +1,4 @@
-"""Reasons not to believe what AIS and RAISE say, each a sentence."""
+"""Warnings about AIS and RAISE, and about the training images, each a sentence."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def rounded_up(nats: float) -> str:
     return f"{max(hundredths, 1) / 100:.2f}"
 
 
-def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
-    """Reasons not to believe the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
+def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+    """Warnings about the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
     runs = finished.runs
     or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
     best = runs[-1]
