@@ -40,7 +40,6 @@ from paperlib.evaluation.result import (
     AnnealingRun,
     Doubt,
     Effort,
-    Evaluation,
     FinishedRuns,
     Judgement,
 )
@@ -328,9 +327,8 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
 )  # fmt: skip
 def test_the_advice_says_how_much_more_time(doubts, minutes, said):
     judgement = Judgement("open", tuple(doubts))
-    found = Evaluation(
-        8, 5, 10, None, (), "", False, judgement=judgement, effort=Effort(100, 1_000, minutes)
-    )  # fmt: skip
+    exact = evaluate(SMALL, torch.eye(SMALL.num_visible))
+    found = replace(exact, judgement=judgement, effort=Effort(100, 1_000, minutes))
     assert said in found.advice
     assert bool(found.advice) == bool(said)
 

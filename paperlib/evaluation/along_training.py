@@ -18,7 +18,6 @@ images, and report the average over test images.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +35,7 @@ from paperlib.estimators import (
     parallel_tempering,
 )
 from paperlib.estimators.estimate import interval_of
+from paperlib.evaluation.annealing_runs import seconds_of
 from paperlib.evaluation.averages import LEVEL, ImageAverage, average_of
 from paperlib.evaluation.evaluation import EXACT_UNITS
 from paperlib.evaluation.verdict import SMALL
@@ -91,13 +91,7 @@ class CheckpointLikelihood:
     @property
     def told_from_best(self) -> str:
         """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, or `no`."""
-        for interval, word in (
-            (self.behind_best.sample_interval, "yes"),
-            (self.behind_best.interval, "on these images"),
-        ):
-            if interval[0] > 0:
-                return word
-        return "no"
+        return self.behind_best.told_from_zero
 
 
 @renamed(findings="warnings")
@@ -168,13 +162,7 @@ class TrainingLikelihood:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last; the last alone if `most` is 1.
-
-    Examples
-    --------
-    >>> evenly(11, 3), evenly(3, 20), evenly(9, 1)
-    ([0, 5, 10], [0, 1, 2], [8])
-    """
+    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, with the first and the last; the last alone if `most` is 1."""
     require_count("count", count)
     require_count("most", most)
     if most == 1:
@@ -352,7 +340,7 @@ def _exactly(asked: _Asked) -> _Known:
 def _by_tempering(asked: _Asked) -> _Known:
     count = len(asked.models)
     if asked.chain_steps is None:
-        seconds = _seconds(lambda: asked.temper(count - 1, _FEWEST_OF_TEMPERING))
+        seconds = seconds_of(lambda: asked.temper(count - 1, _FEWEST_OF_TEMPERING))
         steps = int(60 * asked.minutes / count / seconds * _FEWEST_OF_TEMPERING)
         steps = max(_FEWEST_OF_TEMPERING, min(_MOST, steps))
     else:
@@ -382,7 +370,7 @@ def _by_trajectory(asked: _Asked) -> _Known:
         if chain_steps is None:
             # The second walk is timed, since the first one compiles and warms up.
             walk(fewest)
-            seconds = _seconds(lambda: walk(fewest)) / fewest
+            seconds = seconds_of(lambda: walk(fewest)) / fewest
             chain_steps = int(min(60 * asked.minutes / seconds, _MOST * count))
         of_checks = max(_FEWEST_OF_TEMPERING, int(_CHECK_SHARE * chain_steps))
         total = max(fewest, chain_steps - 2 * of_checks)
@@ -438,12 +426,6 @@ def _below_bounds(asked: _Asked, found: TrajectoryEstimate) -> Iterator[str]:
         log_z = found.log_z[number].item()
         if log_z + 3 * found.std_error[number].item() < least:
             yield f"{name}: chains along training say ln Z = {log_z:.2f}, and at least {least:.2f} is proven. The chains missed a mode."
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:

@@ -68,26 +68,15 @@ class _Tempering:
     estimate: TemperingEstimate
 
 
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 class AnnealingRuns:
-    """Parallel tempering, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
-
-    `evaluate` uses it where nothing can be enumerated, and `boltzmann_companion.studies.study` where the truth is known.
-
-    Parameters
-    ----------
-    model : RBM, PottsRBM, DBM or DBN
-        The model.
-    test : Tensor, shape [N, D]
-        Binary test images of any type.
-    visible_bias : Tensor or None
-        Biases of the annealed units at the start (`paperlib.annealing.starts`); for an RBM [D], as in `BaseRatePath`.
-    generator : torch.Generator
-        Source of randomness.
-    weights : Tensor, shape [N], optional
-        Weights of the images, all above zero.
-    log_unnormalized : Tensor, shape [N], optional
-        ln p*(v) of the images, if it is already known.
-    """
+    """All runs on one model, its test rows [N, D] with weights [N] above zero and ln p*(v) [N], from a start with these biases, as `path_to` has it."""
 
     def __init__(
         self,
@@ -124,16 +113,16 @@ class AnnealingRuns:
         """
         fewest, most = TEMPERING_STEPS
         steps = _TEMPERING_PILOT_STEPS
-        with self._pilot():
-            # As for AIS, the first run only warms up.
+
+        def temper() -> None:
             self._temper(self._path, steps, lambda _: None, check=False)
-            while True:
-                began = time.perf_counter()
-                self._temper(self._path, steps, lambda _: None, check=False)
-                took = time.perf_counter() - began
-                if took > seconds / 50 or steps == most:
-                    return max(fewest, min(most, int(seconds / took * steps)))
+
+        with self._pilot():
+            # The first run compiles and allocates.
+            temper()
+            while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
                 steps = min(4 * steps, most)
+        return max(fewest, min(most, int(seconds / took * steps)))
 
     @contextmanager
     def _pilot(self) -> Iterator[None]:
@@ -146,8 +135,7 @@ class AnnealingRuns:
 
     def usual_tempering_steps(self, largest: int) -> int:
         """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
-        of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
-        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], of_runs // 2))
+        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], self._steps_of_runs(largest) // 2))
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
@@ -164,8 +152,7 @@ class AnnealingRuns:
             tempering_steps = self.usual_tempering_steps(largest)
         finished = FinishedRuns((), (), interrupted=True)
         with tqdm(
-            total=self._chain_count() * sum(largest // part for part in _FRACTIONS)
-            + round((1 + MODES_WORK) * tempering_steps),
+            total=self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps),
             unit="step",
             unit_scale=True,
             desc="Tempering, AIS and RAISE",
@@ -281,16 +268,15 @@ class AnnealingRuns:
     def _seconds_per_step(self) -> float:
         """Seconds that a step takes, measured on a few of them."""
         steps = _GPU_PILOT_STEPS if can_replay(self._path.device) else _PILOT_STEPS
-        seconds = 0.0
-        # The first pass compiles and allocates; the second is timed.
-        for _ in range(2):
-            began = time.perf_counter()
-            above, below, _chosen = self._anneal(steps, lambda _: None, check=False)
-            # reading the results waits for the GPU
-            for result in (above, below):
+
+        def anneal() -> None:
+            # Reading the results waits for the GPU.
+            for result in self._anneal(steps, lambda _: None, check=False)[:2]:
                 result.log_weights.sum().item()
-            seconds = time.perf_counter() - began
-        return seconds / steps
+
+        # The first pass compiles and allocates.
+        anneal()
+        return seconds_of(anneal) / steps
 
     def _choose(self) -> Tensor:
         order = torch.randperm(
@@ -298,6 +284,7 @@ class AnnealingRuns:
         )
         return order[:RAISE_VECTORS].to(self._test.device)
 
-    def _chain_count(self) -> int:
-        """How many chains a run has."""
-        return AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
+    def _steps_of_runs(self, largest: int) -> int:
+        """How many chain-steps all runs of AIS and RAISE take, up to this K."""
+        chains = AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
+        return chains * sum(largest // part for part in _FRACTIONS)

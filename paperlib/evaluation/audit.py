@@ -206,7 +206,7 @@ def audit(
     of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = _mean(model, images, found) - claimed_log_prob + log_z_offset
+        claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
     return audit_evaluation(
         model, images, found, claimed_log_z, tolerance, log_z_offset, of_average
     )
@@ -250,7 +250,7 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    mean, log_z = _mean(model, images, found), found.known_log_z[0]
+    mean, log_z = _mean(found), found.known_log_z[0]
     if not math.isfinite(mean + log_z):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
@@ -272,14 +272,8 @@ def audit_evaluation(
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
-def _log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor:
-    if found.log_unnormalized is not None:
-        return found.log_unnormalized
-    return model.log_unnormalized_of(images)
-
-
-def _mean(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> float:
-    return weighted_mean(_log_p(model, images, found), found.weights).item()
+def _mean(found: Evaluation) -> float:
+    return weighted_mean(found.log_unnormalized, found.weights).item()
 
 
 def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
@@ -304,7 +298,7 @@ def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tupl
 def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     if not found.posterior_draws:
-        return _log_p(model, images, found)
+        return found.log_unnormalized
     if not model.bound_is_proven:
         return None
     return model.to(dtype=torch.float64).variational_bound(images)

@@ -45,7 +45,7 @@ independent pixels or of the uniform model by more than its errors explain, `tru
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -101,16 +101,14 @@ def judge(
     `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, and `explained` is how many nats
     RAISE falls short for a known reason, besides what annealing loses.
     """
-    found = [Doubt(NOT_TRUSTED, text) for text in others]
+    against_all = list(others)
     if finished.interrupted:
-        found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
+        against_all.append("Interrupted: not everything was looked at.")
     if finished.tempering is None:
-        found.append(
-            Doubt(
-                NOT_TRUSTED,
-                "There is no run of parallel tempering yet, and AIS alone is not believed.",
-            )
+        against_all.append(
+            "There is no run of parallel tempering yet, and AIS alone is not believed."
         )
+    found = [Doubt(NOT_TRUSTED, text) for text in against_all]
     found += find_doubts(finished, explained)
     settled += _settled_at_images(finished, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
@@ -130,19 +128,16 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
     ]
 
 
-def _of_tempering(tempering: TemperingEstimate) -> list[Doubt]:
+def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
     trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
-    found = [
-        Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
-        for text in tempering.warnings
-    ]
+    for text in tempering.warnings:
+        yield Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
     low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
         text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
-        found.append(Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2))
-    return found
+        yield Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2)
 
 
 def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
@@ -158,13 +153,10 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
 
 def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
     if not checks:
-        return [
-            Doubt(
-                OPEN,
-                "The model's own modes were not looked at, and parallel tempering may have missed one.",
-                MODES,
-            )
-        ]
+        text = (
+            "The model's own modes were not looked at, and parallel tempering may have missed one."
+        )
+        return [Doubt(OPEN, text, MODES)]
     found = [check for check in checks if check.significant and check.missed > SMALL]
     if found:
         worst = max(found, key=lambda check: check.missed)
