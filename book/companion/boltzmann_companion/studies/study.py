@@ -397,7 +397,7 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 exact=False,
                 uniform_start=start == "uniform",
             )
-            if found.interrupted or found.judgement is None or found.average is None:
+            if found.interrupted or found.judgement is None:
                 raise KeyboardInterrupt
             judgement, average = found.judgement, found.average
             bracket = found.runs[-1].bracket
@@ -574,7 +574,7 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     found = evaluate(
         rbm, test, train, generator=seeded_generator(seed), progress=False, steps=steps, tempering_steps=tempering_steps
     )  # fmt: skip
-    if found.interrupted or found.tempering is None or found.average is None:
+    if found.interrupted or found.tempering is None:
         raise KeyboardInterrupt
     best = found.runs[-1]
     return {
