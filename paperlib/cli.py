@@ -36,15 +36,15 @@ app = typer.Typer(
 # What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
-ProfileOption = Annotated[
+_ProfileOption = Annotated[
     str, typer.Option(help="digits: small, offline, minutes. paper: MNIST at full size.")
 ]
-OnlyOption = Annotated[
+_OnlyOption = Annotated[
     list[str] | None,
     typer.Option(help="Part of a chapter's name, such as 05; may be given several times."),
 ]
 
-ClusterOption = Annotated[
+_ClusterOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
@@ -69,12 +69,9 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     from paperlib.evaluation import evaluate as evaluate_model
     from paperlib.evaluation.audit import audit_evaluation
     from paperlib.evaluation.picture import plot as plot_evaluation
-    from paperlib.evaluation.picture import require_matplotlib
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     _require_files(json=job.json, plot=plot)
-    if plot is not None:
-        require_matplotlib()
     found, moved, test_images, options = _inputs(job, model)
     result = evaluate_model(moved, test_images, **options)
     typer.echo(describe(result, job.binarization))
@@ -217,9 +214,9 @@ def training(
     """
     from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
     from paperlib.evaluation.inputs import read_rows
+    from paperlib.evaluation.picture import plot_training
     from paperlib.evaluation.training_report import (
         describe_training,
-        plot_training,
         training_as_csv,
         training_as_dict,
     )
@@ -231,7 +228,7 @@ def training(
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
     found = read_checkpoints(
-        models, chosen, at_most, left_out.append, lambda: read_rows("data", data)[0].shape[1]
+        models, chosen, at_most, left_out.append, lambda: read_rows("data", data).shape[1]
     )
     rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
     first = next(iter(found.values()))
@@ -288,7 +285,7 @@ def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tenso
         "minutes": job.minutes,
         "generator": seeded_generator(job.seed, job.device),
         "steps": job.steps,
-        "tempering_steps": job.ladder_steps,
+        "tempering_steps": job.tempering_steps,
         "weights": weights,
     }
     return found, found.rbm.to(job.device), test_images, options
@@ -299,9 +296,12 @@ def _require_files(**files: Path | None) -> None:
     for name, file in files.items():
         if file is not None and not file.absolute().parent.is_dir():
             raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
-    plot = files.get("plot")
-    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+    if (plot := files.get("plot")) is not None:
+        from paperlib.evaluation.picture import require_matplotlib
+
+        if plot.suffix not in (".svg", ".png", ".pdf"):
+            raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+        require_matplotlib()
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:
@@ -318,7 +318,7 @@ def train(
     *,
     output: Path | None = None,
     snapshots: Annotated[int, typer.Option(min=0)] = 0,
-    cluster: ClusterOption = None,
+    cluster: _ClusterOption = None,
 ) -> None:
     """Train models from their recipes and store them, one after the other or at the same time on a cluster.
 
@@ -365,12 +365,12 @@ def models() -> None:
 @command(app)
 def reproduce(
     *,
-    profile: ProfileOption = "digits",
-    only: OnlyOption = None,
+    profile: _ProfileOption = "digits",
+    only: _OnlyOption = None,
     jobs: Annotated[int, typer.Option(min=1)] = 2,
     set_: Annotated[list[str] | None, typer.Option("--set")] = None,
     resume: Annotated[bool, typer.Option("--resume")] = False,
-    cluster: ClusterOption = None,
+    cluster: _ClusterOption = None,
     device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
@@ -431,8 +431,8 @@ def check(names: list[str]) -> None:
     raise typer.Exit(int(anything))
 
 
-@command(app, "long")
-def compute_long_runs(
+@command(app)
+def long(
     *,
     only_list: Annotated[bool, typer.Option("--list")] = False,
     pack: Annotated[bool, typer.Option("--pack")] = False,
@@ -483,7 +483,7 @@ def compute_long_runs(
 
 
 @command(app)
-def refresh(*, only: OnlyOption = None) -> None:
+def refresh(*, only: _OnlyOption = None) -> None:
     """Record the outputs of the executed digits copies in the committed chapters."""
     from boltzmann_companion.build.runner import chapters, refresh_stored_outputs
 
@@ -493,7 +493,7 @@ def refresh(*, only: OnlyOption = None) -> None:
 
 @command(app)
 def book(
-    *, profile: ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
+    *, profile: _ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
 ) -> None:
     """Build the HTML book from executed chapters and check its pages.
 

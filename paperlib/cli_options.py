@@ -32,6 +32,8 @@ ModelArgument = Annotated[
         "or three files, W.npy,b.npy,a.npy."
     ),
 ]
+# The second one is the option's name of the last release.
+TemperingSteps = Annotated[int | None, typer.Option("--tempering-steps", "--ladder-steps")]
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ class Job:
     steps : K
         Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
         same numbers.
-    ladder_steps : N
-        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE.
+    tempering_steps : N
+        Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE. The old name --ladder-steps goes with
+        the next release.
     seed
         Seed of all chains.
     device
@@ -82,7 +85,7 @@ class Job:
     names: str | None = None
     minutes: float = 2.0
     steps: int | None = None
-    ladder_steps: int | None = None
+    tempering_steps: TemperingSteps = None
     seed: int = 0
     device: str = "cpu"
     json: Path | None = None
@@ -102,30 +105,28 @@ class Job:
         from paperlib.validation import require_device
 
         require_device("device", self.device)
-        return read_model(model, self.names, lambda: read_rows("data", self.data)[0].shape[1])
+        return read_model(model, self.names, lambda: read_rows("data", self.data).shape[1])
 
     def read_rows(
         self, found: ForeignRBM
     ) -> tuple[Tensor, Tensor | None, Tensor | None, tuple[str, ...]]:
         """Test images, training images and weights for a model, and notes on how they were read."""
-        from paperlib.evaluation.inputs import images_of, read_rows, read_weights, sequences_of
+        from paperlib.evaluation.inputs import read_images, read_sequences, read_weights
         from paperlib.models import PottsRBM
 
         notes: list[str] = []
 
         def rows(name: str, path: Path) -> Tensor:
-            array, said = read_rows(name, path)
-            notes.extend(said)
             if isinstance(found.rbm, PottsRBM):
                 for option, value in (("binarize", self.binarize), ("threshold", self.threshold)):
                     if value is not None:
                         raise InputError(
                             f"{option}: expected none for sequences of {found.rbm.num_states} states, got {value}"
                         )
-                return sequences_of(name, array, found.rbm, path)
-            width = found.rbm.num_visible
-            return images_of(
-                name, array, width, path, self.binarize, found.spin_visible, self.threshold
+                return read_sequences(name, path, found.rbm, notes.append)
+            width, spins = found.rbm.num_visible, found.spin_visible
+            return read_images(
+                name, path, width, self.binarize, spins, self.threshold, notes.append
             )
 
         test = rows("data", self.data)
@@ -145,7 +146,7 @@ class Job:
         shared = ("data", "train", "weights", "binarize", "threshold", "names", "seed", "device")
         given = {**{name: getattr(self, name) for name in shared}, **options}
         if effort is not None:
-            given |= {"steps": effort.num_steps, "ladder-steps": effort.tempering_steps}
+            given |= {"steps": effort.num_steps, "tempering-steps": effort.tempering_steps}
         for name, value in given.items():
             if value is not None:
                 words += [f"--{name}", str(value)]
@@ -184,7 +185,7 @@ class Job:
 
 
 def command(
-    app: typer.Typer, name: str | None = None, *, own_after: str = "json"
+    app: typer.Typer, *, own_after: str = "json"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function a command of `app`.
 
@@ -213,7 +214,7 @@ def command(
         described += [_described(one, typer.Option(), said) for one in options]
         run.__signature__ = inspect.Signature(described)
         summary = (inspect.getdoc(function) or "").partition(_PARAMETERS)[0]
-        app.command(name or function.__name__, help=summary)(run)
+        app.command(function.__name__, help=summary)(run)
         return function
 
     return register

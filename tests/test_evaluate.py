@@ -35,17 +35,16 @@ from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.averages import average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.picture import plot
-from paperlib.evaluation.reasons import find_reasons
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import (
     AnnealingRun,
     Doubt,
     Effort,
-    Evaluation,
     FinishedRuns,
     Judgement,
 )
 from paperlib.evaluation.verdict import Shortfall, judge, shortfall
+from paperlib.evaluation.warnings import find_warnings
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -78,7 +77,7 @@ def test_bracket_holds_the_truth():
     assert best.upper_interval[0] <= truth <= best.upper_interval[1]
     assert abs(best.lower.mean - truth) < 4 * best.lower.test_set_std_error + 0.02
     assert [run.num_steps for run in result.runs] == sorted(r.num_steps for r in result.runs)
-    assert result.trustworthy, result.findings
+    assert result.trustworthy, result.warnings
     assert "Verdict: trusted" in describe(result)
     stored = json.loads(json.dumps(as_dict(result), allow_nan=False))
     assert stored["estimates"][-1]["ais"] == best.upper
@@ -132,7 +131,7 @@ OPEN_BRACKET = ("The bracket is open.",)
 
 def test_what_is_said_of_ais_does_not_count_against_parallel_tempering(sound):
     found = judge(sound, OPEN_BRACKET)
-    assert (found.word, found.findings, found.settled) == ("trusted", (), OPEN_BRACKET)
+    assert (found.word, found.warnings, found.settled) == ("trusted", (), OPEN_BRACKET)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,7 @@ def with_chains(sound, log_weights):
 def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_weights, word):
     found = judge(with_chains(sound, log_weights))
     assert found.word == word
-    assert all("AIS's weights leave no more than one chance" in text for text in found.findings)
+    assert all("AIS's weights leave no more than one chance" in text for text in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_ais_contradicts_from_above_only_and_as_far_as_markov_allows(sound, log_
 def test_what_speaks_against_parallel_tempering(sound, change, word, said, factor):
     found = judge(replace(sound, **change(sound)), OPEN_BRACKET)
     assert found.word == word
-    assert said in " ".join(found.findings)
+    assert said in " ".join(found.warnings)
     assert found.settled == OPEN_BRACKET
     assert found.factor == pytest.approx(factor, rel=0.1)
 
@@ -244,7 +243,7 @@ def test_a_run_from_images_that_raise_hardly_reaches_decides(sound, check, word,
     run = replace(with_raise(sound, [0.5] * 5 + [7.5] * 5), image_check=check)
     found = judge(run, OPEN_BRACKET)
     assert found.word == word
-    assert said in " ".join(found.findings)
+    assert said in " ".join(found.warnings)
     settled = [text for text in found.settled if "finds no mode that was missed" in text]
     assert len(settled) == (word == "trusted")
     # Where RAISE is not too low, nobody asks.
@@ -259,7 +258,7 @@ def test_where_raise_falls_short_for_nearly_all_images_their_place_does_not_expl
     run = with_raise(sound, [4.0] * affected + [0.5] * (10 - affected))
     found = judge(replace(run, image_check=ModeCheck(0.0, 0.0, 0.0)))
     assert found.word == word
-    assert ("More than three quarters" in " ".join(found.findings)) == (word == "open")
+    assert ("More than three quarters" in " ".join(found.warnings)) == (word == "open")
 
 
 def test_the_images_asked_about_are_those_that_fall_short(sound):
@@ -321,16 +320,15 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     [
         ([], 2.0, ""),
         ([Doubt("open", "", "modes", 2.5), Doubt("too noisy to tell", "", "tempering", 1.2)], 2.0, "3 times as much time should settle this: --minutes 6."),
-        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --ladder-steps 2000."),
+        ([Doubt("too noisy to tell", "", "tempering", 1.2)], None, "2 times as much time should settle this: --steps 200 --tempering-steps 2000."),
         ([Doubt("not trusted", "", "tempering")], 2.0, "cannot be told"),
         ([Doubt("not trusted", "", "tempering", 3.0), Doubt("not trusted", "", "nothing")], 2.0, "unlikely to help"),
     ],
 )  # fmt: skip
 def test_the_advice_says_how_much_more_time(doubts, minutes, said):
     judgement = Judgement("open", tuple(doubts))
-    found = Evaluation(
-        8, 5, 10, None, (), "", False, judgement=judgement, effort=Effort(100, 1_000, minutes)
-    )  # fmt: skip
+    exact = evaluate(SMALL, torch.eye(SMALL.num_visible))
+    found = replace(exact, judgement=judgement, effort=Effort(100, 1_000, minutes))
     assert said in found.advice
     assert bool(found.advice) == bool(said)
 
@@ -377,6 +375,20 @@ def test_steps_fill_the_time(monkeypatch):
         assert runs.affordable_steps(seconds) == steps
 
 
+def test_a_step_is_timed_on_a_few(monkeypatch):
+    """And not on more than the whole budget may pay for."""
+    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    run, made = annealing_runs.ais, []
+
+    def timed(path, betas, *given, **options):
+        made.append(len(betas) - 1)
+        return run(path, betas, *given, **options)
+
+    monkeypatch.setattr(annealing_runs, "ais", timed)
+    runs.affordable_steps(1.0)
+    assert made == [20, 20]
+
+
 @pytest.mark.parametrize(
     ("seconds_per_step", "expected", "pilots"),
     [
@@ -410,7 +422,7 @@ def test_too_little_time_is_said():
     assert not result.trustworthy
     assert "do not rely" in describe(result)
     assert result.judgement.word == "not trusted"
-    assert any(text.startswith("Parallel tempering: ") for text in result.findings)
+    assert any(text.startswith("Parallel tempering: ") for text in result.warnings)
     assert "time should settle this" in describe(result) or "cannot be told" in describe(result)
 
 
@@ -421,8 +433,8 @@ def test_too_little_time_is_said():
 def test_an_open_bracket_names_its_reason(short, advice):
     """Every image a little short of AIS, or a few of them by much."""
     finished = finished_with(annealed([0.0] * 50, -torch.tensor(short)))
-    (reason,) = [text for text in find_reasons(finished) if "open by" in text]
-    assert advice in reason
+    (warning,) = [text for text in find_warnings(finished) if "open by" in text]
+    assert advice in warning
 
 
 def run_with(log_weights, num_steps=100):
@@ -435,8 +447,8 @@ def test_an_error_of_ais_above_half_a_nat_is_said(heavy, said):
     """Two of 50 chains that hold nearly everything: an error of ln Z of 0.7 nats."""
     run = run_with([7.0] * heavy + [0.0] * (50 - heavy))
     assert (run.ais.std_error > 0.5) == said
-    reasons = find_reasons(finished_with(run))
-    assert any("known to 0.7 nats only" in text for text in reasons) == said
+    found = find_warnings(finished_with(run))
+    assert any("known to 0.7 nats only" in text for text in found) == said
 
 
 @pytest.mark.parametrize("unknown", [False, True])
@@ -445,15 +457,15 @@ def test_an_error_that_is_not_known_excuses_no_movement(unknown):
     first = [10.0] + [0.0] * 49 if unknown else [10.0 - math.log(3)] * 3 + [0.0] * 47
     runs = (run_with(first, 25), run_with([7.0] * 50))
     assert math.isinf(runs[0].ais.std_error) == unknown
-    reasons = find_reasons(finished_with(*runs))
-    assert any("still moves: by -0.9" in text for text in reasons) == unknown
+    found = find_warnings(finished_with(*runs))
+    assert any("still moves: by -0.9" in text for text in found) == unknown
 
 
 @pytest.mark.usefixtures("_estimated")
 def test_training_images_of_something_else_are_noticed():
     test = draws(SMALL, 300, 3)
     result = estimate(SMALL, test, train=1 - test, steps=100, tempering_steps=20_000)
-    assert any("base rates are far" in finding for finding in result.findings)
+    assert any("base rates are far" in finding for finding in result.warnings)
 
 
 def test_mass_of_a_region_is_that_of_the_model():
@@ -499,9 +511,9 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     assert finished.tempering.log_z == pytest.approx(exact - missed, abs=0.3)
     largest = max(check.missed for check in finished.mode_checks if check.significant or missed < 1)
     assert largest == pytest.approx(missed, abs=0.15)
-    judgement = judge(finished, find_reasons(finished))
+    judgement = judge(finished, find_warnings(finished))
     assert judgement.word == ("not trusted" if missed > 1 else "trusted")
-    told = [text for text in judgement.findings if "the first run missed that mode" in text]
+    told = [text for text in judgement.warnings if "the first run missed that mode" in text]
     assert len(told) == (missed > 1)
 
 
@@ -582,7 +594,7 @@ def test_interruption_keeps_what_was_finished(monkeypatch):
     result = evaluate(SMALL, draws(SMALL, 100, 3), minutes=0.01, progress=False)
     assert result.interrupted
     assert [run.num_steps for run in result.runs] == [num_steps for _, num_steps, *_ in calls[:2]]
-    assert any("Interrupted" in finding for finding in result.findings)
+    assert any("Interrupted" in finding for finding in result.warnings)
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -594,7 +606,7 @@ def test_interruption_of_parallel_tempering_leaves_ais_and_raise(monkeypatch):
     assert result.interrupted
     assert result.tempering is None
     assert len(result.runs) == 1
-    assert any("Interrupted" in finding for finding in result.findings)
+    assert any("Interrupted" in finding for finding in result.warnings)
     stored = as_dict(result)
     assert stored["source"] == "AIS"
     assert "ladder" not in stored

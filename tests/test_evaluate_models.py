@@ -171,7 +171,7 @@ def test_estimates_hold_the_truth(name):
         < found.average.mean
         < truth + room + (0.05 if deep else 0)
     )
-    assert found.trustworthy, found.findings
+    assert found.trustworthy, found.warnings
     said = describe(found)
     assert ("errs low" in said) == deep
     assert (found.variational_bound is None) == (not deep)

@@ -20,9 +20,9 @@ from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.evaluation.baselines import baselines_of
 from paperlib.evaluation.picture import plot
-from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Doubt, Judgement
+from paperlib.evaluation.warnings import rounded_up
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state
@@ -79,9 +79,10 @@ def test_steps_and_seed_repeat_to_the_digit(monkeypatch, command):
 
     monkeypatch.setattr(AnnealingRuns, "affordable_steps", ask_the_clock)
     monkeypatch.setattr(AnnealingRuns, "affordable_tempering_steps", ask_the_clock)
-    line = f"{command} --steps 48 --ladder-steps 6000"
+    line = f"{command} --steps 48 --tempering-steps 6000"
     first = stored(f"{line} --seed 7")
-    assert stored(f"{line} --seed 7") == first
+    old_name = line.replace("--tempering-steps", "--ladder-steps")
+    assert stored(f"{old_name} --seed 7") == first
     assert numbers(stored(f"{line} --seed 8")) != numbers(first)
     settings = first.get("evaluation", first.get("first", first))["settings"]
     assert (settings["num_steps"], settings["ladder_steps"]) == (48, 6000)
@@ -274,7 +275,7 @@ def test_inverted_images_do_not_pass_without_remark():
     assert "than independent pixels with the base rates of the training images by" in remark
     assert "transposed" in remark
     # The number is right, but not of the model that somebody meant.
-    assert (inverted.word, inverted.trustworthy, inverted.findings) == ("open", False, ())
+    assert (inverted.word, inverted.trustworthy, inverted.warnings) == ("open", False, ())
     assert f"Verdict: open: {remark}" in describe(inverted)
     assert quote(inverted).endswith("since the verdict is 'open'.")
     digits = binary_images("digits")

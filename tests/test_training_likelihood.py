@@ -59,7 +59,7 @@ def walked(rbms, test, steps, by="trajectory", seed=1):
 
 def test_exact():
     found = evaluate_training(MODELS, TEST, names=NAMES, progress=False)
-    assert (found.method, found.chain_steps, found.findings) == ("exact", 0, ())
+    assert (found.method, found.chain_steps, found.warnings) == ("exact", 0, ())
     assert found.best == 2
     for checkpoint, log_p, rbm in zip(found.checkpoints, TRUTH, MODELS, strict=True):
         assert checkpoint.log_z == pytest.approx(log_z(rbm), abs=1e-9)
@@ -95,7 +95,7 @@ def test_what_cannot_be_told_apart():
 def test_estimates(by, steps, seed):
     """Within five standard errors, by Student with at least nine degrees of freedom once in a thousand runs beyond; differences too."""
     found = walked(MODELS, TEST, steps, by, seed)
-    assert (found.method, found.findings, found.best) == (by, (), 2)
+    assert (found.method, found.warnings, found.best) == (by, (), 2)
     assert 0 < found.chain_steps <= 1.1 * steps
     for checkpoint, rbm, log_p in zip(found.checkpoints, MODELS, TRUTH, strict=True):
         low, high = checkpoint.log_z_interval
@@ -147,7 +147,7 @@ def test_interrupted_walk_keeps_the_shorter_one(monkeypatch):
     found = walked(MODELS, TEST, 100_000)
     assert found.interrupted
     assert len(found.checkpoints) == 4
-    assert any("Interrupted" in text for text in found.findings)
+    assert any("Interrupted" in text for text in found.warnings)
 
 
 def test_interrupted_before_there_is_anything(monkeypatch):

@@ -127,7 +127,7 @@ def test_an_estimate_with_weights_holds_the_truth():
     assert low <= truth <= high
     assert abs(found.average.mean - truth) < 5 * found.known_log_z[1]
     assert abs(found.runs[-1].bracket.lower.mean - truth) < 0.2  # 4 chains for each row
-    assert not found.findings
+    assert not found.warnings
 
 
 REFUSED = {

@@ -1,4 +1,4 @@
-"""What is the test log-probability of this model? An answer with error bars, and with reasons not to believe it."""
+"""What is the test log-probability of this model? An answer with error bars, and with warnings where it may be wrong."""
 
 from paperlib.evaluation.along_training import (
     CheckpointLikelihood,

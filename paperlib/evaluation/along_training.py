@@ -18,8 +18,7 @@ images, and report the average over test images.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,18 +28,22 @@ from tqdm import tqdm
 from paperlib.annealing import BaseRatePath, TrajectoryPath, start_bias
 from paperlib.errors import InputError
 from paperlib.estimators import (
+    TemperingEstimate,
     TrajectoryEstimate,
     exact_log_z,
     log_z_along_training,
     parallel_tempering,
 )
+from paperlib.estimators.estimate import interval_of
+from paperlib.evaluation.annealing_runs import seconds_of
 from paperlib.evaluation.averages import LEVEL, ImageAverage, average_of
 from paperlib.evaluation.evaluation import EXACT_UNITS
 from paperlib.evaluation.verdict import SMALL
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
-from paperlib.numerics import joined_error, resolve_generator, student_quantile
+from paperlib.numerics import joined_error, resolve_generator
+from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 EXACT, TRAJECTORY, TEMPERING = "exact", "trajectory", "ladder"
@@ -88,15 +91,10 @@ class CheckpointLikelihood:
     @property
     def told_from_best(self) -> str:
         """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, or `no`."""
-        for interval, word in (
-            (self.behind_best.sample_interval, "yes"),
-            (self.behind_best.interval, "on these images"),
-        ):
-            if interval[0] > 0:
-                return word
-        return "no"
+        return self.behind_best.told_from_zero
 
 
+@renamed(findings="warnings")
 @dataclass(frozen=True)
 class TrainingLikelihood:
     """The likelihood along a training.
@@ -111,8 +109,8 @@ class TrainingLikelihood:
         Where ln Z comes from: `exact`, `trajectory` or `ladder`.
     chain_steps : int
         Number of transitions of single chains that were spent.
-    findings : tuple of str
-        Reasons to doubt the numbers; empty if none were found.
+    warnings : tuple of str
+        What speaks against the numbers; empty if nothing was found.
     interrupted : bool
         Whether the run was stopped early. With enumeration or parallel tempering, the last checkpoints are then missing; with a trajectory,
         the result may be that of the shorter walk.
@@ -129,13 +127,13 @@ class TrainingLikelihood:
     best: int
     method: str
     chain_steps: int
-    findings: tuple[str, ...]
+    warnings: tuple[str, ...]
     interrupted: bool
 
     @property
     def trustworthy(self) -> bool:
-        """Whether no reason was found to doubt the numbers."""
-        return not self.findings
+        """Whether nothing speaks against the numbers."""
+        return not self.warnings
 
     @property
     def as_good(self) -> tuple[str, ...]:
@@ -164,13 +162,7 @@ class TrainingLikelihood:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, including the first and the last; the last alone if `most` is 1.
-
-    Examples
-    --------
-    >>> evenly(11, 3), evenly(3, 20), evenly(9, 1)
-    ([0, 5, 10], [0, 1, 2], [8])
-    """
+    """At most `most` of the numbers 0 to `count` - 1, evenly spaced, with the first and the last; the last alone if `most` is 1."""
     require_count("count", count)
     require_count("most", most)
     if most == 1:
@@ -257,21 +249,13 @@ def evaluate_training(
     if method != EXACT:
         # As in `evaluate`: single precision is enough.
         models = tuple(rbm.to(dtype=torch.float32) for rbm in models)
-    hide = None if progress is None else not progress
     if chain_steps is not None:
         least = len(models) * (_FEWEST_OF_TEMPERING if method == TEMPERING else 4 * _FEWEST)
         chain_steps = require_count("chain_steps", chain_steps, least)
-    if method == EXACT:
-        known, findings, interrupted = _exactly(models, hide)
-    elif method == TEMPERING:
-        known, findings, interrupted = _by_tempering(
-            models, labels, rates, minutes, chain_steps, generator, hide
-        )
-    else:
-        known, findings, interrupted = _by_trajectory(
-            models, labels, images, rates, minutes, chain_steps, generator, hide
-        )
-    return _judged(models[: len(known.log_z)], labels, images, known, method, findings, interrupted)
+    hide = None if progress is None else not progress
+    asked = _Asked(models, labels, images, rates, minutes, chain_steps, generator, hide)
+    find = {EXACT: _exactly, TEMPERING: _by_tempering, TRAJECTORY: _by_trajectory}[method]
+    return _judged(asked, find(asked), method)
 
 
 def _checkpoints(rbms: Sequence[RBM]) -> tuple[RBM, ...]:
@@ -288,195 +272,188 @@ def _checkpoints(rbms: Sequence[RBM]) -> tuple[RBM, ...]:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """ln Z of each checkpoint, its standard error with degrees of freedom, and the error of a difference."""
+class _Asked:
+    """The checkpoints and their names, the test images, the biases of the start, and how much is to be done; all of it is checked."""
 
-    log_z: tuple[float, ...]
-    errors: tuple[tuple[float, float], ...]
+    models: tuple[RBM, ...]
+    names: list[str]
+    images: Tensor
+    rates: Tensor
+    minutes: float
+    chain_steps: int | None
+    generator: torch.Generator
+    hide: bool | None
+
+    def temper(self, number: int, chain_steps: int) -> TemperingEstimate:
+        """Parallel tempering of one checkpoint, which knows nothing of the others."""
+        path = BaseRatePath(self.models[number], self.rates)
+        return parallel_tempering(path, chain_steps, self.generator, progress=False)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """ln Z of each checkpoint, its standard error with degrees of freedom, the error of a difference, and what was spent and said."""
+
+    log_z: Sequence[float]
+    errors: Sequence[tuple[float, float]]
     difference: Callable[[int, int], tuple[float, float]]
     chain_steps: int
+    warnings: Sequence[str]
+    interrupted: bool
 
 
-def _independent(
-    log_z: Sequence[float], errors: Sequence[tuple[float, float]], steps: int
-) -> _Known:
-    return _Known(
-        tuple(log_z), tuple(errors), lambda a, b: joined_error(errors[a], errors[b]), steps
-    )
+# ln Z of one checkpoint, its standard error with degrees of freedom, the chain-steps that it took, and warnings.
+_One = tuple[float, tuple[float, float], int, Sequence[str]]
 
 
-def _exactly(models: Sequence[RBM], hide: bool | None) -> tuple[_Known, list[str], bool]:
-    found: list[float] = []
+def _one_by_one(asked: _Asked, title: str, find: Callable[[int], _One]) -> _Known:
+    """Every checkpoint on its own; Ctrl-C leaves out the last ones."""
+    found: list[_One] = []
     interrupted = False
     try:
-        for rbm in tqdm(models, "ln Z by enumeration", unit="model", disable=hide):
-            found.append(exact_log_z(rbm.to(dtype=torch.float64), progress=False))
+        for number in tqdm(range(len(asked.models)), title, unit="model", disable=asked.hide):
+            found.append(find(number))
     except KeyboardInterrupt:
         if not found:
             raise
         interrupted = True
-    return _independent(found, [(0.0, math.inf)] * len(found), 0), [], interrupted
+    log_z, errors, spent, said = zip(*found, strict=True)
+    warnings = [f"{asked.names[n]}: {text}" for n, texts in enumerate(said) for text in texts]
+    return _Known(
+        log_z,
+        errors,
+        lambda a, b: joined_error(errors[a], errors[b]),
+        sum(spent),
+        warnings,
+        interrupted,
+    )
 
 
-def _by_tempering(
-    models: Sequence[RBM],
-    labels: Sequence[str],
-    rates: Tensor,
-    minutes: float,
-    chain_steps: int | None,
-    generator: torch.Generator,
-    hide: bool | None,
-) -> tuple[_Known, list[str], bool]:
-    steps = _FEWEST_OF_TEMPERING if chain_steps is None else chain_steps // len(models)
-    if chain_steps is None:
-        seconds = _seconds(
-            lambda: parallel_tempering(
-                BaseRatePath(models[-1], rates), steps, generator, progress=False
-            )
-        )
-        steps = int(60 * minutes / len(models) / seconds * steps)
+def _exactly(asked: _Asked) -> _Known:
+    def find(number: int) -> _One:
+        double = asked.models[number].to(dtype=torch.float64)
+        return exact_log_z(double, progress=False), (0.0, math.inf), 0, ()
+
+    return _one_by_one(asked, "ln Z by enumeration", find)
+
+
+def _by_tempering(asked: _Asked) -> _Known:
+    count = len(asked.models)
+    if asked.chain_steps is None:
+        seconds = seconds_of(lambda: asked.temper(count - 1, _FEWEST_OF_TEMPERING))
+        steps = int(60 * asked.minutes / count / seconds * _FEWEST_OF_TEMPERING)
         steps = max(_FEWEST_OF_TEMPERING, min(_MOST, steps))
-    log_z: list[float] = []
-    errors: list[tuple[float, float]] = []
-    findings: list[str] = []
-    spent, interrupted = 0, False
-    try:
-        for label, rbm in tqdm(
-            [*zip(labels, models, strict=True)], "Parallel tempering", unit="model", disable=hide
-        ):
-            found = parallel_tempering(BaseRatePath(rbm, rates), steps, generator, progress=False)
-            log_z.append(found.log_z)
-            errors.append((found.std_error, found.degrees_of_freedom))
-            findings += [f"{label}: {text}" for text in found.warnings]
-            spent += found.chain_steps
-    except KeyboardInterrupt:
-        if not log_z:
-            raise
-        interrupted = True
-    return _independent(log_z, errors, spent), findings, interrupted
+    else:
+        steps = asked.chain_steps // count
+
+    def find(number: int) -> _One:
+        one = asked.temper(number, steps)
+        error = one.std_error, one.degrees_of_freedom
+        return one.log_z, error, one.chain_steps, one.warnings
+
+    return _one_by_one(asked, "Parallel tempering", find)
 
 
-def _by_trajectory(
-    models: Sequence[RBM],
-    labels: Sequence[str],
-    images: Tensor,
-    rates: Tensor,
-    minutes: float,
-    chain_steps: int | None,
-    generator: torch.Generator,
-    hide: bool | None,
-) -> tuple[_Known, list[str], bool]:
-    path = TrajectoryPath(models, rates)
-    count = len(models)
+def _by_trajectory(asked: _Asked) -> _Known:
+    path, count = TrajectoryPath(asked.models, asked.rates), len(asked.models)
     fewest = _FEWEST * (count + 1)
-    with tqdm(unit="step", unit_scale=True, desc="Chains along training", disable=hide) as bar:
+    with tqdm(
+        unit="step", unit_scale=True, desc="Chains along training", disable=asked.hide
+    ) as bar:
 
         def walk(steps: int) -> TrajectoryEstimate:
             return log_z_along_training(
-                path, _CHAINS, generator, chain_steps=steps, num_populations=_POPULATIONS, on_step=bar.update
+                path, _CHAINS, asked.generator, chain_steps=steps, num_populations=_POPULATIONS, on_step=bar.update
             )  # fmt: skip
 
+        chain_steps = asked.chain_steps
         if chain_steps is None:
             # The second walk is timed, since the first one compiles and warms up.
             walk(fewest)
-            seconds = _seconds(lambda: walk(fewest)) / fewest
-            chain_steps = int(min(60 * minutes / seconds, _MOST * count))
+            seconds = seconds_of(lambda: walk(fewest)) / fewest
+            chain_steps = int(min(60 * asked.minutes / seconds, _MOST * count))
         of_checks = max(_FEWEST_OF_TEMPERING, int(_CHECK_SHARE * chain_steps))
         total = max(fewest, chain_steps - 2 * of_checks)
         found = walk(max(fewest, int(_FIRST_SHARE * total)))
-        spent, checked, interrupted = found.chain_steps, [], False
+        spent, checked, interrupted = found.chain_steps, {}, False
         try:
             found = walk(max(fewest, int((1 - _FIRST_SHARE) * total)))
             spent += found.chain_steps
-            averages = (
-                torch.stack([rbm.log_unnormalized_of(images).mean() for rbm in models])
-                - found.log_z.cpu()
-            )
+            log_p = [rbm.log_unnormalized_of(asked.images).mean() for rbm in asked.models]
+            averages = torch.stack(log_p) - found.log_z.cpu()
             for number in {int(averages.argmax()), count - 1}:
-                at_it = BaseRatePath(models[number], rates)
-                tempering = parallel_tempering(at_it, of_checks, generator, progress=False)
+                checked[number] = asked.temper(number, of_checks)
                 bar.update(of_checks)
-                checked.append((number, tempering))
-                spent += tempering.chain_steps
+                spent += checked[number].chain_steps
         except KeyboardInterrupt:
             interrupted = True
-    findings = [f"Along training: {text}" for text in found.warnings]
-    for number, tempering in checked:
-        apart = found.log_z[number].item() - tempering.log_z
-        error = math.hypot(found.std_error[number].item(), tempering.std_error)
-        if not tempering.warnings and abs(apart) > max(SMALL, 3 * error):
-            findings.append(
-                f"{labels[number]}: chains along training say ln Z = {found.log_z[number].item():.2f}, and parallel tempering "
-                f"{tempering.log_z:.2f}: they differ by more than their errors allow. Give it more time, or run parallel tempering for every checkpoint."
-            )
-    findings += _below_bounds(models, labels, images, found)
+    warnings = [
+        *(f"Along training: {text}" for text in found.warnings),
+        *_apart(asked, found, checked),
+        *_below_bounds(asked, found),
+    ]
     if interrupted:
-        findings.append("Interrupted: not everything was looked at.")
-    freedom = _POPULATIONS - 1
-    errors = [(error, float(freedom)) for error in found.std_error.tolist()]
-    known = _Known(
-        tuple(found.log_z.tolist()),
-        tuple(errors),
-        lambda a, b: (found.difference(a, b)[1] if a != b else 0.0, float(freedom)),
+        warnings.append("Interrupted: not everything was looked at.")
+    freedom = float(_POPULATIONS - 1)
+    return _Known(
+        found.log_z.tolist(),
+        [(error, freedom) for error in found.std_error.tolist()],
+        lambda a, b: (found.difference(a, b)[1], freedom),
         spent,
+        warnings,
+        interrupted,
     )
-    return known, findings, interrupted
 
 
-def _below_bounds(
-    models: Sequence[RBM], labels: Sequence[str], images: Tensor, found: TrajectoryEstimate
-) -> list[str]:
-    """A sentence for each checkpoint whose estimate of ln Z lies below the proven bound."""
-    sentences = []
-    for number, (label, rbm) in enumerate(zip(labels, models, strict=True)):
-        least = log_z_lower_bound(rbm, images[:_SEARCHED].to(rbm.device, rbm.dtype))
-        value, error = found.log_z[number].item(), found.std_error[number].item()
-        if value + 3 * error < least:
-            sentences.append(
-                f"{label}: chains along training say ln Z = {value:.2f}, and at least {least:.2f} is proven. The chains missed a mode."
+def _apart(
+    asked: _Asked, found: TrajectoryEstimate, checked: Mapping[int, TemperingEstimate]
+) -> Iterator[str]:
+    """A sentence for each checkpoint at which parallel tempering finds another ln Z."""
+    for number, tempering in checked.items():
+        log_z = found.log_z[number].item()
+        error = math.hypot(found.std_error[number].item(), tempering.std_error)
+        if not tempering.warnings and abs(log_z - tempering.log_z) > max(SMALL, 3 * error):
+            yield (
+                f"{asked.names[number]}: chains along training say ln Z = {log_z:.2f}, and parallel tempering {tempering.log_z:.2f}: they differ "
+                "by more than their errors allow. Give it more time, or run parallel tempering for every checkpoint."
             )
-    return sentences
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+def _below_bounds(asked: _Asked, found: TrajectoryEstimate) -> Iterator[str]:
+    """A sentence for each checkpoint whose estimate of ln Z lies below the proven bound."""
+    for number, (name, rbm) in enumerate(zip(asked.names, asked.models, strict=True)):
+        least = log_z_lower_bound(rbm, asked.images[:_SEARCHED].to(rbm.device, rbm.dtype))
+        log_z = found.log_z[number].item()
+        if log_z + 3 * found.std_error[number].item() < least:
+            yield f"{name}: chains along training say ln Z = {log_z:.2f}, and at least {least:.2f} is proven. The chains missed a mode."
 
 
-def _judged(
-    models: Sequence[RBM],
-    labels: Sequence[str],
-    images: Tensor,
-    known: _Known,
-    method: str,
-    findings: Sequence[str],
-    interrupted: bool,
-) -> TrainingLikelihood:
-    exact = method == EXACT
+def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:
+    # An interrupted run may know nothing of the last ones.
     log_p = [
-        (rbm.to(dtype=torch.float64) if exact else rbm).log_unnormalized_of(images)
-        for rbm in models
+        (rbm.to(dtype=torch.float64) if method == EXACT else rbm).log_unnormalized_of(asked.images)
+        for rbm in asked.models[: len(known.log_z)]
     ]
     means = [each.mean().item() - log_z for each, log_z in zip(log_p, known.log_z, strict=True)]
     best = max(range(len(means)), key=means.__getitem__)
     checkpoints = []
-    for number, log_z in enumerate(known.log_z):
-        error, freedom = known.errors[number]
-        reach = student_quantile(LEVEL, freedom) * error if error > 0 else 0.0
-        behind = average_of(
-            log_p[best] - log_p[number], known.log_z[best] - log_z, *known.difference(number, best)
-        )
+    for number, (log_z, error) in enumerate(zip(known.log_z, known.errors, strict=True)):
+        # The best one is not behind itself.
+        of_difference = known.difference(number, best) if number != best else (0.0, math.inf)
         checkpoints.append(
             CheckpointLikelihood(
-                labels[number],
+                asked.names[number],
                 log_z,
-                (log_z - reach, log_z + reach),
-                average_of(log_p[number], log_z, error, freedom),
-                # The best one is not behind itself.
-                behind if number != best else ImageAverage(0.0, (0.0, 0.0), (0.0, 0.0), 0.0),
+                interval_of(log_z, *error, LEVEL),
+                average_of(log_p[number], log_z, *error),
+                average_of(log_p[best] - log_p[number], known.log_z[best] - log_z, *of_difference),
             )
         )
     return TrainingLikelihood(
-        tuple(checkpoints), best, method, known.chain_steps, tuple(findings), interrupted
+        tuple(checkpoints),
+        best,
+        method,
+        known.chain_steps,
+        tuple(known.warnings),
+        known.interrupted,
     )

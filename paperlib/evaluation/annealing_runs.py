@@ -55,7 +55,7 @@ _LEFT, _PORTION = 4 / 3, 1 / 3
 # Fewest and most chain-steps of parallel tempering in the first round; by default it takes half as many as AIS and RAISE. Its memory grows
 # with them, to 400 MB at most.
 TEMPERING_STEPS = (5_000, 10_000_000)
-_PILOT_STEPS = 10_000
+_TEMPERING_PILOT_STEPS = 10_000
 _SAMPLES = 1_000
 
 
@@ -68,26 +68,15 @@ class _Tempering:
     estimate: TemperingEstimate
 
 
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 class AnnealingRuns:
-    """Parallel tempering, and AIS and RAISE with growing numbers of intermediate distributions, on one model, test set and start.
-
-    `evaluate` uses it where nothing can be enumerated, and `boltzmann_companion.studies.study` where the truth is known.
-
-    Parameters
-    ----------
-    model : RBM, PottsRBM, DBM or DBN
-        The model.
-    test : Tensor, shape [N, D]
-        Binary test images of any type.
-    visible_bias : Tensor or None
-        Biases of the annealed units at the start (`paperlib.annealing.starts`); for an RBM [D], as in `BaseRatePath`.
-    generator : torch.Generator
-        Source of randomness.
-    weights : Tensor, shape [N], optional
-        Weights of the images, all above zero.
-    log_unnormalized : Tensor, shape [N], optional
-        ln p*(v) of the images, if it is already known.
-    """
+    """All runs on one model, its test rows [N, D] with weights [N] above zero and ln p*(v) [N], from a start with these biases, as `path_to` has it."""
 
     def __init__(
         self,
@@ -122,21 +111,18 @@ class AnnealingRuns:
 
         The pilot runs grow until one takes a fiftieth of the time, since a longer run has more replicas and its chain-steps cost less.
         """
-        with self._pilot():
-            return self._tempering_pilots(seconds)
-
-    def _tempering_pilots(self, seconds: float) -> int:
         fewest, most = TEMPERING_STEPS
-        steps = _PILOT_STEPS
-        # As for AIS, the first run only warms up.
-        self._temper(self._path, steps, lambda _: None, check=False)
-        while True:
-            began = time.perf_counter()
+        steps = _TEMPERING_PILOT_STEPS
+
+        def temper() -> None:
             self._temper(self._path, steps, lambda _: None, check=False)
-            took = time.perf_counter() - began
-            if took > seconds / 50 or steps == most:
-                return max(fewest, min(most, int(seconds / took * steps)))
-            steps = min(4 * steps, most)
+
+        with self._pilot():
+            # The first run compiles and allocates.
+            temper()
+            while (took := seconds_of(temper)) <= seconds / 50 and steps < most:
+                steps = min(4 * steps, most)
+        return max(fewest, min(most, int(seconds / took * steps)))
 
     @contextmanager
     def _pilot(self) -> Iterator[None]:
@@ -149,8 +135,7 @@ class AnnealingRuns:
 
     def usual_tempering_steps(self, largest: int) -> int:
         """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
-        of_runs = self._chain_count() * sum(largest // part for part in _FRACTIONS)
-        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], of_runs // 2))
+        return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], self._steps_of_runs(largest) // 2))
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
@@ -167,8 +152,7 @@ class AnnealingRuns:
             tempering_steps = self.usual_tempering_steps(largest)
         finished = FinishedRuns((), (), interrupted=True)
         with tqdm(
-            total=self._chain_count() * sum(largest // part for part in _FRACTIONS)
-            + round((1 + MODES_WORK) * tempering_steps),
+            total=self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps),
             unit="step",
             unit_scale=True,
             desc="Tempering, AIS and RAISE",
@@ -263,51 +247,36 @@ class AnnealingRuns:
         tempering.estimate = finish(tempering.run, on_step, check)
 
     def _run(self, num_steps: int, on_step: Callable[[int], object]) -> AnnealingRun:
-        """AIS and RAISE with `num_steps` intermediate distributions."""
+        """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
-        above = self._ais(self._path, num_steps, AIS_CHAINS, on_step)
-        chosen = self._choose()
-        below = self._raise(chosen, num_steps, on_step)
+        above, below, chosen = self._anneal(num_steps, on_step)
         result = bracket(self._log_unnormalized, chosen, above, below, self._weights)
         return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
 
-    def _ais(
-        self,
-        path: AnnealingPath[Any],
-        num_steps: int,
-        num_chains: int,
-        on_step: Callable[[int], object],
-        check: bool = True,
-    ) -> PartitionEstimate:
-        betas, generator = uniform_betas(num_steps), self._generator
-        return ais(path, betas, num_chains, generator, check=check, on_step=on_step)
-
-    def _raise(
-        self, chosen: Tensor, num_steps: int, on_step: Callable[[int], object]
-    ) -> ReverseEstimate:
-        return raise_log_prob(
-            self._path,
-            self._test[chosen],
-            uniform_betas(num_steps),
-            CHAINS_PER_VECTOR,
-            self._generator,
-            on_step=on_step,
+    def _anneal(
+        self, num_steps: int, on_step: Callable[[int], object], check: bool = True
+    ) -> tuple[PartitionEstimate, ReverseEstimate, Tensor]:
+        """AIS and RAISE, and which images RAISE was run for."""
+        path, betas, generator = self._path, uniform_betas(num_steps), self._generator
+        above = ais(path, betas, AIS_CHAINS, generator, check=check, on_step=on_step)
+        chosen = self._choose()
+        below = raise_log_prob(
+            path, self._test[chosen], betas, CHAINS_PER_VECTOR, generator, on_step=on_step
         )
+        return above, below, chosen
 
     def _seconds_per_step(self) -> float:
         """Seconds that a step takes, measured on a few of them."""
         steps = _GPU_PILOT_STEPS if can_replay(self._path.device) else _PILOT_STEPS
-        seconds = 0.0
-        # The first pass compiles and allocates; the second is timed.
-        for _ in range(2):
-            began = time.perf_counter()
-            forward = self._ais(self._path, steps, AIS_CHAINS, lambda _: None, check=False)
-            reverse = self._raise(self._choose(), steps, lambda _: None)
-            # reading the results waits for the GPU
-            for result in (forward, reverse):
+
+        def anneal() -> None:
+            # Reading the results waits for the GPU.
+            for result in self._anneal(steps, lambda _: None, check=False)[:2]:
                 result.log_weights.sum().item()
-            seconds = time.perf_counter() - began
-        return seconds / steps
+
+        # The first pass compiles and allocates.
+        anneal()
+        return seconds_of(anneal) / steps
 
     def _choose(self) -> Tensor:
         order = torch.randperm(
@@ -315,6 +284,7 @@ class AnnealingRuns:
         )
         return order[:RAISE_VECTORS].to(self._test.device)
 
-    def _chain_count(self) -> int:
-        """How many chains a run has."""
-        return AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
+    def _steps_of_runs(self, largest: int) -> int:
+        """How many chain-steps all runs of AIS and RAISE take, up to this K."""
+        chains = AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
+        return chains * sum(largest // part for part in _FRACTIONS)

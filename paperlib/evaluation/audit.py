@@ -206,7 +206,7 @@ def audit(
     of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
-        claimed_log_z = _mean(model, images, found) - claimed_log_prob + log_z_offset
+        claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
     return audit_evaluation(
         model, images, found, claimed_log_z, tolerance, log_z_offset, of_average
     )
@@ -250,7 +250,7 @@ def audit_evaluation(
     >>> [audit_evaluation(rbm, images, found, claim).verdict for claim in (3.47, 8.47)]
     ['consistent', 'impossible']
     """
-    mean, log_z = _mean(model, images, found), found.known_log_z[0]
+    mean, log_z = _mean(found), found.known_log_z[0]
     if not math.isfinite(mean + log_z):
         raise InputError(
             f"model: expected one whose ln Z and ln p*(v) are finite, got ln Z = {log_z} and an average ln p*(v) of {mean}"
@@ -266,20 +266,14 @@ def audit_evaluation(
     if mean - claim > tolerance and not found.posterior_draws:
         verdict = IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
-    if verdict != CONSISTENT and not found.findings:
+    if verdict != CONSISTENT and not found.warnings:
         given, known = (mean - claim, mean - log_z) if of_average else (claim, log_z)
         reason += _likely_mistakes(model, found, claim, given, known, tolerance)
     return Audit(claimed_log_z, verdict, reason, shifted, interval, mean, found, log_z_offset)
 
 
-def _log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor:
-    if found.log_unnormalized is not None:
-        return found.log_unnormalized
-    return model.log_unnormalized_of(images)
-
-
-def _mean(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> float:
-    return weighted_mean(_log_p(model, images, found), found.weights).item()
+def _mean(found: Evaluation) -> float:
+    return weighted_mean(found.log_unnormalized, found.weights).item()
 
 
 def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
@@ -304,7 +298,7 @@ def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tupl
 def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     if not found.posterior_draws:
-        return _log_p(model, images, found)
+        return found.log_unnormalized
     if not model.bound_is_proven:
         return None
     return model.to(dtype=torch.float64).variational_bound(images)
@@ -323,7 +317,7 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, floa
     """The interval for ln Z according to the estimates."""
     if found.exact is not None:
         return found.exact.log_z, found.exact.log_z
-    if not found.findings:
+    if not found.warnings:
         low, high = found.log_z_interval(_SURE)
         return low - SMALL, high + SMALL
     low = max(bound.low for bound in bounds)
@@ -365,7 +359,7 @@ def _judge(
         return CONSISTENT, f"{said} is what enumeration gives."
     low, high = interval
     where = f"the interval {low:.2f} to {high:.2f} of what is estimated"
-    if found.findings:
+    if found.warnings:
         how = ", wide because the estimates are not to be trusted"
     else:
         how = f", which is wider than that of evaluate: {100 * _SURE:g} %, and half a nat on either side"

@@ -14,20 +14,15 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.numerics import joined_error, student_quantile, weighted_mean
+from paperlib.estimators.estimate import interval_of
+from paperlib.numerics import joined_error, weighted_mean
 from paperlib.validation import as_float_tensor, require_finite
 
 LEVEL = 0.95
 
 
 def as_weights(name: str, weights: object, count: int) -> Tensor:
-    """Weights of `count` rows, float64 [count].
-
-    Examples
-    --------
-    >>> as_weights("weights", [1, 0.5, 2], 3)
-    tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
-    """
+    """Weights of `count` rows, float64 [count]; raise unless they are finite, at least 0, and add up to 2 or more."""
     found = as_float_tensor(name, weights, torch.float64).cpu()
     if found.ndim != 1 or len(found) != count:
         raise InputError(
@@ -49,14 +44,7 @@ def total_weight(count: int, weights: Tensor | None) -> float:
 
 
 def weighted_std_error(values: Tensor, weights: Tensor | None) -> float:
-    """Standard error of the mean of values [N] as an estimate for all possible rows.
-
-    Examples
-    --------
-    >>> values, twice = torch.tensor([1.0, 4.0, 2.0]).double(), torch.full((3,), 2.0).double()
-    >>> print(f"{weighted_std_error(values, None):.4f} {weighted_std_error(values, twice):.4f}")
-    0.8819 0.5578
-    """
+    """Standard error of the mean of values [N] as an estimate for all possible rows."""
     if weights is None:
         return values.std().item() / math.sqrt(len(values))
     total = weights.sum()
@@ -78,23 +66,23 @@ class ImageAverage:
         (low, high) for all images of this kind, if these are a random sample of them: the errors of ln Z and of the sample together.
     image_std_error : float
         Standard error over the images alone, of their average as an estimate for all images of this kind.
-
-    Examples
-    --------
-    >>> import torch
-    >>> average = average_of(torch.tensor([1.0, 2.0, 3.0]), 4.0, 0.0, math.inf)
-    >>> average.mean, average.interval
-    (-2.0, (-2.0, -2.0))
-    >>> average.sample_interval[1] > -1  # three images say little
-    True
-    >>> print(f"{average.image_std_error:.3f}")
-    0.577
     """
 
     mean: float
     interval: tuple[float, float]
     sample_interval: tuple[float, float]
     image_std_error: float
+
+    @property
+    def told_from_zero(self) -> str:
+        """Whether zero lies outside, as `yes` (for all images of this kind), `on these images`, or `no`."""
+        for (low, high), word in (
+            (self.sample_interval, "yes"),
+            (self.interval, "on these images"),
+        ):
+            if low > 0 or high < 0:
+                return word
+        return "no"
 
 
 def average_of(
@@ -104,36 +92,10 @@ def average_of(
     degrees_of_freedom: float,
     weights: Tensor | None = None,
 ) -> ImageAverage:
-    """Average ln p*(v) minus ln Z, and how well it is known.
-
-    Parameters
-    ----------
-    log_unnormalized : Tensor, shape [N]
-        ln p*(v) of the test images, float64, at least two.
-    log_z, std_error, degrees_of_freedom : float
-        An estimate of ln Z, its standard error and the degrees of freedom of that error.
-    weights : Tensor, shape [N], optional
-        Weights of the images (`as_weights`); by default all count alike.
-
-    Notes
-    -----
-    The two errors are independent. Their sum has the degrees of freedom given by Welch and Satterthwaite.
-
-    Examples
-    --------
-    >>> import torch
-    >>> average = average_of(torch.zeros(100).double(), 1.0, 0.1, 9)
-    >>> print(f"{average.mean:.2f}: {average.interval[0]:.2f} to {average.interval[1]:.2f}")
-    -1.00: -1.23 to -0.77
-    """
+    """Average ln p*(v) [N] minus ln Z, and how well it is known; the two errors are independent."""
     count = total_weight(len(log_unnormalized), weights)
     mean = weighted_mean(log_unnormalized, weights).item() - log_z
     of_images = weighted_std_error(log_unnormalized, weights)
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
-    of_these = _around(mean, std_error, degrees_of_freedom)
-    return ImageAverage(mean, of_these, _around(mean, *joined), of_images)
-
-
-def _around(mean: float, std_error: float, freedom: float) -> tuple[float, float]:
-    reach = student_quantile(LEVEL, freedom) * std_error if std_error > 0 else 0.0
-    return mean - reach, mean + reach
+    of_these = interval_of(mean, std_error, degrees_of_freedom, LEVEL)
+    return ImageAverage(mean, of_these, interval_of(mean, *joined, LEVEL), of_images)

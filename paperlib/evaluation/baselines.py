@@ -23,25 +23,7 @@ _BY_CHANCE = 0.01
 
 @dataclass(frozen=True)
 class Baselines:
-    """Average log-probabilities of the test images under models of independent units.
-
-    Attributes
-    ----------
-    uniform : float
-        All images equally probable, in nats.
-    base_rates : float
-        Independent pixels, or sites of categorical units, with base rates smoothed by one imaginary image for each state, in nats.
-    source : str
-        Where the base rates come from: `training images`, or `test images`, which then know the answer.
-
-    Examples
-    --------
-    >>> from paperlib.models import RBM
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> found = baselines_of(rbm, torch.tensor([[0, 1, 0], [1, 1, 0]]))
-    >>> print(f"{found.uniform:.2f} {found.base_rates:.2f}, {found.source}")
-    -2.08 -1.27, test images
-    """
+    """Average ln p(v) of the test images, in nats, if all images are equally probable, and of independent units with base rates of `source`."""
 
     uniform: float
     base_rates: float
@@ -54,24 +36,7 @@ def baselines_of(
     train: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Baselines:
-    """The baselines for test images [N, D], with the base rates of training images [any, D] if these are given.
-
-    Parameters
-    ----------
-    model : RBM, PottsRBM, DBM or DBN
-        Determines the number and kind of the visible units. With categorical units, each site has the frequencies of its states.
-    test, train : Tensor, shapes [N, D] and [any, D]
-        Binary images.
-    weights : Tensor, shape [N], optional
-        Weights of the test images.
-
-    Examples
-    --------
-    >>> from paperlib.models import PottsRBM
-    >>> potts = PottsRBM(torch.zeros(2, 3, 1), torch.zeros(2, 3), torch.zeros(1))
-    >>> print(f"{baselines_of(potts, potts.one_hot([[0, 1], [0, 2]])).uniform:.4f}")  # -2 ln 3
-    -2.1972
-    """
+    """The baselines for test rows [N, D] with weights [N], with the base rates of training rows [any, D] if these are given."""
     means = pixel_means(test, weights)
     count = float(len(train)) if train is not None else total_weight(len(test), weights)
     own, given = (
@@ -79,22 +44,14 @@ def baselines_of(
     )
     sites, states = own.shape
     uniform = -sites * math.log(states)
+    # One imaginary image for each state smooths the rates.
     base_rates = (own * ((count * given + 1) / (count + states)).log()).sum()
     of_train = train is not None
     return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
 
 
 def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """A sentence if the model falls behind a baseline by more than its errors explain.
-
-    Examples
-    --------
-    >>> average = ImageAverage(-9.0, (-9.1, -8.9), (-9.5, -8.5), 0.2)
-    >>> remarks_on(average, Baselines(-8.0, -10.0, "training images"))[0].split(".")[0]
-    'The model is worse than the uniform model by 1'
-    >>> remarks_on(average, Baselines(-10.0, -10.0, "training images"))
-    ()
-    """
+    """A sentence if the model falls behind a baseline by more than its errors explain."""
     # The errors of ln Z and of the sample of images together.
     high = average.sample_interval[1]
     reached = high if math.isfinite(high) else average.mean
@@ -116,16 +73,7 @@ def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
 
 
 def images_in_training(test: Tensor, train: Tensor, baselines: Baselines) -> int:
-    """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance.
-
-    Examples
-    --------
-    >>> images = torch.eye(30, dtype=torch.uint8)
-    >>> images_in_training(images, images[:10], Baselines(-20.8, -4.4, "training images"))
-    0
-    >>> images_in_training(images, images[:10], Baselines(-20.8, -10.0, "training images"))
-    10
-    """
+    """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
     # The expected number of training images that agree with a test image, if pixels were independent.
     if baselines.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
         return 0

@@ -106,7 +106,12 @@ def read_checkpoints(
     if left_out is not None:
         for problem in problems:
             left_out(problem)
-    _require_one_kind(found)
+    first = next(iter(found.values()))
+    for name, model in found.items():
+        if model.spin_visible != first.spin_visible:
+            raise InputError(
+                f"models: expected the same kind of visible units in all, got another one in {name}"
+            )
     return found
 
 
@@ -141,12 +146,3 @@ def _of_folder(folder: Path) -> list[Path]:
         return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
     return sorted(files, key=order)
-
-
-def _require_one_kind(found: dict[str, ForeignRBM]) -> None:
-    first = next(iter(found.values()))
-    for name, model in found.items():
-        if model.spin_visible != first.spin_visible:
-            raise InputError(
-                f"models: expected the same kind of visible units in all, got another one in {name}"
-            )

@@ -7,7 +7,6 @@ smaller than that of either average.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -59,8 +58,8 @@ class Comparison:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether neither evaluation found a reason to doubt its ln Z."""
-        return not (self.first.findings or self.second.findings)
+        """Whether neither evaluation has a warning about its ln Z."""
+        return not (self.first.warnings or self.second.warnings)
 
     @property
     def verdict(self) -> str:
@@ -69,14 +68,11 @@ class Comparison:
             return "the models are the same"
         if not self.trustworthy:
             return "not trusted"
-        for interval, where in (
-            (self.difference.sample_interval, ""),
-            (self.difference.interval, " on these images"),
-        ):
-            low, high = interval
-            if low > 0 or high < 0:
-                return f"{'first' if low > 0 else 'second'} better{where}"
-        return "no difference shown"
+        told = self.difference.told_from_zero
+        if told == "no":
+            return "no difference shown"
+        better = f"{'first' if self.difference.mean > 0 else 'second'} better"
+        return better if told == "yes" else f"{better} {told}"
 
 
 @renamed(ladder_steps="tempering_steps")
@@ -134,9 +130,7 @@ def compare(
         raise InputError(
             f"second: expected {first.num_visible} visible units, as many as the first model has, got {second.num_visible}"
         )
-    if not 0 < minutes < math.inf:
-        raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, tempering_steps)
+    effort = given_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
@@ -154,8 +148,6 @@ def compare(
         )
         for part in prepared
     )
-    assert found_a.log_unnormalized is not None
-    assert found_b.log_unnormalized is not None
     log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
     log_z_a, error_a, freedom_a = found_a.known_log_z
     log_z_b, error_b, freedom_b = found_b.known_log_z

@@ -2,8 +2,7 @@
 
 The number and its interval come from parallel tempering. AIS from above, RAISE from below and parallel tempering from the model's own modes
 look for reasons to doubt it (`paperlib.evaluation.verdict`). After a first round the rest of the time goes where a doubt is
-(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a sentence, and another one says how much more time would settle
-them.
+(`paperlib.evaluation.annealing_runs`). Each doubt that is left becomes a warning, and a sentence says how much more time would settle them.
 
 An `Effort` says how much is run: a given number of steps, or as many as fit a given time. The same steps and the same seed give the same
 numbers, on a machine of any speed.
@@ -14,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,9 +31,9 @@ from paperlib.evaluation.annealing_runs import (
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
-from paperlib.evaluation.reasons import far_off, find_reasons
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.verdict import judge, log_z_with_modes
+from paperlib.evaluation.warnings import far_off, find_warnings
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
@@ -123,9 +123,7 @@ def evaluate(
     >>> result.word  # every image is as probable as any other, which is worse than independent pixels
     'open'
     """
-    if not 0 < minutes < math.inf:
-        raise InputError(f"minutes: expected a positive number, got {minutes}")
-    effort = given_effort(steps, tempering_steps)
+    effort = given_effort(minutes, steps, tempering_steps)
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
     if checked.exact:
         return checked.enumerate()
@@ -133,44 +131,24 @@ def evaluate(
     return checked.anneal(effort or checked.affordable(minutes), progress)
 
 
-def given_effort(steps: int | None, tempering_steps: int | None) -> Effort | None:
-    """The effort that was given in steps, with 0 steps of parallel tempering for the usual number; None if the time decides.
-
-    Examples
-    --------
-    >>> given_effort(1_000, None)
-    Effort(num_steps=1000, tempering_steps=0, minutes=None)
-    """
+def given_effort(minutes: float, steps: int | None, tempering_steps: int | None) -> Effort | None:
+    """The effort that was given in steps, with 0 steps of parallel tempering for the usual number; None if the minutes decide."""
+    if not 0 < minutes < math.inf:
+        raise InputError(f"minutes: expected a positive number, got {minutes}")
     if steps is None:
         if tempering_steps is not None:
             raise InputError("tempering_steps: expected together with steps, got it alone")
         return None
-    tempering = 0 if tempering_steps is None else tempering_steps
     if tempering_steps is not None:
-        tempering = require_count("tempering_steps", tempering_steps, TEMPERING_STEPS[0])
-    return Effort(require_count("steps", steps, FEWEST_STEPS), tempering)
+        require_count("tempering_steps", tempering_steps, TEMPERING_STEPS[0])
+    return Effort(require_count("steps", steps, FEWEST_STEPS), int(tempering_steps or 0))
 
 
 class Preparation:
-    """A model and its checked test images, before anything is run; `evaluate` and `compare` start from here.
+    """A model and its checked test images, before anything is run: `evaluate` and `compare` start here. `exact`: everything can be enumerated."""
 
-    Parameters
-    ----------
-    model, test, train, weights, generator, exact, uniform_start
-        As for `evaluate`.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether everything can be enumerated.
-
-    Examples
-    --------
-    >>> from paperlib.models import RBM
-    >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
-    >>> Preparation(rbm, [[0, 1, 0], [1, 1, 0]]).exact
-    True
-    """
+    # ln p*(v) of the test rows [N], from `start` on.
+    _log_p: Tensor
 
     def __init__(
         self,
@@ -191,14 +169,13 @@ class Preparation:
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
-        self._model, self._said = with_enough_digits(model)
+        self._model, self._said = _with_enough_digits(model)
         self._test = rows
         self._generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
         self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
         self._uniform_start = uniform_start
         self._series: AnnealingRuns | None = None
-        self._log_p: Tensor | None = None
         self._seed: int | None = None
         self._spent = 0.0
 
@@ -209,8 +186,8 @@ class Preparation:
         average = average_of(log_p, log_z, 0.0, math.inf, self._weights)
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
-        result = self._unfinished("none needed", average)
-        return replace(result, exact=ExactResult(log_z, mean, error), log_unnormalized=log_p)
+        exact = ExactResult(log_z, mean, error)
+        return self._found(average, log_p, exact=exact, start="none needed")
 
     def start(self) -> AnnealingRuns:
         """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
@@ -247,15 +224,16 @@ class Preparation:
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(model, self._train, self._test, self._weights)
-        reasons = find_reasons(finished, self._estimated)
-        judgement = judge(finished, reasons, others, self._lost_by_few_draws())
-        average = series.average(finished)
-        bound = None
+        of_runs = find_warnings(finished, self._estimated)
+        judgement = judge(finished, of_runs, others, self._lost_by_few_draws())
+        average, bound = series.average(finished), None
         if self._estimated:
-            log_p = model.variational_bound(self._test, self._generator)
-            bound = weighted_mean(log_p - finished.known_log_z[0], self._weights).item()
-        return replace(
-            self._unfinished(self._start_in_words(), average),
+            below = model.variational_bound(self._test, self._generator)
+            bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
+        return self._found(
+            average,
+            self._log_p,
+            start=self._start_in_words(),
             runs=finished.runs,
             interrupted=finished.interrupted,
             tempering=finished.tempering,
@@ -264,7 +242,6 @@ class Preparation:
             effort=replace(effort, tempering_steps=tempering_steps),
             posterior_draws=_POSTERIOR_DRAWS if self._estimated else 0,
             variational_bound=bound,
-            log_unnormalized=self._log_p,
         )
 
     def _start_in_words(self) -> str:
@@ -274,23 +251,19 @@ class Preparation:
 
     def _lost_by_few_draws(self) -> float:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
-        if not self._model.draws_once_for_raise or self._log_p is None:
+        if not self._model.draws_once_for_raise:
             return 0.0
         few = self._model.log_unnormalized_of(self._test, CHAINS_PER_VECTOR, self._generator)
         return max(0.0, weighted_mean(self._log_p - few, self._weights).item())
 
-    def _unfinished(self, start: str, average: ImageAverage) -> Evaluation:
-        """An evaluation with only those fields that are known in every case."""
+    def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
+        """An evaluation with what is known in every case, and with what else was found."""
         baselines = baselines_of(self._model, self._test, self._train, self._weights)
         behind = remarks_on(average, baselines)
         return Evaluation(
             num_visible=self._model.num_visible,
             num_hidden=sum(self._model.hidden_layers),
             num_images=len(self._test),
-            exact=None,
-            runs=(),
-            start=start,
-            interrupted=False,
             average=average,
             model=self._model.description,
             items=self._model.rows_are,
@@ -302,26 +275,19 @@ class Preparation:
             else images_in_training(self._test, self._train, baselines),
             seed=self._seed,
             weights=self._weights,
+            log_unnormalized=log_p,
+            **found,
         )
 
 
 def seed_of(generator: torch.Generator) -> int | None:
-    """The seed of a generator from which nothing has been drawn yet; None if something has.
-
-    Examples
-    --------
-    >>> generator = torch.Generator().manual_seed(7)
-    >>> before = seed_of(generator)
-    >>> _ = torch.rand(1, generator=generator)
-    >>> before, seed_of(generator)
-    (7, None)
-    """
+    """The seed of a generator from which nothing has been drawn yet; None if something has."""
     seed = generator.initial_seed()
     fresh = seeded_generator(seed, generator.device)
     return seed if torch.equal(fresh.get_state(), generator.get_state()) else None
 
 
-def with_enough_digits(model: UnnormalizedModel) -> tuple[UnnormalizedModel, tuple[str, ...]]:
+def _with_enough_digits(model: UnnormalizedModel) -> tuple[UnnormalizedModel, tuple[str, ...]]:
     """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
 
     The sum of all weights and biases bounds ln p*(v) up to M ln 2.

@@ -137,9 +137,12 @@ def read_rbm(path: str | os.PathLike[str]) -> RBM:
 
 
 def read_rows(
-    name: str, path: str | os.PathLike[str], fewest_axes: int = 2
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The one array in a file, with all dimensions but the first flattened into one, and notes on what was left out."""
+    name: str,
+    path: str | os.PathLike[str],
+    left_out: Callable[[str], object] | None = None,
+    fewest_axes: int = 2,
+) -> np.ndarray:
+    """The one array in a file, with all dimensions but the first flattened into one; `left_out` as for `read_images`."""
     location, member = os.fspath(path), ""
     if not storage.is_file(location) and ":" in location:
         location, _, member = location.rpartition(":")
@@ -155,19 +158,19 @@ def read_rows(
         )
     [entry] = arrays.values()
     array = as_tensor(name, entry).numpy() if isinstance(entry, Tensor) else np.asarray(entry)
-    notes: list[str] = []
+    said = left_out or (lambda _: None)
     columns = str(stored.get("header", "")).split("\n")
     if len(columns) > 1:
-        notes.append(f"{name}: the first line is a header and was left out")
+        said(f"{name}: the first line is a header and was left out")
         labels = [column for column in columns if column.lower() in _LABELS]
         if len(labels) == 1 and array.shape[1:] == (len(columns),):
             array = np.delete(array, columns.index(labels[0]), 1)
-            notes.append(f"{name}: the column {labels[0]!r} was left out")
+            said(f"{name}: the column {labels[0]!r} was left out")
     if array.dtype.kind not in "biufU":
         raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}")
     if array.ndim > 1:
         array = array.reshape(len(array), int(np.prod(array.shape[1:])))
-    return array, tuple(notes)
+    return array
 
 
 def read_images(
@@ -177,6 +180,7 @@ def read_images(
     binarize_seed: int | None = None,
     spins: bool = False,
     threshold: float | None = None,
+    left_out: Callable[[str], object] | None = None,
 ) -> Tensor:
     """Binary images from `.npy`, `.npz`, `.mat`, `.csv`, IDX, HDF5 or what `torch.save` wrote (also gzipped).
 
@@ -195,6 +199,8 @@ def read_images(
         Whether the model's own visible units are -1 and 1. Images of -1 and 1 are then accepted, and converted to 0 and 1.
     threshold : float, optional
         Pixels with a larger value are on, the others off. Without this and without a seed, the images must be binary.
+    left_out : callable, optional
+        Called with a sentence for what in the file was left out: the header of a table, or a column of labels.
 
     Returns
     -------
@@ -223,19 +229,7 @@ def read_images(
             [0, 1, 0],
             [0, 0, 1]], dtype=torch.uint8)
     """
-    return images_of(name, read_rows(name, path)[0], width, path, binarize_seed, spins, threshold)
-
-
-def images_of(
-    name: str,
-    array: np.ndarray,
-    width: int,
-    path: str | os.PathLike[str],
-    binarize_seed: int | None = None,
-    spins: bool = False,
-    threshold: float | None = None,
-) -> Tensor:
-    """`read_images`, of an array that has been read from this file."""
+    array = read_rows(name, path, left_out)
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
     if array.dtype.kind == "U":
@@ -310,7 +304,12 @@ def _what_to_do(low: float, high: float) -> str:
     return "On the command line: --binarize SEED, or --threshold T, above which a pixel is on"
 
 
-def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> Tensor:
+def read_sequences(
+    name: str,
+    path: str | os.PathLike[str],
+    model: PottsRBM,
+    left_out: Callable[[str], object] | None = None,
+) -> Tensor:
     """Data for a model with categorical visible units, as bits, from the kinds of file that `read_images` accepts.
 
     Parameters
@@ -322,6 +321,8 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
         sequences in FASTA format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
     model : PottsRBM
         Determines L and q.
+    left_out : callable, optional
+        As for `read_images`.
 
     Returns
     -------
@@ -343,13 +344,7 @@ def read_sequences(name: str, path: str | os.PathLike[str], model: PottsRBM) -> 
     ...     read_sequences("data", f"{folder}/test.npy", model)
     tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
     """
-    return sequences_of(name, read_rows(name, path)[0], model, path)
-
-
-def sequences_of(
-    name: str, array: np.ndarray, model: PottsRBM, path: str | os.PathLike[str]
-) -> Tensor:
-    """`read_sequences`, of an array that has been read from this file."""
+    array = read_rows(name, path, left_out)
     if array.dtype.kind == "U":
         array = _states_of(name, array, model.num_states)
     rows = as_tensor(name, array)
@@ -405,7 +400,7 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     ...     read_weights(f"{folder}/weights.npy", 3)
     tensor([1.0000, 0.5000, 2.0000], dtype=torch.float64)
     """
-    numbers, _ = read_rows("weights", path, fewest_axes=1)
+    numbers = read_rows("weights", path, fewest_axes=1)
     return as_weights("weights", as_tensor("weights", numbers.reshape(-1)), count)
 
 

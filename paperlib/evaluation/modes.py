@@ -49,19 +49,10 @@ _FEWEST_TRIPS, _UNSURE = 50, 2.0
 
 @dataclass(frozen=True)
 class ModeCheck:
-    """What a run of parallel tempering from a mode of the model says about the run from the base rates.
-
-    Attributes
-    ----------
-    missed : float
-        How many nats ln Z rises if the mode's region is given the mass that the run from the mode finds in it; 0 if that is less.
-    least, most : float
-        How many nats ln Z rises at least and at most: `missed` for a mass that is smaller by three standard errors, or larger by two.
-    met : float
-        The part of the mass there that the run from the base rates knows.
-    """
+    """How many nats ln Z rises, at least and at most, if a mode has the mass that a run from it finds; and the part of that which was known."""
 
     missed: float
+    # `missed` for a mass that is smaller by three standard errors, or larger by two.
     least: float
     most: float
     met: float = 1.0
@@ -117,22 +108,7 @@ def _rise(log_z: float, more: float) -> float:
 
 
 def mode_starts(rbm: RBM | PottsRBM, draws: Tensor, generator: torch.Generator) -> list[Tensor]:
-    """Biases of starts at the model's strongest mode and, if it is another, at the strongest in which no draw is.
-
-    Parameters
-    ----------
-    rbm : RBM or PottsRBM
-        The model.
-    draws : Tensor, shape [N, D]
-        Draws of the run; at most 64 of them are used, from all of its run.
-    generator : torch.Generator
-        Source of randomness, on the model's device.
-
-    Returns
-    -------
-    list of Tensor, shape [D]
-        One or two, for `BaseRatePath`.
-    """
+    """Biases [D] of starts at the model's strongest mode and, if it is another, at the strongest in which no draw [N, D] of the run is."""
     model = rbm.to(dtype=torch.float64)
     spread = torch.linspace(0, len(draws) - 1, min(len(draws), _MET_STARTS)).long()
     near = model.hidden_probs(draws[spread.to(draws.device)].double())

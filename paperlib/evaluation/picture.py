@@ -1,11 +1,14 @@
-"""An evaluation as a picture."""
+"""An evaluation, and the likelihood along training, as pictures."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from typing import TYPE_CHECKING
 
 from paperlib.errors import InputError
+from paperlib.evaluation.along_training import TrainingLikelihood
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.report import round_trips
 from paperlib.evaluation.result import Evaluation, ExactResult
@@ -50,22 +53,20 @@ def plot(evaluation: Evaluation) -> Figure:
             _draw_swaps(axes[1, 1], evaluation.tempering)
         word = evaluation.word
     title = f"{evaluation.model}, {evaluation.num_images:,} test {evaluation.items}"
-    figure.suptitle(f"{title}: {word}" if word else title)
+    figure.suptitle(f"{title}: {word}")
     return figure
 
 
 def _draw_images(axes: Axes, evaluation: Evaluation, exact: ExactResult) -> None:
     """The exact ln p(v) of all test images, their average, and the baselines."""
-    assert evaluation.log_unnormalized is not None
     log_p = (evaluation.log_unnormalized - exact.log_z).tolist()
     shares = None if evaluation.weights is None else evaluation.weights.tolist()
     axes.hist(log_p, bins=30, weights=shares, color="#0072B2")
     axes.axvline(exact.test, color="black", linestyle="--", label="average")
     found = evaluation.baselines
-    if found is not None:
-        of_rates = f"average under base rates of the {found.source}"
-        axes.axvline(found.base_rates, color="#D55E00", label=of_rates)
-        axes.axvline(found.uniform, color="#999999", label="uniform model")
+    of_rates = f"average under base rates of the {found.source}"
+    axes.axvline(found.base_rates, color="#D55E00", label=of_rates)
+    axes.axvline(found.uniform, color="#999999", label="uniform model")
     counted = (
         f"test {evaluation.items}" if shares is None else f"weight of the test {evaluation.items}"
     )
@@ -87,28 +88,16 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
         [mean - low for mean, (low, _) in zip(upper, ends, strict=True)],
         [high - mean if math.isfinite(high) else 0.0 for mean, (_, high) in zip(upper, ends, strict=True)],
     ]  # fmt: skip
-    left.errorbar(
-        [step / 1.03 for step in steps],
-        upper,
-        reach,
-        marker="o",
-        linestyle="-",
-        color="#0072B2",
-        capsize=3,
-        label="AIS, from above (3 standard errors)",
-    )
-    left.errorbar(
-        [step * 1.03 for step in steps],
-        [estimate.mean for estimate in lower],
-        [3 * estimate.test_set_std_error for estimate in lower],
-        marker="s",
-        linestyle="--",
-        color="#D55E00",
-        capsize=3,
-        label="RAISE, from below (3 standard errors)",
-    )
-    tempering, average = evaluation.tempering, evaluation.average
-    if tempering is not None and average is not None:
+    means = [estimate.mean for estimate in lower]
+    errors = [3 * estimate.test_set_std_error for estimate in lower]
+    for label, shift, values, ends_of, form, color in (
+        ("AIS, from above", 1 / 1.03, upper, reach, "o-", "#0072B2"),
+        ("RAISE, from below", 1.03, means, errors, "s--", "#D55E00"),
+    ):
+        places, shown = [step * shift for step in steps], f"{label} (3 standard errors)"
+        left.errorbar(places, values, ends_of, fmt=form, color=color, capsize=3, label=shown)
+    tempering = evaluation.tempering
+    if tempering is not None:
         # The average of ln p*(v) is the same for every estimate of ln Z.
         of_images = upper[-1] + runs[-1].ais.log_z
         low, high = (of_images - end for end in reversed(tempering.interval(LEVEL)))
@@ -176,3 +165,49 @@ def _draw_swaps(axes: Axes, tempering: TemperingEstimate) -> None:
         ylabel="share of swaps rejected",
         title=f"{round_trips(tempering)} between the ends",
     )
+
+
+def plot_training(found: TrainingLikelihood) -> Figure:
+    """The average against training, with its interval for these images, and the best checkpoint."""
+    require_matplotlib()
+    import matplotlib.pyplot as plt
+
+    places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
+    averages = [checkpoint.average for checkpoint in found.checkpoints]
+    figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+    axes.fill_between(
+        places,
+        [average.interval[0] for average in averages],
+        [average.interval[1] for average in averages],
+        color="#0072B2",
+        alpha=0.25,
+        label="95 % interval, these images",
+    )
+    means = [average.mean for average in averages]
+    axes.plot(places, means, marker="o", markersize=4, color="#0072B2", label="average ln p(v)")
+    axes.plot(
+        places[found.best],
+        means[found.best],
+        marker="D",
+        markersize=8,
+        linestyle="none",
+        color="#D55E00",
+        label=f"best: {found.checkpoints[found.best].name}",
+    )
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.set(xlabel=label, ylabel="average test log-probability, nats")
+    axes.legend()
+    return figure
+
+
+def _places(names: list[str]) -> tuple[list[float], str, bool]:
+    """Positions of the checkpoints on the axis: their own numbers, if each name has one and these increase."""
+    numbers = [re.findall(r"\d+", name) for name in names]
+    if all(numbers):
+        values = [float(found[-1]) for found in numbers]
+        if all(low < high for low, high in itertools.pairwise(values)):
+            wide = values[0] > 0 and values[-1] > 30 * values[0]
+            label = "update" if names[0].startswith("update_") else "number of the checkpoint"
+            return values, label, wide
+    return [float(number) for number in range(1, len(names) + 1)], "checkpoint", False

@@ -33,7 +33,7 @@ def quote(evaluation: Evaluation, binarization: str = "images binary as given") 
     'To quote: -0.95 nats (exact, by enumeration; standard error over 2 images 0.00'
     """
     average = evaluation.average
-    if not evaluation.trustworthy or average is None:
+    if not evaluation.trustworthy:
         return f"To quote: no number yet, since the verdict is {evaluation.word!r}."
     kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
     images = f"{evaluation.num_images:,} {kind}"

@@ -15,24 +15,23 @@ from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.quote import quote
-from paperlib.evaluation.reasons import rounded_up
 from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.warnings import rounded_up
 from paperlib.provenance import repository_state
 
-# Most reasons that the text names; --json has all.
-_MOST_REASONS = 3
+# Most warnings that the text names; --json has all.
+_MOST_WARNINGS = 3
 _COLUMNS = 80
 
 
 def verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
-    if evaluation.worse_than_baseline and not evaluation.findings:
+    if evaluation.worse_than_baseline and not evaluation.warnings:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
     if evaluation.exact is not None:
         return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
     if evaluation.tempering is None or not evaluation.trustworthy:
-        word = f" ({evaluation.judgement.word})" if evaluation.judgement is not None else ""
-        return f"do not rely on this number yet{word}"
+        return f"do not rely on this number yet ({evaluation.word})"
     return (
         f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
         "RAISE contradicts it"
@@ -41,16 +40,12 @@ def verdict(evaluation: Evaluation) -> str:
 
 def round_trips(tempering: TemperingEstimate) -> str:
     """How many round trips parallel tempering made, in words."""
-    return (
-        "1 round trip" if tempering.round_trips == 1 else f"{tempering.round_trips:,} round trips"
-    )
+    count = tempering.round_trips
+    return f"{count:,} round trip{'s' if count != 1 else ''}"
 
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
     """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest."""
-    model = evaluation.model or (
-        f"RBM with {evaluation.num_visible:,} visible and {evaluation.num_hidden:,} hidden units"
-    )
     counted = ""
     if evaluation.weights is not None:
         counted = f" of total weight {evaluation.weights.sum().item():,.1f}"
@@ -58,7 +53,9 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         counted += f", {evaluation.known_images:,} of them training images"
     if evaluation.known_images == evaluation.num_images:
         counted += " (this is a training average)"
-    lines = [f"{model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."]
+    lines = [
+        f"{evaluation.model}, {evaluation.num_images:,} test images{counted}; all numbers in nats."
+    ]
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
@@ -67,16 +64,13 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         ]
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
-    lines += _baselines(evaluation)
-    lines.append(f"Verdict: {verdict(evaluation)}.")
-    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or the reason to look at first.
+    lines += [_baselines(evaluation), f"Verdict: {verdict(evaluation)}."]
+    # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
     behind = evaluation.remarks[: evaluation.worse_than_baseline]
-    reasons = [*(behind if evaluation.findings else ()), *evaluation.findings]
-    lines += [f"  - {reason}" for reason in reasons[:_MOST_REASONS]]
-    if len(reasons) > _MOST_REASONS:
-        lines.append(
-            f"  - and {len(reasons) - _MOST_REASONS} more: --json FILE writes all of them."
-        )
+    warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
+    lines += [f"  - {warning}" for warning in warnings[:_MOST_WARNINGS]]
+    if (more := len(warnings) - _MOST_WARNINGS) > 0:
+        lines.append(f"  - and {more} more: --json FILE writes all of them.")
     if evaluation.advice:
         lines.append(f"  {evaluation.advice}")
     lines += [f"Remark: {remark}" for remark in evaluation.remarks[len(behind) :]]
@@ -101,53 +95,44 @@ def _of_items(text: str, evaluation: Evaluation) -> str:
     return re.sub(r"\bimages\b", evaluation.items, text).replace("each image", "each sequence")
 
 
-def _baselines(evaluation: Evaluation) -> list[str]:
+def _baselines(evaluation: Evaluation) -> str:
     found = evaluation.baselines
-    if found is None:
-        return []
-    return [
+    return (
         f"For scale: uniform model {found.uniform:.2f}, independent pixels with the base rates of the {found.source} "
         f"{found.base_rates:.2f}."
-    ]
+    )
 
 
 def _log_z(evaluation: Evaluation) -> str:
     tempering = evaluation.tempering
     if tempering is None:
         return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
-    low, high = tempering.interval(LEVEL)
     return (
-        f"ln Z = {tempering.log_z:.2f} by parallel tempering, 95 % interval {low:.2f} to {high:.2f} ({round_trips(tempering)} at "
+        f"ln Z = {tempering.log_z:.2f} by parallel tempering, 95 % interval {between(tempering.interval(LEVEL))} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
 
 def _average(evaluation: Evaluation) -> list[str]:
-    best, average = evaluation.runs[-1], evaluation.average
-    low, high = best.bracket.upper_interval
-    lower = best.bracket.lower
-    lines = []
-    if average is not None and evaluation.judgement is not None:
-        by = "AIS" if evaluation.tempering is None else "parallel tempering"
-        lines += [
-            f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {_between(average.interval)}",
-            f"  for other images of the kind: 95 % interval {_between(average.sample_interval)} (standard error over images "
-            f"{average.image_std_error:.2f})",
-        ]
-    lines.append(
-        f"  between RAISE, on average too low, {lower.mean:.2f} (Monte Carlo standard error {lower.test_set_std_error:.2f}), and AIS, on "
-        f"average too high, {best.bracket.upper:.2f} (three standard deviations: {low:.2f} to {high:.2f}){_crossing(best.bracket)}"
-    )
-    if evaluation.posterior_draws:
-        bound = evaluation.variational_bound
+    bracket, average = evaluation.runs[-1].bracket, evaluation.average
+    by = "AIS" if evaluation.tempering is None else "parallel tempering"
+    lines = [
+        f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
+        f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
+        f"{average.image_std_error:.2f})",
+        f"  between RAISE, on average too low, {bracket.lower.mean:.2f} (Monte Carlo standard error {bracket.lower.test_set_std_error:.2f}), and "
+        f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
+    ]
+    if evaluation.variational_bound is not None:
         lines.append(
-            f"  ln p*(v) is an estimate from {evaluation.posterior_draws} draws for each image and errs low"
-            + ("" if bound is None else f"; variational lower bound {bound:.2f}")
+            f"  ln p*(v) is an estimate from {evaluation.posterior_draws} draws for each image and errs low; variational lower bound "
+            f"{evaluation.variational_bound:.2f}"
         )
     return lines
 
 
-def _between(interval: tuple[float, float]) -> str:
+def between(interval: tuple[float, float]) -> str:
+    """An interval in words, with two decimals."""
     return " to ".join(f"{end:.2f}" for end in interval)
 
 
@@ -169,7 +154,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
         "verdict": verdict(evaluation),
-        "findings": [_of_items(text, evaluation) for text in evaluation.findings],
+        "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
         "advice": evaluation.advice,
         "start": evaluation.start,
         "interrupted": evaluation.interrupted,
@@ -184,13 +169,12 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     }
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
-    if evaluation.baselines is not None:
-        found = evaluation.baselines
-        result["baselines"] = {
-            "uniform": found.uniform,
-            "base_rates": found.base_rates,
-            "base_rates_of": found.source,
-        }
+    baselines, average = evaluation.baselines, evaluation.average
+    result["baselines"] = {
+        "uniform": baselines.uniform,
+        "base_rates": baselines.base_rates,
+        "base_rates_of": baselines.source,
+    }
     if evaluation.exact is not None:
         result["exact"] = asdict(evaluation.exact)
     result["estimates"] = [
@@ -210,17 +194,16 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         }
         for run in evaluation.runs
     ]
-    tempering, average, judgement = evaluation.tempering, evaluation.average, evaluation.judgement
+    tempering, judgement = evaluation.tempering, evaluation.judgement
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
     result["settled"] = [] if judgement is None else list(judgement.settled)
-    if average is not None:
-        result["average"] = {
-            "test": average.mean,
-            "std_error_over_images": average.image_std_error,
-            "interval_95": average.interval,
-            "interval_95_other_images": average.sample_interval,
-        }
+    result["average"] = {
+        "test": average.mean,
+        "std_error_over_images": average.image_std_error,
+        "interval_95": average.interval,
+        "interval_95_other_images": average.sample_interval,
+    }
     if tempering is not None:
         result["ladder"] = {
             "log_z": tempering.log_z,
@@ -281,14 +264,13 @@ def describe_audit(found: Audit) -> str:
             if math.isfinite(end)
         ]
         lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
-    low, high = found.interval
     lines += [
-        f"Estimated: {low:.2f} to {high:.2f}.",
-        *_baselines(found.evaluation),
+        f"Estimated: {between(found.interval)}.",
+        _baselines(found.evaluation),
         "",
         f"Verdict: {found.verdict}. {found.reason}",
     ]
-    lines += [f"  - {finding}" for finding in found.evaluation.findings]
+    lines += [f"  - {warning}" for warning in found.evaluation.warnings]
     return "\n".join(lines)
 
 
@@ -323,7 +305,9 @@ def describe_stored(found: Audit) -> str:
     if found.evaluation.exact is not None:
         beside = f"the exact one is {log_z:.2f}"
     else:
-        beside = f"the one estimated here {log_z:.2f}, {where} the interval {low:.2f} to {high:.2f}"
+        beside = (
+            f"the one estimated here {log_z:.2f}, {where} the interval {between(found.interval)}"
+        )
     # no negative zero
     off = round(found.claimed_log_z - log_z, 2) + 0.0
     return (
@@ -336,28 +320,22 @@ def describe_comparison(found: Comparison) -> str:
     """A comparison in words, for a terminal."""
     difference = found.difference
     lines = []
-    for name, evaluation in (("first", found.first), ("second", found.second)):
-        if evaluation.average is not None:
-            low, high = evaluation.average.interval
-            lines.append(
-                f"{name + ':':<8} {evaluation.average.mean:9.2f}   95 % interval {low:.2f} to {high:.2f}; "
-                f"standard error over images {evaluation.average.image_std_error:.2f}"
-            )
-    of_these, of_kind = (
-        " to ".join(f"{end:.2f}" for end in interval)
-        for interval in (difference.interval, difference.sample_interval)
-    )
-    lines += _baselines(found.first)
+    for name, average in (("first", found.first.average), ("second", found.second.average)):
+        lines.append(
+            f"{name + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
+            f"standard error over images {average.image_std_error:.2f}"
+        )
     lines += [
+        _baselines(found.first),
         f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
         f"  standard error over images, paired: {difference.image_std_error:.2f}",
-        f"  95 % interval for these images {of_these}; for other images of the kind {of_kind}",
+        f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
         f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images",
         "",
         f"Verdict: {found.verdict}.",
     ]
     for name, evaluation in (("first", found.first), ("second", found.second)):
-        lines += [f"  - {name}: {finding}" for finding in evaluation.findings]
+        lines += [f"  - {name}: {warning}" for warning in evaluation.warnings]
         lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
 

@@ -21,54 +21,27 @@ TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothi
 
 @dataclass(frozen=True)
 class Doubt:
-    """A reason not to believe the value of parallel tempering.
-
-    Attributes
-    ----------
-    word : str
-        The verdict that it leads to.
-    text : str
-        The reason, a sentence.
-    part : str
-        What might settle it if it had more work: parallel tempering, the runs from modes, annealing, or nothing.
-    factor : float
-        How many times the work that was spent on this part would settle it, from what was seen; infinite if that cannot be said.
-    """
+    """A warning about the value of parallel tempering, with the verdict that it leads to, and with what work, times which factor, would settle it."""
 
     word: str
     text: str
+    # Parallel tempering, the runs from modes, annealing, or nothing.
     part: str = TEMPERING
+    # From what was seen; infinite if that cannot be said.
     factor: float = math.inf
 
 
+@renamed(findings="warnings")
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on an evaluation, and its reasons.
-
-    Attributes
-    ----------
-    word : str
-        `trusted`, `not trusted`, `open` or `too noisy to tell`.
-    doubts : tuple of Doubt
-        Reasons to doubt the number; empty if it is trusted.
-    settled : tuple of str
-        Doubts about AIS and RAISE, which do not count against the number of parallel tempering.
-
-    Examples
-    --------
-    >>> judgement = Judgement("open", (Doubt("open", "A mode could add a nat.", "modes", 4.0),))
-    >>> judgement.findings
-    ('A mode could add a nat.',)
-    >>> judgement.factor
-    4.0
-    """
+    """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
 
     word: str
     doubts: tuple[Doubt, ...] = ()
     settled: tuple[str, ...] = ()
 
     @property
-    def findings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """The doubts in words, each once."""
         return tuple(dict.fromkeys(doubt.text for doubt in self.doubts))
 
@@ -81,15 +54,7 @@ class Judgement:
 def known_log_z(
     ais: PartitionEstimate, tempering: TemperingEstimate | None
 ) -> tuple[float, float, float]:
-    """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error.
-
-    Examples
-    --------
-    >>> import torch
-    >>> estimate = PartitionEstimate(torch.zeros(11).double(), torch.zeros(11, 1))
-    >>> known_log_z(estimate, None)
-    (0.0, 0.0, 10)
-    """
+    """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
     if tempering is None:
         return ais.log_z, ais.std_error, len(ais.log_weights) - 1
     return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
@@ -135,26 +100,13 @@ class AnnealingRun:
 
 @dataclass(frozen=True)
 class FinishedRuns:
-    """The finished runs and the checks that were made alongside them.
-
-    Attributes
-    ----------
-    runs : tuple of AnnealingRun
-        At least one, with increasing K.
-    mode_checks : tuple of ModeCheck
-        What runs from modes of the model say about the first run of parallel tempering.
-    interrupted : bool
-        Whether Ctrl-C ended the series.
-    tempering : TemperingEstimate or None
-        Parallel tempering from the same start; None if it was interrupted.
-    image_check : ModeCheck or None
-        What a run from images that RAISE hardly reaches says about the first run; None if RAISE is not too low.
-    """
+    """The finished runs with increasing K, and the checks alongside: whatever Ctrl-C came before is None or empty."""
 
     runs: tuple[AnnealingRun, ...]
     mode_checks: tuple[ModeCheck, ...]
     interrupted: bool
     tempering: TemperingEstimate | None = None
+    # Of a run from images that RAISE hardly reaches; None if RAISE is not too low.
     image_check: ModeCheck | None = None
 
     @property
@@ -215,8 +167,8 @@ class ExactResult:
     test_std_error: float
 
 
-@renamed(ladder="tempering")
-@dataclass(frozen=True)
+@renamed(ladder="tempering", findings="warnings")
+@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What is known about a model's average test log-probability.
 
@@ -224,29 +176,29 @@ class Evaluation:
     ----------
     num_visible, num_hidden, num_images : int
         Sizes of the model and of the test set.
+    start : str
+        Where annealing and parallel tempering start.
+    average : ImageAverage
+        The average test log-probability with its intervals.
+    model : str
+        The kind of the model and its sizes.
+    items : str
+        What its test vectors are, `images` or, for categorical units, `sequences`.
+    baselines : Baselines
+        Log-probabilities of the same images under independent units.
     exact : ExactResult or None
         The exact result, where a layer is small enough to be enumerated.
     runs : tuple of AnnealingRun
         AIS and RAISE with growing K, the best run last; empty where the exact value is known.
-    start : str
-        Where annealing and parallel tempering start.
     interrupted : bool
         Whether the run was stopped before its largest K.
     tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
-    average : ImageAverage or None
-        The average test log-probability with its intervals.
     judgement : Judgement or None
         The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
     log_z_with_modes : float
         The largest estimate of ln Z, including what runs from the model's own modes found in addition, in nats; minus infinity where the
         exact value is known.
-    model : str
-        The kind of the model and its sizes.
-    items : str
-        What its test vectors are, `images` or, for categorical units, `sequences`.
-    baselines : Baselines or None
-        Log-probabilities of the same images under independent units.
     remarks : tuple of str
         Things to know about the model, such as that it falls behind a baseline.
     worse_than_baseline : bool
@@ -263,7 +215,7 @@ class Evaluation:
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
-    log_unnormalized : Tensor or None, shape [N]
+    log_unnormalized : Tensor, shape [N]
         ln p*(v) of the test images, float64, in nats.
 
     Examples
@@ -273,24 +225,24 @@ class Evaluation:
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> result = evaluate(rbm, [[0, 1, 0], [1, 1, 0]])
-    >>> result.num_images, result.runs, result.findings
+    >>> result.num_images, result.runs, result.warnings
     (2, (), ())
     """
 
     num_visible: int
     num_hidden: int
     num_images: int
-    exact: ExactResult | None
-    runs: tuple[AnnealingRun, ...]
     start: str
-    interrupted: bool
+    average: ImageAverage
+    model: str
+    items: str
+    baselines: Baselines
+    exact: ExactResult | None = None
+    runs: tuple[AnnealingRun, ...] = ()
+    interrupted: bool = False
     tempering: TemperingEstimate | None = None
-    average: ImageAverage | None = None
     judgement: Judgement | None = None
     log_z_with_modes: float = -math.inf
-    model: str = ""
-    items: str = "images"
-    baselines: Baselines | None = None
     remarks: tuple[str, ...] = ()
     worse_than_baseline: bool = False
     known_images: int = 0
@@ -299,12 +251,12 @@ class Evaluation:
     posterior_draws: int = 0
     variational_bound: float | None = None
     weights: Tensor | None = field(default=None, repr=False, compare=False)
-    log_unnormalized: Tensor | None = field(default=None, repr=False, compare=False)
+    log_unnormalized: Tensor = field(repr=False, compare=False)
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """What is wrong; empty if nothing was found."""
-        return () if self.judgement is None else self.judgement.findings
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against the number; empty if nothing was found."""
+        return () if self.judgement is None else self.judgement.warnings
 
     @property
     def word(self) -> str:
@@ -315,7 +267,7 @@ class Evaluation:
     @property
     def advice(self) -> str:
         """How much more time would settle the doubts, from what was seen; empty if there are none."""
-        if not self.findings or self.judgement is None or self.effort is None:
+        if not self.warnings or self.judgement is None or self.effort is None:
             return ""
         factor, effort = self.judgement.factor, self.effort
         if math.isinf(factor):
@@ -324,7 +276,7 @@ class Evaluation:
             return "How much more time would help cannot be told from this run."
         times = max(2, math.ceil(factor))
         option = (
-            f"--steps {times * effort.num_steps} --ladder-steps {times * effort.tempering_steps}"
+            f"--steps {times * effort.num_steps} --tempering-steps {times * effort.tempering_steps}"
         )
         if effort.minutes is not None:
             option = f"--minutes {times * effort.minutes:g}"
@@ -339,7 +291,7 @@ class Evaluation:
 
     @property
     def trustworthy(self) -> bool:
-        """Whether no reason was found to doubt the result."""
+        """Whether nothing speaks against the result."""
         return self.word == TRUSTED
 
     @property

@@ -8,7 +8,7 @@ truth was counted (chapter 17). Its value and interval are therefore what is rep
 *AIS* has weights with mean Z, however short the annealing and however few the chains. So they seldom say too much: by Markov's inequality
 ln Z lies above the certified bound (`paperlib.estimators.certified_lower_bound`) with a known probability. If that bound exceeds parallel
 tempering, parallel tempering is too low. If AIS lies below parallel tempering, that says nothing: to this side it errs itself, and the
-fewer of its chains count, the further. For the same reason, closed or open brackets and moving estimates of AIS are remarks, not reasons.
+fewer of its chains count, the further. For the same reason, open brackets and moving estimates of AIS lead to warnings that do not count.
 
 *RAISE* estimates the log-probability that annealing gives to an image, and is on average too low for it. How close annealing comes to the
 model depends on its length: on the way up it loses ln Z minus the mean ln w of AIS's chains, and near equilibrium it loses as much on the way
@@ -20,6 +20,9 @@ more probability to images than a bad model does.
 
 *Runs of parallel tempering from the model's own modes*, and from images that RAISE hardly reaches (`paperlib.evaluation.modes`), know the
 mass of regions that parallel tempering may have missed.
+
+A sentence that speaks against a number is called a *warning*, here as in the estimators. A *doubt* is a warning as this rule weighs it: with
+the verdict that it leads to, and with the work that would settle it. A *remark* is about the model or the images, not about ln Z.
 
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
@@ -42,7 +45,7 @@ independent pixels or of the uniform model by more than its errors explain, `tru
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -95,19 +98,17 @@ def judge(
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` is what `find_reasons` says about AIS and RAISE, `others` are reasons to doubt any estimate, and `explained` is how many nats
+    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, and `explained` is how many nats
     RAISE falls short for a known reason, besides what annealing loses.
     """
-    found = [Doubt(NOT_TRUSTED, text) for text in others]
+    against_all = list(others)
     if finished.interrupted:
-        found.append(Doubt(NOT_TRUSTED, "Interrupted: not everything was looked at."))
+        against_all.append("Interrupted: not everything was looked at.")
     if finished.tempering is None:
-        found.append(
-            Doubt(
-                NOT_TRUSTED,
-                "There is no run of parallel tempering yet, and AIS alone is not believed.",
-            )
+        against_all.append(
+            "There is no run of parallel tempering yet, and AIS alone is not believed."
         )
+    found = [Doubt(NOT_TRUSTED, text) for text in against_all]
     found += find_doubts(finished, explained)
     settled += _settled_at_images(finished, explained)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
@@ -127,19 +128,16 @@ def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
     ]
 
 
-def _of_tempering(tempering: TemperingEstimate) -> list[Doubt]:
+def _of_tempering(tempering: TemperingEstimate) -> Iterator[Doubt]:
     trips = tempering.round_trips
     factor = FEWEST_ROUND_TRIPS / trips if 0 < trips < FEWEST_ROUND_TRIPS else math.inf
-    found = [
-        Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
-        for text in tempering.warnings
-    ]
+    for text in tempering.warnings:
+        yield Doubt(NOT_TRUSTED, f"Parallel tempering: {text}", factor=factor)
     low, high = tempering.interval(LEVEL)
     half = (high - low) / 2
     if not half <= SMALL:
         text = f"Parallel tempering knows ln Z to {half:.1f} nats only (95 %)."
-        found.append(Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2))
-    return found
+        yield Doubt(TOO_NOISY, text, factor=(half / SMALL) ** 2)
 
 
 def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]:
@@ -155,13 +153,10 @@ def _of_ais(ais: PartitionEstimate, tempering: TemperingEstimate) -> list[Doubt]
 
 def _of_modes(checks: Sequence[ModeCheck], mode: str = "a mode of the model's own") -> list[Doubt]:
     if not checks:
-        return [
-            Doubt(
-                OPEN,
-                "The model's own modes were not looked at, and parallel tempering may have missed one.",
-                MODES,
-            )
-        ]
+        text = (
+            "The model's own modes were not looked at, and parallel tempering may have missed one."
+        )
+        return [Doubt(OPEN, text, MODES)]
     found = [check for check in checks if check.significant and check.missed > SMALL]
     if found:
         worst = max(found, key=lambda check: check.missed)

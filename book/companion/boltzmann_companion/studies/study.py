@@ -397,7 +397,7 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 exact=False,
                 uniform_start=start == "uniform",
             )
-            if found.interrupted or found.judgement is None or found.average is None:
+            if found.interrupted or found.judgement is None:
                 raise KeyboardInterrupt
             judgement, average = found.judgement, found.average
             bracket = found.runs[-1].bracket
@@ -423,8 +423,8 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
                 "verdict": judgement.word,
                 "round_trips": found.tempering.round_trips if found.tempering else 0,
                 "settled": list(judgement.settled),
-                "outcome": outcome(average.mean - exact, judgement.findings),
-                "findings": list(judgement.findings),
+                "outcome": outcome(average.mean - exact, judgement.warnings),
+                "findings": list(judgement.warnings),
             }
             rows.append(row)
     return rows
@@ -574,7 +574,7 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     found = evaluate(
         rbm, test, train, generator=seeded_generator(seed), progress=False, steps=steps, tempering_steps=tempering_steps
     )  # fmt: skip
-    if found.interrupted or found.tempering is None or found.average is None:
+    if found.interrupted or found.tempering is None:
         raise KeyboardInterrupt
     best = found.runs[-1]
     return {
@@ -591,7 +591,7 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
         "ladder_steps": found.tempering.chain_steps,
         "steps": best.num_steps,
         "verdict": found.word,
-        "findings": list(found.findings),
+        "findings": list(found.warnings),
         "advice": found.advice,
         "seconds": time.perf_counter() - began,
     }

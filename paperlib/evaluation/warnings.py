@@ -1,4 +1,4 @@
-"""Reasons not to believe what AIS and RAISE say, each a sentence."""
+"""Warnings about AIS and RAISE, and about the training images, each a sentence."""
 
 from __future__ import annotations
 
@@ -19,19 +19,13 @@ _FAR = 5.0
 
 
 def rounded_up(nats: float) -> str:
-    """Nats rounded up to two decimals, for statements that something lies within them.
-
-    Examples
-    --------
-    >>> rounded_up(0.1501), rounded_up(-0.15), rounded_up(0.0)
-    ('0.16', '0.15', '0.01')
-    """
+    """Nats rounded up to two decimals, for statements that something lies within them."""
     hundredths = math.ceil(round(abs(nats) * 100, 6))
     return f"{max(hundredths, 1) / 100:.2f}"
 
 
-def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
-    """Reasons not to believe the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
+def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+    """Warnings about the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
     runs = finished.runs
     or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
     best = runs[-1]
@@ -73,15 +67,7 @@ def find_reasons(finished: FinishedRuns, estimated: bool = False) -> tuple[str, 
 def far_off(
     model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
 ) -> tuple[str, ...]:
-    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from paperlib.models import RBM
-    >>> far_off(RBM(torch.zeros(4, 2), torch.zeros(4), torch.zeros(2)), torch.zeros(9, 4), torch.zeros(9, 4))
-    ()
-    """
+    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
     own, given = (
         model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
         for rows, of_rows in ((test, weights), (train, None))
