@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 from backends import BACKENDS
 from enumeration import log_z, random_rbm
 from tempering_problems import base_rate_problem, dbm_problem
