@@ -229,9 +229,7 @@ class RBMInterpolation(VisiblePath[VisibleState]):
 
     def _visible_bias(self, state: VisibleState, beta: Beta, generator: torch.Generator) -> Tensor:
         """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own; other starts may draw what takes the place of b_A."""
-        return torch.lerp(
-            self._visible_bias_a, self._visible_bias_b, beta_column(beta, self._weights.dtype)
-        )
+        return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta_column(beta, self.dtype))
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
