@@ -7,14 +7,18 @@ import pytest
 import torch
 
 from boltzmann_companion.columns import record_columns
+from boltzmann_companion.studies import study as study_module
 from boltzmann_companion.studies.audit_study import _evaluated
 from boltzmann_companion.studies.study import (
     CASES,
     OUTCOMES,
     STARTS,
     Case,
+    FullSizeCase,
     Mode,
+    full_size_study,
     held_out_cases,
+    holds_truth,
     outcome,
     study,
     study_images,
@@ -128,3 +132,35 @@ def test_rows_and_resumption(tmp_path, monkeypatch):
     # What was stored is not computed again.
     monkeypatch.setattr(Case, "make", lambda self: pytest.fail("made again"))
     assert study(cases, [64], folder=tmp_path, progress=False) == rows
+
+
+def test_models_whose_answer_comes_from_long_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(study_module, "MINUTES", {2: (256, 40_000)})
+    monkeypatch.setattr(study_module, "_TRUTH_STEPS", 20_000)
+    cases = [FullSizeCase("small", "digits", "digits-cd1-12"), FullSizeCase("x", "mnist", "others")]
+    rows = full_size_study(cases, {2: 2}, tmp_path, progress=False)
+    assert [(row["model"], row["seed"]) for row in rows] == [("small", 0), ("small", 1)]
+    rbm, images = cases[0].make(), cases[0].images()[1]
+    exact = rbm.log_unnormalized(images).mean().item() - exact_log_z(rbm, progress=False)
+    for row in rows:
+        assert set(row) == set(record_columns("evaluate-full-size", "paper", [row]))
+        assert row["truth"] == pytest.approx(exact, abs=4 * row["truth_std_error"])
+        assert row["value_error"] == pytest.approx(row["value"] - row["truth"])
+        assert abs(row["ais_error"]) < 0.5
+    # Rows that are kept are shown even where the model's file is missing.
+    for file in tmp_path.glob("small-*"):
+        file.with_name(file.name.replace("small", "x")).write_bytes(file.read_bytes())
+    monkeypatch.setattr(FullSizeCase, "make", lambda self: pytest.fail("made again"))
+    assert full_size_study(cases[1:], {2: 3}, tmp_path, progress=False) == rows
+
+
+def test_a_long_run_that_got_stuck_does_not_count():
+    """The others count alike, whatever error they state."""
+    mean, std_error = study_module._mean([[1.0, 0.3], [9.0, 4.0], [2.0, 0.4]])
+    assert (mean, std_error) == (1.5, pytest.approx(0.25))
+    assert study_module._mean([[9.0, 4.0]]) == (9.0, 4.0)
+
+
+def test_an_interval_holds_the_exact_average_or_that_of_long_runs():
+    assert holds_truth({"value_interval": [1, 2], "exact": 1.5})
+    assert not holds_truth({"value_interval": [1, 2], "truth": 2.5})

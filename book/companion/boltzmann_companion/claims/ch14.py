@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Rows, of_stored
-from boltzmann_companion.studies.study import WRONG
+from boltzmann_companion.studies.study import WRONG, holds_truth, trusted_rows
 
 
 def brute_force(rows: Rows, probs: Tensor) -> Iterator[Check]:
@@ -72,7 +72,7 @@ def caught_by(rows: Rows) -> Iterator[str]:
 @of_stored("evaluate-study")
 def trusted(rows: Rows) -> Iterator[Check]:
     """Of evaluations of models with a known answer."""
-    right = all(abs(row["value_error"]) <= WRONG for row in _trusted(rows))
+    right = all(abs(row["value_error"]) <= WRONG for row in trusted_rows(rows))
     yield Check("every trusted estimate is within a nat of the truth", right)
 
 
@@ -84,7 +84,7 @@ def trusted_of_drawn(rows: Rows) -> Iterator[Check]:
 
 def wrong_but_trusted(rows: Rows) -> str:
     """A line that counts the evaluations that mislead."""
-    silent = sum(abs(row["value_error"]) > WRONG for row in _trusted(rows))
+    silent = sum(abs(row["value_error"]) > WRONG for row in trusted_rows(rows))
     return f"wrong estimates that were trusted: {silent}"
 
 
@@ -92,18 +92,11 @@ def alarms_and_intervals(rows: Rows) -> Iterator[str]:
     """Lines that count the false alarms, and how often the interval of a trusted value holds the truth."""
     alarms = sum(row["outcome"] == "right, suspected" for row in rows)
     yield f"right estimates that were suspected: {alarms}"
-    worst = max(abs(row["value_error"]) for row in _trusted(rows))
+    worst = max(abs(row["value_error"]) for row in trusted_rows(rows))
     yield f"largest error of a trusted estimate: {worst:.2f} nats"
-    within = sum(
-        row["value_interval"][0] <= row["exact"] <= row["value_interval"][1]
-        for row in _trusted(rows)
-    )
-    number = len(_trusted(rows))
+    within = sum(map(holds_truth, trusted_rows(rows)))
+    number = len(trusted_rows(rows))
     yield f"trusted values: {number}, of which the 95 % interval holds the truth: {within}"
-
-
-def _trusted(rows: Rows) -> list[Mapping[str, Any]]:
-    return [row for row in rows if not row["findings"]]
 
 
 def caught_by_modes_alone(rows: Rows) -> list[Mapping[str, Any]]:
@@ -128,3 +121,31 @@ def modes(rows: Rows) -> Iterator[Check]:
     claim = "parallel tempering that is said to have missed a mode is off by a quarter of a nat"
     yield Check(claim, all(abs(row["value_error"]) > 0.25 for row in told))
     yield Check("it alone caught at least one", len(caught_by_modes_alone(rows)) > 0)
+
+
+@of_stored("evaluate-full-size")
+def full_size(rows: Rows) -> Iterator[Check]:
+    """Of models whose ln Z long runs know."""
+    trusted = trusted_rows(rows)
+    near = all(abs(row["value_error"]) <= 0.5 for row in trusted)
+    yield Check("every trusted estimate is within half a nat of long runs", near)
+    held = sum(map(holds_truth, trusted)) / len(trusted)
+    yield Check("its 95 % interval holds at least nine times in ten", held >= 0.9)
+    for minutes, least in ((2, 0.5), (6, 0.8)):
+        right = [r for r in rows if r["minutes"] == minutes and abs(r["value_error"]) <= 0.5]
+        share = len(trusted_rows(right)) / max(1, len(right))
+        claim = f"with {minutes} minutes {least:.0%} or more of the right ones are trusted"
+        yield Check(claim, share >= least)
+    off = [row for row in trusted if abs(row["ais_error"]) > 1]
+    claim = "AIS is off by more than a nat in some of the trusted evaluations"
+    yield Check(claim, len(off) > 0)
+
+
+def full_size_counts(rows: Rows) -> Iterator[str]:
+    """A line for each number of minutes."""
+    for minutes in sorted({row["minutes"] for row in rows}):
+        members = [row for row in rows if row["minutes"] == minutes]
+        trusted = trusted_rows(members)
+        held = sum(map(holds_truth, trusted))
+        counts = f"{len(members)} evaluations, {len(trusted)} trusted"
+        yield f"{minutes} minutes: {counts}, of which the interval holds: {held}"

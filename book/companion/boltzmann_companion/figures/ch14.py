@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from boltzmann_companion.plots import PALETTE
-from boltzmann_companion.studies.study import OUTCOMES, STARTS
+from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
 
 if TYPE_CHECKING:
@@ -75,3 +75,20 @@ def reported_errors(rows: Rows, *, only_wrong: bool = False) -> Table:
 def _marked(row: Mapping[str, Any] | None) -> str:
     """The error of an evaluation with its outcome; a dash if there is none."""
     return "–" if row is None else format_value(row["value_error"]) + _MARKS[row["outcome"]]
+
+
+def full_size(rows: Rows) -> Table:
+    """Evaluations of models of full size, by time and model."""
+    groups: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["minutes"], row["model"], row["size"]), []).append(row)
+    lines = []
+    for (minutes, model, size), members in groups.items():
+        trusted = trusted_rows(members)
+        worst = max((abs(row["value_error"]) for row in trusted), default=None)
+        of_ais = max(members, key=lambda row: abs(row["ais_error"]))["ais_error"]
+        numbers = [len(members), len(trusted), worst, sum(map(holds_truth, trusted)), of_ais]
+        lines.append([format_value(minutes), model, size, *map(format_value, numbers)])
+    heading = ["minutes", "model", "$D \\times M$", "evaluations", "trusted"]
+    heading += ["largest error", "intervals hold", "AIS, largest error"]
+    return Table(heading, lines)

@@ -19,7 +19,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -30,7 +30,6 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from boltzmann_companion.columns import Column
 from boltzmann_companion.recipes import load_model
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
@@ -436,6 +435,17 @@ def outcome(error: float, findings: Sequence[str]) -> str:
     return f"{'right' if right else 'wrong'}, {'suspected' if findings else 'trusted'}"
 
 
+def trusted_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The evaluations against which nothing spoke."""
+    return [row for row in rows if not row["findings"]]
+
+
+def holds_truth(row: Mapping[str, Any]) -> bool:
+    """Whether the 95 % interval holds the exact average, or that of long runs."""
+    low, high = row["value_interval"]
+    return low <= row.get("exact", row.get("truth")) <= high
+
+
 @dataclass(frozen=True)
 class FullSizeCase:
     """An RBM of full size.
@@ -446,19 +456,24 @@ class FullSizeCase:
         Its name in tables.
     data : str
         `mnist`, `omniglot`, or `mnist 2008`, the first paper's own binary images.
-    source : str or Path
-        The id of a stored model, `authors` for the one that the first paper's authors released, or a file of any format that
-        `paperlib evaluate` reads.
+    source : str
+        The id of a stored model, `authors` for the one that the first paper's authors released, or `others` for a file of another
+        program. The latter belong to other people and are not in this repository. They lie as `NAME.pth` or the like in a folder `others`
+        beside those of the data sets.
     """
 
     name: str
     data: str
-    source: str | Path
+    source: str
+
+    def files(self) -> list[Path]:
+        """The files of a model of others on this machine."""
+        return [path for folder in data_folders("others") for path in folder.glob(f"{self.name}.*")]
 
     def make(self) -> RBM:
         """The model; one of this book's in float64, others in the type of their file."""
-        if isinstance(self.source, Path):
-            return cast(RBM, read_model(self.source).rbm)
+        if self.source == "others":
+            return cast(RBM, read_model(self.files()[0]).rbm)
         if self.source == "authors":
             return load_authors_rbm()
         return cast(RBM, load_model(self.source, torch.float64))
@@ -474,44 +489,21 @@ FULL_SIZE = (
     FullSizeCase("CD3(500)", "mnist", "mnist-cd3-500"),
     FullSizeCase("CD25(500)", "mnist", "mnist-cd25-500"),
     FullSizeCase("PCD(500)", "mnist", "mnist-pcd-500"),
-    FullSizeCase("Omniglot PCD(1000)", "omniglot", "omniglot-pcd-1000"),
     FullSizeCase("CD25(500) of the authors", "mnist 2008", "authors"),
+    FullSizeCase("Omniglot PCD(1000)", "omniglot", "omniglot-pcd-1000"),
+    FullSizeCase("alvaro-300", "mnist", "others"),
+    FullSizeCase("audiofool-256", "mnist", "others"),
+    FullSizeCase("lan-owo-200", "mnist", "others"),
 )
 # Steps for 784 x 500 units: K, and parallel tempering's. On one core of the machine that the study ran on they take about so many minutes.
 MINUTES = {2: (6_000, 3_000_000), 6: (18_000, 9_000_000)}
 _USUAL_SIZE = 784 * 500
-# Ladders that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
-_TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 6
+# Runs of parallel tempering that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
+_TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 7
+# A run that states a larger error than this got stuck, and says so.
+_STUCK = 0.5
 # Raised by hand when numbers change. Unlike `study_folder`, it outlives other changes to the code, since the study takes many hours.
 _FULL_SIZE_VERSION = 1
-
-FULL_SIZE_COLUMNS = {
-    "model": Column("model"),
-    "size": Column("$D \\times M$"),
-    "minutes": Column("minutes", "count", 0),
-    "seed": Column("seed", "count", 0),
-    "truth": Column("average by long runs", "nats", None),
-    "truth_std_error": Column("its standard error", "nats", None),
-    "value": Column("reported", "nats", None),
-    "value_interval": Column("its 95 % interval", "nats", None),
-    "value_error": Column("reported less long runs", "nats", None),
-    "ais_error": Column("AIS less long runs", "nats", None),
-    "effective_chains": Column("effective chains of AIS", "count", None),
-    "round_trips": Column("round trips", "count", None),
-    "ladder_steps": Column("the ladder's chain-steps", "count", None),
-    "steps": Column("K", "count", None),
-    "verdict": Column("verdict", "", None),
-    "findings": Column("findings", "", None),
-    "advice": Column("advice", "", None),
-    "seconds": Column("seconds", "s", None),
-}
-
-
-def full_size_cases() -> tuple[FullSizeCase, ...]:
-    """The list `FULL_SIZE`, and other people's RBMs of MNIST, whose files lie in a folder `others` beside those of the data sets."""
-    folders = [folder for folder in data_folders("others") if folder.name == "others"]
-    files = (path for folder in folders for path in folder.glob("*.*"))
-    return (*FULL_SIZE, *(FullSizeCase(path.stem, "mnist", path) for path in sorted(files)))
 
 
 def full_size_folder() -> Path:
@@ -521,24 +513,34 @@ def full_size_folder() -> Path:
 
 def full_size_study(
     cases: Sequence[FullSizeCase],
-    seeds: Sequence[int],
-    minutes: Sequence[int],
+    seeds: Mapping[int, int],
     folder: Path,
     progress: bool | None = None,
 ) -> list[dict[str, Any]]:
-    """Evaluate models of full size; returns a row for every model, seed and time, with the keys of `FULL_SIZE_COLUMNS`.
+    """Evaluate models of full size; returns a row for every number of minutes, seed and model, with the columns of the record `evaluate-full-size`.
 
     Each row is kept in `folder` as soon as it is there, under the model's name, the minutes and the seed, so that the study can be interrupted
-    and continued, also by several processes with different seeds.
+    and continued. Of a model whose file is not on this machine the rows that are kept are shown.
+
+    Parameters
+    ----------
+    cases : sequence of FullSizeCase
+        The models.
+    seeds : mapping of int to int
+        How many seeds, from 0 on, for a number of minutes of `MINUTES`.
+    folder : Path
+        Where rows are kept; usually `full_size_folder()`.
+    progress : bool, optional
+        Show a progress bar; by default where standard error is a terminal.
     """
-    tasks = [(seed, budget, case) for seed in seeds for budget in minutes for case in cases]
+    tasks = [(m, seed, case) for m, n in seeds.items() for seed in range(n) for case in cases]
     hide = None if progress is None else not progress
     rows = []
-    for seed, budget, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
-        row = _kept(
-            folder / f"{case.name}-{budget}-{seed}.json",
-            partial(_full_size_row, case, budget, seed),
-        )
+    for minutes, seed, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
+        file = folder / f"{case.name}-{minutes}-{seed}.json"
+        if case.source == "others" and not (file.is_file() or case.files()):
+            continue
+        row = _kept(file, partial(_full_size_row, case, minutes, seed))
         truth = _kept(folder / f"{case.name}-truth.json", partial(_truth, case))
         rows.append(_compared(row, truth))
     return rows
@@ -560,10 +562,12 @@ def _truth(case: FullSizeCase) -> dict[str, Any]:
 
 
 def _mean(runs: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The mean of estimates, weighted by their precision, and its standard error: a run that got stuck says so by its error."""
-    log_z, std_error = np.array(runs).T
-    precision = std_error**-2.0
-    return float(np.average(log_z, weights=precision)), float(precision.sum() ** -0.5)
+    """The mean of the runs that did not get stuck, and its standard error.
+
+    All of them count alike: a run that never met one of the regions between which the others move states too small an error.
+    """
+    log_z, std_error = np.array([run for run in runs if run[1] <= _STUCK] or runs).T
+    return float(log_z.mean()), float(np.linalg.norm(std_error) / len(std_error))
 
 
 def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any]:
@@ -572,8 +576,15 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     steps, tempering_steps = (round(share * number) for number in MINUTES[minutes])
     began = time.perf_counter()
     found = evaluate(
-        rbm, test, train, generator=seeded_generator(seed), progress=False, steps=steps, tempering_steps=tempering_steps
-    )  # fmt: skip
+        rbm,
+        test,
+        train,
+        generator=seeded_generator(seed),
+        progress=False,
+        steps=steps,
+        tempering_steps=tempering_steps,
+        exact=False,
+    )
     if found.interrupted or found.tempering is None:
         raise KeyboardInterrupt
     best = found.runs[-1]
@@ -601,11 +612,10 @@ def _compared(row: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:
     """A row with the truth, and without the two numbers that served to compare with it."""
     log_z, std_error = _mean(truth["ladders"])
     average = row["value"] + row["log_z"] - log_z
-    compared = {
+    shown = {name: value for name, value in row.items() if name not in ("log_z", "ais")}
+    return shown | {
         "truth": average,
         "truth_std_error": std_error,
         "value_error": row["value"] - average,
         "ais_error": row["ais"] - average,
-        **row,
     }
-    return {name: compared[name] for name in FULL_SIZE_COLUMNS}
