@@ -50,7 +50,6 @@ from paperlib.kernels import draw_categories
 from paperlib.learning import (
     ContrastiveDivergence,
     MixtureEM,
-    choose_smoothing,
     train_mixture,
     train_rbm,
 )
@@ -231,7 +230,6 @@ CASES = [
     ("start: one of images, noise, got 'zero'", partial(MixtureEM, 2, start="zero")),
     ("train: at least 4 images", train_mixture, zeros(3, 4), MixtureEM(4), 0),
     ("train: only 0 and 1", train_mixture, full((5, 4), 0.5), MixtureEM(2), 0),
-    ("candidates, train: at least one", choose_smoothing, zeros(5, 4), MixtureEM(2), [], 0),
     (r"weights_2: shape \[2, any\], got \[3, 2\]", DBM, zeros(3, 2), zeros(3, 2), zeros(3), zeros(2), zeros(2)),
     (r"hidden_bias_2: shape \[4\]", DBM, zeros(3, 2), zeros(2, 4), zeros(3), zeros(2), zeros(2)),
     ("v: only 0 and 1", DBM_3_2.log_unnormalized, EVERY_3 / 2),

@@ -34,7 +34,7 @@ ROOMS = [
     {"datasets": 425},
     {"variational": 995},
     {"mcmc": 325},
-    {"learning": 715},
+    {"learning": 685},
     {"annealing": 975},
     {"estimators": 2_415},
     {"evaluation": 2_505},

@@ -23,7 +23,6 @@ from paperlib.learning import (
     ContrastiveDivergence,
     DeepBoltzmannLearning,
     MixtureEM,
-    choose_smoothing,
     train_dbm,
     train_dbn,
     train_mixture,
@@ -168,12 +167,6 @@ CALLS = {
         V,
     ),
     "train_mixture": (lambda v: train_mixture(v, MixtureEM(2), 0, progress=False)[0].logits, V),
-    "choose_smoothing": (
-        lambda v: torch.tensor(
-            list(choose_smoothing(v, MixtureEM(2), [0.1, 1], 0, progress=False)[1].values())
-        ),
-        V,
-    ),
     "effective_sample_size": (lambda v: torch.tensor(effective_sample_size(v)), V.T),
     "gibbs_update": (lambda v: gibbs_update(v, [1]).transition, V[3]),
     "MarkovChain.distributions": (lambda p: CHAIN.distributions(p, 2), torch.tensor([0.0, 1.0])),
