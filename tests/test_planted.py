@@ -240,7 +240,7 @@ def test_threshold_makes_a_transition_of_first_order():
     model = planted.low_rank(
         rank=1, strength=0.61, threshold=4.0, bias_std=0.0, generator=seeded_generator(0)
     )
-    programme = model.draws  # the counts and their weights
+    programme = model.draws.draw.__self__  # the counts and their weights
     log_probs = programme.log_masses - model.log_z
     distance = (programme.counts[:, 0] - programme.counts[:, 0].double().mean()).abs()
     near, far, between = (

@@ -53,7 +53,7 @@ def from_components(rbm: RBM) -> Planted:
     4.313659 = 4.313659
     """
     components = Components(require_rbm(rbm))
-    return Planted(rbm, components.log_z, components)
+    return Planted(rbm, components.log_z, Draws(components.draw))
 
 
 def require_rbm(rbm: object) -> RBM:
@@ -98,7 +98,7 @@ class _Component:
 
 
 @dataclass(frozen=True)
-class Components(Draws):
+class Components:
     """An RBM split into its connected components, with `shift` [D] added to its visible biases in float64."""
 
     rbm: RBM

@@ -12,7 +12,7 @@ the infinite lattice is J = ln(1 + sqrt 2) / 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -79,7 +79,7 @@ def ising_2d(
     coupling = _log_cosh(stored / 2) / 2
     of_bonds = len(bonds) * (math.log(2) + coupling - stored / 2)
     log_z = ising_log_z(side, coupling) + of_bonds
-    return Planted(rbm, log_z, _IsingDraws(side, coupling, dtype))
+    return Planted(rbm, log_z, Draws(partial(_draw, side, coupling, dtype)))
 
 
 def ising_log_z(side: int, coupling: float) -> float:
@@ -128,13 +128,8 @@ def _log_2_sinh(x: float) -> float:
     return x + math.log(-math.expm1(-2 * x)) if x > 0 else -math.inf
 
 
-@dataclass(frozen=True)
-class _IsingDraws(Draws):
-    side: int
-    coupling: float
-    dtype: torch.dtype
-
-    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        """A site is 1 where the spin is up."""
-        spins = draw_spins(self.side, self.coupling, num_draws, generator)
-        return spins.flatten(1).to(self.dtype)
+def _draw(
+    side: int, coupling: float, dtype: torch.dtype, num_draws: int, generator: torch.Generator
+) -> Tensor:
+    """A site is 1 where the spin is up."""
+    return draw_spins(side, coupling, num_draws, generator).flatten(1).to(dtype)

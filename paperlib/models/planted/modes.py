@@ -13,7 +13,7 @@ ln(1 + odds), and nothing in the data shows it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ def hidden_mode(
         rbm, towards, log_odds, units, [components.log_z for components in shifted]
     )
     log_z = torch.logsumexp(log_terms, 0).item()
-    return Planted(model, log_z, _ModeDraws(log_terms, shifted))
+    return Planted(model, log_z, Draws(partial(_draw, log_terms, shifted)))
 
 
 def random_pattern(
@@ -126,18 +126,15 @@ def plant_mode(
     return with_mode, torch.tensor(log_terms, dtype=torch.float64)
 
 
-@dataclass(frozen=True)
-class _ModeDraws(Draws):
-    log_terms: Tensor
-    shifted: list[Components]
-
-    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
-        on = draw_indices(self.log_terms, num_draws, generator)
-        rbm = self.shifted[0].rbm
-        drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
-        for count, components in enumerate(self.shifted):
-            rows = torch.nonzero(on == count).flatten()
-            if len(rows):
-                drawn[rows] = components.draw(len(rows), generator)
-        return drawn
+def _draw(
+    log_terms: Tensor, shifted: list[Components], num_draws: int, generator: torch.Generator
+) -> Tensor:
+    """Draw how many of the new units are on, then draw from the model with its biases shifted by that many."""
+    on = draw_indices(log_terms, num_draws, generator)
+    rbm = shifted[0].rbm
+    drawn = torch.empty(num_draws, rbm.num_visible, dtype=rbm.dtype)
+    for count, components in enumerate(shifted):
+        rows = torch.nonzero(on == count).flatten()
+        if len(rows):
+            drawn[rows] = components.draw(len(rows), generator)
+    return drawn
