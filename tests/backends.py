@@ -75,7 +75,7 @@ BACKENDS = [
 ]
 
 
-class _CoarseHalves(products.HalvesProduct):
+class _CoarseHalves(products._HalvesProduct):
     """Each element rounded to a power of two, of whatever matrix it is an element."""
 
     def __init__(self, matrix):
@@ -92,7 +92,7 @@ def use(backend, monkeypatch, stack):
         monkeypatch.setattr(products, name, value)
     if backend.coarse:
         monkeypatch.setattr(products, "_LARGEST", 3)
-        monkeypatch.setattr(products, "HalvesProduct", _CoarseHalves)
+        monkeypatch.setattr(products, "_HalvesProduct", _CoarseHalves)
     if backend.name == "pretended GPU":
         use_tensor_cores(monkeypatch)
         stack.enter_context(on_a_gpu_of_paper(monkeypatch))

@@ -95,7 +95,7 @@ class EveryDraw:
             ("annealing.rbm_paths.draw_bits", of_probabilities),
             ("annealing.mixture_path.draw_bits", of_probabilities),
             ("annealing.trajectory_path.draw_bits", of_probabilities),
-            ("annealing.mixture_path.draw_component", component),
+            ("annealing.mixture_path._draw_component", component),
             ("annealing.potts_path.draw_categories", categories),
             ("kernels.categorical.draw_categories", categories),
             ("models.dbn.bernoulli", in_type),

@@ -20,8 +20,7 @@ from paperlib.variational import (
     tap_log_z,
     tree_reweighted_log_z,
 )
-from paperlib.variational.log_z.pair_free_energy import PairModel
-from paperlib.variational.log_z.tree_reweighted import _gap
+from paperlib.variational.log_z.pairs import _gap, _PairModel
 
 METHODS = {
     "mean field": mean_field_log_z,
@@ -150,7 +149,7 @@ def test_the_tangent_bounds_from_any_means():
     rbm = random_rbm(6, 5, seed=8, scale=1.5)
     rho = 10 / 30
     best = tree_reweighted_log_z(rbm, tolerance=1e-8)
-    pairs = PairModel(rbm, rho)
+    pairs = _PairModel(rbm, rho)
     for seed in range(30):
         logits = 3 * normal(6, seed=seed), 3 * normal(5, seed=seed + 100)
         here = pairs.at(*logits)
@@ -259,7 +258,7 @@ def test_pair_free_energy_is_the_maximum_over_pair_distributions(rho, scale):
         cells = torch.stack([both, x - both, y - both, 1 - x - y + both]).clamp(min=0)
         information = entropy[0][i] + entropy[1][j] - torch.special.entr(cells).sum(0)
         expected = expected + (rbm.weights[i, j] * both - rho * information).max()
-    pairs = PairModel(rbm, rho)
+    pairs = _PairModel(rbm, rho)
     here = pairs.at(*logits)
     assert here.value == pytest.approx(expected.item(), abs=1e-6)
     step = 1e-5

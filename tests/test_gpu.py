@@ -35,7 +35,7 @@ from paperlib.estimators import (
 from paperlib.evaluation import evaluate
 from paperlib.kernels import draw_bits
 from paperlib.kernels.products import binary_product
-from paperlib.kernels.replay import RecordedStep
+from paperlib.kernels.replay import _RecordedStep
 from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
 from paperlib.models import DBM, DBN, RBM, log_z_lower_bound
 from paperlib.numerics import resolve_generator, seeded_generator
@@ -84,7 +84,7 @@ def check_recorded_step(path, betas, tolerance):
             return path.transition(state, beta_to, generator)
 
         if recorded:
-            one_step = RecordedStep(step, state, log_weights, betas)
+            one_step = _RecordedStep(step, state, log_weights, betas)
             with LooksAtResults():
                 for _ in betas[1:]:
                     one_step()

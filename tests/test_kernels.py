@@ -276,7 +276,7 @@ def test_philox_of_the_reference(key):
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 6, 7, 8, 101])
 def test_uniform_numbers_of_the_reference_have_their_places(count):
-    numbers = reference.uniform_numbers(count, 5, 6, torch.device("cpu"))
+    numbers = reference._uniform_numbers(count, 5, 6, torch.device("cpu"))
     assert numbers.dtype == torch.float32
     quarter = count // 4
     expected = [philox((i % max(quarter, 1), 0, 0, 0), 5, 6)[i // max(quarter, 1)] for i in range(4 * quarter)]  # fmt: skip

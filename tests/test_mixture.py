@@ -7,7 +7,7 @@ import torch
 from enumeration import all_states
 
 from paperlib.kernels import bernoulli
-from paperlib.learning import MixtureEM, choose_smoothing, train_mixture
+from paperlib.learning import MixtureEM, train_mixture
 from paperlib.learning.mixture_em import _em_step
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import seeded_generator
@@ -135,15 +135,6 @@ def test_restarts_keep_the_best_and_empty_components_do_no_harm():
         data, MixtureEM(4, 0.1, 15, restarts=5), 1, dtype=torch.float64, progress=False
     )
     assert five[1][-1] >= one
-
-
-def test_smoothing_is_chosen_on_held_out_images():
-    data = random_mixture(2, 10, 6).sample(120, seeded_generator(7)).to(torch.uint8)
-    best, scores = choose_smoothing(
-        data, MixtureEM(20), [1e-4, 1.0, 1e4], 0, dtype=torch.float64, progress=False
-    )
-    assert best == 1.0
-    assert scores[1.0] == max(scores.values()) > scores[1e-4] + 1
 
 
 def test_files(tmp_path):

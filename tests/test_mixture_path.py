@@ -34,7 +34,7 @@ def mixture_of(num_components, num_visible):
 def test_draws_of_components():
     count = 40_000
     shares = torch.tensor([0.5, 0.0, 0.2, 0.3], dtype=torch.float64)
-    drawn = mixture_path.draw_component(shares.log().expand(count, -1), seeded_generator(2))
+    drawn = mixture_path._draw_component(shares.log().expand(count, -1), seeded_generator(2))
     rates = torch.bincount(drawn, minlength=4) / count
     assert ((rates - shares).abs() <= 4.5 * (shares * (1 - shares) / count).sqrt()).all()
 

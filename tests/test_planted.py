@@ -17,8 +17,7 @@ from benchmarks import planted as published
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, exact_log_z
 from paperlib.models import RBM, planted
-from paperlib.models.planted.ising import CRITICAL_COUPLING, ising_log_z
-from paperlib.models.planted.ising_draws import draw_spins
+from paperlib.models.planted.ising import _CRITICAL_COUPLING, _draw_spins, _ising_log_z
 from paperlib.numerics import seeded_generator
 
 FOLDER = Path(__file__).parents[1] / "data" / "planted"
@@ -133,7 +132,7 @@ def test_log_z_of_medium_models(model):
     assert model.log_z == pytest.approx(exact_log_z(model.rbm, progress=False), abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("coupling", [0.01, 0.3, CRITICAL_COUPLING, 0.5, 1.0, 5.0])
+@pytest.mark.parametrize("coupling", [0.01, 0.3, _CRITICAL_COUPLING, 0.5, 1.0, 5.0])
 @pytest.mark.parametrize("side", [5, 8])
 def test_kaufman_is_the_transfer_matrix(side, coupling):
     rows = 2 * all_states(side) - 1
@@ -142,7 +141,7 @@ def test_kaufman_is_the_transfer_matrix(side, coupling):
     largest = log_matrix.max()
     power = torch.linalg.matrix_power((log_matrix - largest).exp(), side)
     truth = power.trace().log() + side * largest
-    assert ising_log_z(side, coupling) == pytest.approx(truth.item(), rel=1e-12)
+    assert _ising_log_z(side, coupling) == pytest.approx(truth.item(), rel=1e-12)
 
 
 def test_own_factors_keep_their_weights():
@@ -226,10 +225,10 @@ def test_draws_of_low_rank_at_full_size_have_the_mean_that_log_z_says():
 
 @pytest.mark.parametrize("coupling", [0.3, 0.55])
 def test_draws_of_ising_at_full_size_have_the_energy_that_log_z_says(coupling):
-    spins = 2.0 * draw_spins(28, coupling, 300, seeded_generator(15)) - 1
+    spins = 2.0 * _draw_spins(28, coupling, 300, seeded_generator(15)) - 1
     bonds = spins * spins.roll(1, 1) + spins * spins.roll(1, 2)
     step = 1e-5
-    slope = (ising_log_z(28, coupling + step) - ising_log_z(28, coupling - step)) / (2 * step)
+    slope = (_ising_log_z(28, coupling + step) - _ising_log_z(28, coupling - step)) / (2 * step)
     assert abs(z_score(bonds.sum((1, 2)), slope)) < 4.5
     # Up and down are alike.
     assert abs(z_score(spins.mean((1, 2)), 0.0)) < 4.5
@@ -240,7 +239,7 @@ def test_threshold_makes_a_transition_of_first_order():
     model = planted.low_rank(
         rank=1, strength=0.61, threshold=4.0, bias_std=0.0, generator=seeded_generator(0)
     )
-    programme = model.draws  # the counts and their weights
+    programme = model.draws.draw.__self__  # the counts and their weights
     log_probs = programme.log_masses - model.log_z
     distance = (programme.counts[:, 0] - programme.counts[:, 0].double().mean()).abs()
     near, far, between = (
@@ -444,7 +443,7 @@ def recomputed_ising(rbm):
     assert (rbm.visible_bias == -2 * weight).all()
     assert (rbm.hidden_bias == -weight).all()
     coupling = math.log(math.cosh(weight / 2)) / 2
-    return ising_log_z(side, coupling) + 2 * side**2 * (math.log(2) + coupling - weight / 2)
+    return _ising_log_z(side, coupling) + 2 * side**2 * (math.log(2) + coupling - weight / 2)
 
 
 RECOMPUTED = {

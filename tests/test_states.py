@@ -23,21 +23,20 @@ from paperlib.learning import (
     ContrastiveDivergence,
     DeepBoltzmannLearning,
     MixtureEM,
-    choose_smoothing,
     train_dbm,
     train_dbn,
     train_mixture,
     train_rbm,
 )
-from paperlib.mcmc import MarkovChain, effective_sample_size, gibbs_update, metropolis_samples
+from paperlib.mcmc import MarkovChain, autocorrelation_time, gibbs_update, metropolis_samples
 from paperlib.models import DBM, DBN, BernoulliMixture, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 from paperlib.validation import as_binary, as_states, as_tensor
 from paperlib.variational import (
     RecognitionWeights,
     block_mean_field,
-    exact_moments,
     ista,
+    learn_sparse_coding,
     map_codes,
     mean_field,
     wake_step,
@@ -124,7 +123,7 @@ CALLS = {
     "VAE.log_prob_on_grid": (lambda v: VAE_.log_prob_on_grid(v, points=20), V),
     "mean_field": (lambda v: mean_field(BINARY_CODES, v).means, V),
     "block_mean_field": (lambda v: block_mean_field(BINARY_CODES, v, 0.5).means, V),
-    "exact_moments": (lambda v: exact_moments(BINARY_CODES, v)[1], V),
+    "learn_sparse_coding": (lambda v: learn_sparse_coding(BINARY_CODES, v, 1, False)[0].weights, V),
     "map_codes": (lambda v: map_codes(LAPLACE_CODES, v), V),
     "ista": (ista(LAPLACE_CODES, 3), V),
     "wake_step": (
@@ -168,13 +167,7 @@ CALLS = {
         V,
     ),
     "train_mixture": (lambda v: train_mixture(v, MixtureEM(2), 0, progress=False)[0].logits, V),
-    "choose_smoothing": (
-        lambda v: torch.tensor(
-            list(choose_smoothing(v, MixtureEM(2), [0.1, 1], 0, progress=False)[1].values())
-        ),
-        V,
-    ),
-    "effective_sample_size": (lambda v: torch.tensor(effective_sample_size(v)), V.T),
+    "autocorrelation_time": (lambda v: torch.tensor(autocorrelation_time(v)), V.T),
     "gibbs_update": (lambda v: gibbs_update(v, [1]).transition, V[3]),
     "MarkovChain.distributions": (lambda p: CHAIN.distributions(p, 2), torch.tensor([0.0, 1.0])),
     "MarkovChain.autocovariance": (lambda f: CHAIN.autocovariance(f, 2), torch.tensor([0.0, 1.0])),

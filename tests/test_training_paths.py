@@ -9,12 +9,17 @@ from enumeration import random_rbm
 
 from boltzmann_companion.seeds import prediction_interval
 from boltzmann_companion.studies import training_paths
-from boltzmann_companion.studies.training_paths import ROWS, look_at, training_path
+from boltzmann_companion.studies.training_paths import (
+    ROWS,
+    _likeliest_hidden_state,
+    look_at,
+    training_path,
+)
 from paperlib.datasets import BinaryImages, load_digits
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, contrastive_divergence, train_rbm
-from paperlib.models.bounds import likeliest_hidden_state, search_points
+from paperlib.models.bounds import search_points
 from paperlib.numerics import all_states
 
 IMAGES = BinaryImages(
@@ -32,7 +37,7 @@ IMAGES = BinaryImages(
 def test_the_likeliest_hidden_state_is_the_likeliest(seed):
     rbm = random_rbm(8, 6, seed, scale=1.0)
     log_masses = rbm.log_unnormalized_hidden(all_states(6))
-    state, log_mass = likeliest_hidden_state(rbm, search_points(rbm))
+    state, log_mass = _likeliest_hidden_state(rbm, search_points(rbm))
     assert torch.equal(state, all_states(6)[log_masses.argmax()])
     assert log_mass == pytest.approx(log_masses.max().item(), abs=1e-12)
 

@@ -10,18 +10,16 @@ from paperlib.numerics import seeded_generator
 from paperlib.variational import (
     block_mean_field,
     evidence_lower_bound,
-    exact_moments,
     factorial_log_probs,
-    factorial_moments,
-    improve_dictionary,
     kl_divergence,
     largest_stable_step,
     learn_dictionary,
     learn_sparse_coding,
     map_codes,
-    maximize_parameters,
     mean_field,
 )
+from paperlib.variational.em import _exact_moments, _factorial_moments, _maximize_parameters
+from paperlib.variational.map_inference import _improve_dictionary
 from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
 
 H = all_states(4)
@@ -238,13 +236,13 @@ def test_m_step_leaves_no_gradient(factorial):
     if factorial:
         field = mean_field(MODEL, v).means
         q = factorial_log_probs(field, H).exp()
-        means, seconds = factorial_moments(field)
+        means, seconds = _factorial_moments(field)
     else:
         q = log_joint.softmax(-1)
-        means, seconds = exact_moments(MODEL, v)
+        means, seconds = _exact_moments(MODEL, v)
     torch.testing.assert_close(means, q @ H, rtol=0, atol=1e-12)
     torch.testing.assert_close(seconds, torch.einsum("ns,si,sj->ij", q, H, H), rtol=0, atol=1e-9)
-    improved = maximize_parameters(v, means, seconds)
+    improved = _maximize_parameters(v, means, seconds)
     leaves = [
         parameter.clone().requires_grad_()
         for parameter in (improved.weights, improved.hidden_bias, improved.precision)
@@ -272,7 +270,7 @@ def test_a_unit_that_is_never_on_does_no_harm():
     v = normal(10, 3, seed=12)
     means = torch.rand(10, 2, dtype=torch.float64, generator=seeded_generator(13))
     means[:, 1] = 0
-    model = maximize_parameters(v, *factorial_moments(means))
+    model = _maximize_parameters(v, *_factorial_moments(means))
     assert model.weights[:, 1].abs().max() < 1e-12
     assert torch.isfinite(model.log_prob(v)).all()
 
@@ -316,7 +314,7 @@ def test_no_half_round_raises_the_energy_and_columns_stay_short():
     assert (model.weights.norm(dim=0) <= 1 + 1e-12).all()
     assert energies[-1] == pytest.approx(model.energy(data, codes).mean().item(), abs=1e-12)
     # the column that is updated last is the best of its length, given the others
-    again = improve_dictionary(model, data, codes)
+    again = _improve_dictionary(model, data, codes)
     for seed in range(20):
         weights = again.weights.clone()
         weights[:, -1] += 0.01 * normal(4, seed=seed)

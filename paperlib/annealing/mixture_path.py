@@ -29,7 +29,7 @@ from paperlib import storage
 from paperlib.annealing.path import beta_column
 from paperlib.annealing.rbm_paths import RBMInterpolation, VisibleState
 from paperlib.errors import InputError
-from paperlib.kernels import Beta, draw_bits
+from paperlib.kernels import Beta, draw_bits, draw_categories
 from paperlib.models import RBM, BernoulliMixture
 from paperlib.models.rbm import as_rbm
 from paperlib.numerics import softplus
@@ -37,7 +37,7 @@ from paperlib.validation import ArrayLike, as_states
 
 
 @dataclass(slots=True)
-class MixtureState(VisibleState):
+class _MixtureState(VisibleState):
     """Visible units of a batch of chains, with `log_components`, ln Bern(v | mu_c) under the mixture's components, float64 [chains, C]."""
 
     log_components: Tensor = field(kw_only=True)
@@ -98,10 +98,10 @@ class MixturePath(RBMInterpolation):
         """SHA-256 of everything that draws and weights along the path depend on."""
         return storage.sha256(f"{super().checksum()} {self._mixture.checksum()}".encode())
 
-    def _state(self, v: Tensor, last: VisibleState | None = None) -> MixtureState:
+    def _state(self, v: Tensor, last: VisibleState | None = None) -> _MixtureState:
         state = super()._state(v, last)
         products = v.to(self._weights.dtype) @ self._to_components
-        return MixtureState(
+        return _MixtureState(
             state.v,
             state.hidden_input,
             state.bias_difference,
@@ -116,14 +116,14 @@ class MixturePath(RBMInterpolation):
 
     def _require_own(self, state: VisibleState) -> None:
         super()._require_own(state)
-        if not isinstance(state, MixtureState):
+        if not isinstance(state, _MixtureState):
             raise InputError(
                 f"state: expected a MixtureState of this path, got {type(state).__name__}"
             )
 
     def _log_joint(self, state: VisibleState, beta: Beta) -> Tensor:
         """ln pi_c + (1 - beta) ln Bern(v | mu_c), float64 [chains, C]."""
-        assert isinstance(state, MixtureState)
+        assert isinstance(state, _MixtureState)
         return self._log_mixing + state.log_components * beta_column(1 - beta, torch.float64)
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
@@ -138,7 +138,7 @@ class MixturePath(RBMInterpolation):
 
     def _visible_bias(self, state: VisibleState, beta: Beta, generator: torch.Generator) -> Tensor:
         """The biases of a component drawn for each chain, interpolated to those of the RBM, [chains, D]."""
-        component = draw_component(self._log_joint(state, beta), generator)
+        component = _draw_component(self._log_joint(state, beta), generator)
         logits = self._mixture.logits[component]
         return torch.lerp(logits, self._visible_bias_b, beta_column(beta, self._weights.dtype))
 
@@ -148,24 +148,13 @@ class MixturePath(RBMInterpolation):
         log_components = v @ self._to_components.double() + self._log_off
         return (log_components + self._log_mixing).logsumexp(1)
 
-    def sample_start(self, num_chains: int, generator: torch.Generator) -> MixtureState:
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> _MixtureState:
         """Independent draws from the mixture."""
-        component = draw_component(self._log_mixing.expand(num_chains, -1), generator)
+        component = _draw_component(self._log_mixing.expand(num_chains, -1), generator)
         return self._state(draw_bits(torch.sigmoid(self._mixture.logits[component]), generator))
 
 
-def draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
-    """One of C components for each chain by inversion, int64 [chains], with probabilities proportional to the weights [chains, C].
-
-    Examples
-    --------
-    >>> log_weights = torch.tensor([[0.0, -100.0], [-100.0, 0.0]], dtype=torch.float64)
-    >>> draw_component(log_weights, torch.Generator().manual_seed(0))
-    tensor([0, 1])
-    """
-    below = log_weights.softmax(1).cumsum(1)
-    uniform = torch.rand(
-        len(log_weights), 1, dtype=below.dtype, device=below.device, generator=generator
-    )
-    # The last sum may differ from 1 by rounding.
-    return (below[:, :-1] <= uniform).sum(1)
+def _draw_component(log_weights: Tensor, generator: torch.Generator) -> Tensor:
+    """One of C components for each chain, int64 [chains], with probabilities proportional to the weights [chains, C]."""
+    drawn = draw_categories(log_weights, log_weights.shape[1], generator)
+    return drawn.to(torch.uint8).argmax(1)

@@ -45,7 +45,7 @@ _FAR = 30.0
 
 
 @dataclass(slots=True)
-class TrajectoryState:
+class _TrajectoryState:
     """Visible units of a batch of chains, with the inputs to the hidden units at both ends of each chain's segment."""
 
     v: Tensor  # bool [chains, D]
@@ -56,7 +56,7 @@ class TrajectoryState:
     bias_to: Tensor  # b_{t+1}' v
 
 
-class TrajectoryPath(VisiblePath[TrajectoryState]):
+class TrajectoryPath(VisiblePath[_TrajectoryState]):
     """A path from independent pixels to an RBM, through the checkpoints of its training.
 
     AIS along this path estimates ln Z of the last RBM; `paperlib.estimators.log_z_along_training` estimates that of all of them.
@@ -119,7 +119,7 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         tensors = [tensor for rbm in self._rbms for tensor in rbm.tensors().values()]
         return tensors_checksum([*tensors, self._base.visible_bias])
 
-    def state_at(self, v: ArrayLike) -> TrajectoryState:
+    def state_at(self, v: ArrayLike) -> _TrajectoryState:
         """The state of chains whose visible units are `v` [chains, D], on the last segment.
 
         Raises
@@ -130,7 +130,7 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         units = as_binary("v", v, self.num_visible).to(self.device, torch.bool, copy=True)
         return self._state(units, self._place(1.0, units)[0])
 
-    def sample_start(self, num_chains: int, generator: torch.Generator) -> TrajectoryState:
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> _TrajectoryState:
         """Independent draws from the base-rate model."""
         probs = torch.sigmoid(self._base.visible_bias).expand(num_chains, -1)
         v = draw_bits(probs, generator)
@@ -141,14 +141,14 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         bias = self._base.visible_bias.double()
         return bernoulli_log_prob(as_states("v", v, bias, self.num_visible), bias)
 
-    def log_f(self, state: TrajectoryState, beta: Beta) -> Tensor:
+    def log_f(self, state: _TrajectoryState, beta: Beta) -> Tensor:
         """ln f_beta(v) of each chain, in nats; float64 [chains]."""
         state, share = self._at(state, beta)
         inputs = torch.lerp(state.inputs_from, state.inputs_to, share[:, None].to(self.dtype))
         biases = torch.lerp(state.bias_from, state.bias_to, share)
         return biases + softplus(inputs).sum(1, dtype=torch.float64)
 
-    def log_ratio(self, state: TrajectoryState, beta_from: Beta, beta_to: Beta) -> Tensor:
+    def log_ratio(self, state: _TrajectoryState, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(v) - ln f_{beta_from}(v) of each chain, without cancellation within a segment; float64 [chains]."""
         self._require_own(state)
         begin, end = (self._all(beta, state.v) * len(self._rbms) for beta in (beta_from, beta_to))
@@ -165,8 +165,8 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         return torch.where(within, ratio, self.log_f(state, beta_to) - self.log_f(state, beta_from))
 
     def transition(
-        self, state: TrajectoryState, beta: Beta, generator: torch.Generator
-    ) -> TrajectoryState:
+        self, state: _TrajectoryState, beta: Beta, generator: torch.Generator
+    ) -> _TrajectoryState:
         """One block Gibbs step of the RBM at `beta`: all hidden units given v, then v given them."""
         state, share = self._at(state, beta)
         column = share[:, None].to(self.dtype)
@@ -215,7 +215,7 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         order = torch.cat(chosen).argsort()
         return [torch.cat(part)[order] for part in zip(*parts, strict=True)]
 
-    def _state(self, v: Tensor, segment: Tensor) -> TrajectoryState:
+    def _state(self, v: Tensor, segment: Tensor) -> _TrajectoryState:
         """The state of bool units to which nothing else refers."""
         numbers = v.to(self.dtype)
 
@@ -225,9 +225,9 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
             biases = [units.double() @ rbm.visible_bias.double() for rbm in models]
             return (*inputs, *biases)
 
-        return TrajectoryState(v, segment, *self._by_segment(segment, ends))
+        return _TrajectoryState(v, segment, *self._by_segment(segment, ends))
 
-    def _on(self, state: TrajectoryState, segment: Tensor) -> TrajectoryState:
+    def _on(self, state: _TrajectoryState, segment: Tensor) -> _TrajectoryState:
         """The same units on these segments."""
         moved = torch.nonzero(segment != state.segment).flatten()
         if len(moved) == 0:
@@ -238,17 +238,17 @@ class TrajectoryPath(VisiblePath[TrajectoryState]):
         kept = {name: getattr(state, name).clone() for name in _ENDS}
         for name, values in kept.items():
             values[moved] = getattr(new, name)
-        return TrajectoryState(state.v, segment, **kept)
+        return _TrajectoryState(state.v, segment, **kept)
 
-    def _at(self, state: TrajectoryState, beta: Beta) -> tuple[TrajectoryState, Tensor]:
+    def _at(self, state: _TrajectoryState, beta: Beta) -> tuple[_TrajectoryState, Tensor]:
         """The state on the segments of beta, and the position of beta within them, float64 [chains]."""
         self._require_own(state)
         segment, share = self._place(beta, state.v)
         return self._on(state, segment), share
 
-    def _require_own(self, state: TrajectoryState) -> None:
+    def _require_own(self, state: _TrajectoryState) -> None:
         """Raise an InputError unless the state is one of a path with as many units as this one."""
-        if not isinstance(state, TrajectoryState):
+        if not isinstance(state, _TrajectoryState):
             raise InputError(
                 f"state: expected a TrajectoryState of this path, got {type(state).__name__}"
             )

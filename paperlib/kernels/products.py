@@ -85,7 +85,7 @@ class BinaryProduct(ABC):
         """The same, for arguments whose shapes fit."""
 
 
-class PlainProduct(BinaryProduct):
+class _PlainProduct(BinaryProduct):
     """An ordinary product in the matrix's own type."""
 
     rounded = False
@@ -188,7 +188,7 @@ class NarrowIntegerProduct(IntegerProduct):
         return sums
 
 
-class HalvesProduct(BinaryProduct):
+class _HalvesProduct(BinaryProduct):
     """Two matrices of eight significant bits, multiplied by tensor cores."""
 
     def __init__(self, matrix: Tensor) -> None:
@@ -215,15 +215,15 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
     that the two conditionals of an RBM belong to one joint distribution.
     """
     if matrix.dtype != torch.float32 or matrix.numel() == 0:
-        return PlainProduct(matrix)
+        return _PlainProduct(matrix)
     if _multiplies_bfloat16(matrix.device):
-        return HalvesProduct(matrix)
+        return _HalvesProduct(matrix)
     # for the matrix and its transpose alike, since rounding only one of them would make another model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
         narrow = matrix.shape[1] < _FEWEST_COLUMNS
         kind = NarrowIntegerProduct if narrow else IntegerProduct
         return kind(matrix, largest.item() / _LARGEST)
-    return PlainProduct(matrix)
+    return _PlainProduct(matrix)
 
 
 def _multiplies_bfloat16(device: torch.device) -> bool:

@@ -28,7 +28,7 @@ def philox(counter: Tensor, key_low: int, key_high: int) -> tuple[Tensor, Tensor
     return a, b, c, d
 
 
-def uniform_numbers(
+def _uniform_numbers(
     count: int, key_low: int, key_high: int, device: torch.device, first: int = 0
 ) -> Tensor:
     """Uniform numbers in [0, 1], float32 [count], one for each place.
@@ -49,13 +49,13 @@ def draw_bits(
     logits: Tensor, factor: float | Tensor, key_low: int, key_high: int, first: int = 0
 ) -> Tensor:
     """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`."""
-    uniform = uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
+    uniform = _uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
     return uniform.view(logits.shape) < torch.sigmoid(factor * logits)
 
 
 def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
     """Independent draws from {0, 1}, float32, with the given probabilities of 1; of their shape."""
-    uniform = uniform_numbers(probabilities.numel(), key_low, key_high, probabilities.device)
+    uniform = _uniform_numbers(probabilities.numel(), key_low, key_high, probabilities.device)
     return (uniform.view(probabilities.shape) < probabilities).float()
 
 

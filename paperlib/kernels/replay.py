@@ -36,7 +36,7 @@ def replayed(
     `on_step` is called when a step has been launched. The step must not read numbers from tensors.
     """
     with _current(log_weights.device):
-        recorded = RecordedStep(step, state, log_weights, betas)
+        recorded = _RecordedStep(step, state, log_weights, betas)
         replay = _record(recorded, generator)
         for _ in betas[1:]:
             replay()
@@ -49,7 +49,7 @@ def _current(device: torch.device) -> AbstractContextManager[object]:
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
-class RecordedStep:
+class _RecordedStep:
     """A step that reads and writes the same memory each time, as a CUDA graph requires; it works on any device."""
 
     def __init__(self, step: Step, state: Any, log_weights: Tensor, betas: Sequence[float]) -> None:
@@ -82,7 +82,7 @@ class RecordedStep:
         ]
 
 
-def _record(recorded: RecordedStep, generator: torch.Generator) -> Callable[[], None]:
+def _record(recorded: _RecordedStep, generator: torch.Generator) -> Callable[[], None]:
     """A function that replays the step."""
     # The first call sets up libraries and workspaces, which must not be recorded. Its effects are undone.
     before, drawn = [tensor.clone() for tensor in recorded.memory()], generator.get_state()

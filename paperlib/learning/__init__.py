@@ -3,13 +3,12 @@
 from paperlib.learning.contrastive_divergence import ContrastiveDivergence, train_rbm
 from paperlib.learning.deep_boltzmann import DeepBoltzmannLearning, pretrain_dbm, train_dbm
 from paperlib.learning.greedy import train_dbn
-from paperlib.learning.mixture_em import MixtureEM, choose_smoothing, train_mixture
+from paperlib.learning.mixture_em import MixtureEM, train_mixture
 
 __all__ = [
     "ContrastiveDivergence",
     "DeepBoltzmannLearning",
     "MixtureEM",
-    "choose_smoothing",
     "pretrain_dbm",
     "train_dbm",
     "train_dbn",

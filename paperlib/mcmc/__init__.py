@@ -1,12 +1,12 @@
 """Markov chain Monte Carlo, exactly on spaces that are small enough, and with diagnostics on larger ones.
 
-If unsure: `MarkovChain` for any chain whose transition matrix fits in memory, and `effective_sample_size` before an average over the
+If unsure: `MarkovChain` for any chain whose transition matrix fits in memory, and `autocorrelation_time` before an average over the
 states of one whose matrix does not. Invariance, the property of Markov chains that the book's estimators need, is in
 `paperlib.annealing`.
 """
 
 from paperlib.mcmc.belief_propagation import BeliefPropagation, loopy_belief_propagation
-from paperlib.mcmc.diagnostics import autocorrelation, autocorrelation_time, effective_sample_size
+from paperlib.mcmc.diagnostics import autocorrelation, autocorrelation_time
 from paperlib.mcmc.gibbs import gibbs_sweep, gibbs_update
 from paperlib.mcmc.markov_chain import MarkovChain, total_variation
 from paperlib.mcmc.metropolis import (
@@ -21,7 +21,6 @@ __all__ = [
     "acceptance_matrix",
     "autocorrelation",
     "autocorrelation_time",
-    "effective_sample_size",
     "gibbs_sweep",
     "gibbs_update",
     "loopy_belief_propagation",

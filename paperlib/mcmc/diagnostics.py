@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.validation import ArrayLike, as_double, as_tensor
+from paperlib.validation import ArrayLike, as_double
 
 
 def autocorrelation(values: ArrayLike) -> Tensor:
@@ -71,16 +71,3 @@ def autocorrelation_time(values: ArrayLike) -> float:
     positive = neighbours > 0
     kept = len(positive) if bool(positive.all()) else int(positive.long().argmin())
     return max(2 * neighbours[:kept].sum().item() - 1, 1 / len(correlations))
-
-
-def effective_sample_size(values: ArrayLike) -> float:
-    """Number of independent draws whose mean would be equally precise; `values` as for `autocorrelation`.
-
-    Examples
-    --------
-    >>> values = torch.randn(4, 500, generator=torch.Generator().manual_seed(0))
-    >>> effective_sample_size(values.repeat_interleave(10, 1)) < 3_000  # of 20,000
-    True
-    """
-    values = as_tensor("values", values)
-    return values.numel() / autocorrelation_time(values)

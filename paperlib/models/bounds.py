@@ -157,22 +157,3 @@ def _first_of_each(keys: Tensor) -> Tensor:
     first = torch.ones_like(keys, dtype=torch.bool)
     first[1:] = in_order[1:] != in_order[:-1]
     return places[first]
-
-
-def likeliest_hidden_state(model: RBM | PottsRBM, states: Tensor) -> tuple[Tensor, float]:
-    """The hidden state that no flip of one unit makes likelier, of those that flips reach from `states` [N, M], and its ln sum_v e^-E."""
-    states = states.to(model.weights).unique(dim=0)
-    log_masses = model.log_unnormalized_hidden(states)
-    best, most = states[0], -math.inf
-    for place in log_masses.topk(min(10, len(states))).indices:
-        state, reached = states[place].clone(), log_masses[place].item()
-        while True:
-            near = model.log_unnormalized_flips(state)
-            unit = near.argmax()
-            if near[unit] <= reached:
-                break
-            reached = near[unit].item()
-            state[unit] = 1 - state[unit]
-        if reached > most:
-            best, most = state, reached
-    return best, most

@@ -265,6 +265,8 @@ class DBM(UnnormalizedModel):
 
         return log_mean_weights(len(cases), draws, log_weights, self.device)
 
+    _log_unnormalized_block = log_unnormalized
+
     def is_exact(self, num_rows: int) -> bool:
         """Whether h1 can be enumerated in seconds for this many rows."""
         return can_enumerate(num_rows, [self.num_hidden_1])
@@ -282,11 +284,6 @@ class DBM(UnnormalizedModel):
         parts = rows.split(_BOUND_BLOCK)
         bounds = [self.log_unnormalized_bound(part.to(self.device, self.dtype)) for part in parts]
         return torch.cat([bound.cpu() for bound in bounds])
-
-    def _log_unnormalized_block(
-        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
-    ) -> Tensor:
-        return self.log_unnormalized(rows, num_samples, generator)
 
     def _logits_2(self, v: Tensor, mean_field: MeanField | None) -> Tensor:
         """Logits of the means of h2 for each row of `v`, from `mean_field` if it is given."""

@@ -168,6 +168,8 @@ class DBN(UnnormalizedModel):
 
         return log_mean_weights(len(v), draws, log_weights, self.device)
 
+    _log_unnormalized_block = log_unnormalized
+
     def is_exact(self, num_rows: int) -> bool:
         """Whether all layers but the top one can be enumerated in seconds for this many rows."""
         return can_enumerate(num_rows, self.hidden_layers[:-1])
@@ -228,11 +230,6 @@ class DBN(UnnormalizedModel):
         generator = resolve_generator(generator, self.device)
         log_joint, entropy = self.bound_terms(rows, _BOUND_DRAWS, generator)
         return (log_joint.mean(1) + entropy).cpu()
-
-    def _log_unnormalized_block(
-        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
-    ) -> Tensor:
-        return self.log_unnormalized(rows, num_samples, generator)
 
     def log_joint_unnormalized(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
         """ln p*(v, h^1, ..., h^{L-1}) in nats, with the top layer summed out; see below eq. 21.

@@ -192,33 +192,18 @@ class PottsRBM(TwoLayerModel):
         """The states of bits [..., L q], int64 [..., L]."""
         return self._by_site(self._visible(v)).argmax(-1)
 
-    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
-        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        h = self._hidden(h)
-        return h @ self.hidden_bias + self._site_inputs(h).logsumexp(-1).sum(-1)
-
-    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
-        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M]."""
-        h = self._hidden(h)
-        flips = 1 - 2 * h
-        inputs = self._site_inputs(h)[..., None, :, :]
-        near = (inputs + flips[..., None, None] * self._by_site(self.flat.weights.T)).logsumexp(-1)
-        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
-
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_is = 1 | h), a distribution over the states of each site; `h` [..., M] gives [..., D]."""
         h = self._hidden(h)
-        return self._site_inputs(h).softmax(-1).flatten(-2)
+        return self._by_site(self._visible_inputs(h)).softmax(-1).flatten(-2)
 
     def gibbs_step(self, v: ArrayLike, generator: torch.Generator) -> Tensor:
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
         h = bernoulli(self.hidden_probs(v), generator)
-        drawn = draw_categories(self._site_inputs(h).flatten(-2), self.num_states, generator)
-        return drawn.to(self.dtype)
+        return draw_categories(self._visible_inputs(h), self.num_states, generator).to(self.dtype)
+
+    def _log_sums(self, visible_inputs: Tensor) -> Tensor:
+        return self._by_site(visible_inputs).logsumexp(-1).sum(-1)
 
     def _by_site(self, bits: Tensor) -> Tensor:
         return bits.unflatten(-1, (self.num_sites, self.num_states))
-
-    def _site_inputs(self, h: Tensor) -> Tensor:
-        """b + W h, [..., L, q]."""
-        return self._by_site(h @ self.flat.weights.T + self.flat.visible_bias)

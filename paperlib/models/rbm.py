@@ -78,6 +78,29 @@ class TwoLayerModel(TwoLayers, UnnormalizedModel):
         """p(h_j = 1 | v), eq. 5; `v` [..., D] gives [..., M]."""
         return torch.sigmoid(self._visible(v) @ self.flat.weights + self.hidden_bias)
 
+    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
+        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
+        h = self._hidden(h)
+        return h @ self.hidden_bias + self._log_sums(self._visible_inputs(h))
+
+    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
+        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
+
+        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
+        """
+        h = self._hidden(h)
+        flips = 1 - 2 * h
+        inputs = self._visible_inputs(h)[..., None, :] + flips[..., None] * self.flat.weights.T
+        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + self._log_sums(inputs)
+
+    @abstractmethod
+    def _log_sums(self, visible_inputs: Tensor) -> Tensor:
+        """ln of the sum over all states of the visible units with these inputs, [..., D] to [...]."""
+
+    def _visible_inputs(self, h: Tensor) -> Tensor:
+        """b + W h, [..., D]."""
+        return h @ self.flat.weights.T + self.flat.visible_bias
+
 
 class RBM(TwoLayerModel):
     """A restricted Boltzmann machine with binary units.
@@ -156,22 +179,6 @@ class RBM(TwoLayerModel):
         """The same joint distribution with the roles of the two layers exchanged."""
         return RBM(self.weights.T.contiguous(), self.hidden_bias, self.visible_bias)
 
-    def log_unnormalized_hidden(self, h: ArrayLike) -> Tensor:
-        """ln sum_v exp(-E(v, h)) in nats; `h` [..., M] gives [...]."""
-        h = self._hidden(h)
-        return h @ self.hidden_bias + softplus(h @ self.weights.T + self.visible_bias).sum(-1)
-
-    def log_unnormalized_flips(self, h: ArrayLike) -> Tensor:
-        """`log_unnormalized_hidden` of all states that differ from a binary `h` [..., M] in one unit, in nats, [..., M].
-
-        A flip changes the inputs of the visible units by one column of the weights, so that no product is needed for each state.
-        """
-        h = self._hidden(h)
-        flips = 1 - 2 * h
-        inputs = (h @ self.weights.T + self.visible_bias)[..., None, :]
-        near = softplus(inputs + flips[..., None] * self.weights.T)
-        return (h @ self.hidden_bias)[..., None] + flips * self.hidden_bias + near.sum(-1)
-
     def visible_probs(self, h: ArrayLike) -> Tensor:
         """p(v_i = 1 | h), eq. 6; `h` [..., M] gives [..., D]."""
         return torch.sigmoid(self._hidden(h) @ self.weights.T + self.visible_bias)
@@ -180,6 +187,9 @@ class RBM(TwoLayerModel):
         """One step of block Gibbs sampling: h from p(h | v), then a new v from p(v | h); [..., D] to [..., D]."""
         h = bernoulli(self.hidden_probs(v), generator)
         return bernoulli(self.visible_probs(h), generator)
+
+    def _log_sums(self, visible_inputs: Tensor) -> Tensor:
+        return softplus(visible_inputs).sum(-1)
 
     def save(
         self,

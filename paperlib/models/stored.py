@@ -19,6 +19,7 @@ import struct
 import warnings
 import zipfile
 import zlib
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -375,14 +376,14 @@ def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     }
 
 
-class _Hdf5(Mapping[str, Entry]):
+class _Hdf5(UserDict[str, Entry]):
     """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
 
     def __init__(self, source: _Source, path: Path) -> None:
         self._source, self.path = source, path
         self._most_bytes = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
         with self._opened() as file:
-            self._names = list(_names_below(file, "", set()))
+            super().__init__(dict.fromkeys(_names_below(file, "", set()), ""))
 
     def _opened(self) -> Any:
         import h5py
@@ -392,17 +393,8 @@ class _Hdf5(Mapping[str, Entry]):
     def _refused(self, name: str, expected: str, got: object) -> InputError:
         return InputError(f"expected {expected} as {name} in {self.path}, got {got}")
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
     def __getitem__(self, name: str) -> Entry:
-        if name not in self._names:
+        if name not in self:
             raise KeyError(name)
         try:
             with self._opened() as file:

@@ -130,6 +130,6 @@ class UnnormalizedModel(TensorModel, ABC):
         return result
 
     def _log_unnormalized_block(
-        self, rows: Tensor, num_samples: int, generator: torch.Generator | None
+        self, v: Tensor, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:
-        return self.log_unnormalized(rows.to(self.device, self.dtype))
+        return self.log_unnormalized(v.to(self.device, self.dtype))

@@ -1,18 +1,11 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
 from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
-from paperlib.variational.em import (
-    exact_moments,
-    factorial_moments,
-    learn_sparse_coding,
-    maximize_parameters,
-)
+from paperlib.variational.em import learn_sparse_coding
 from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
-from paperlib.variational.log_z.bethe import bethe_log_z
-from paperlib.variational.log_z.log_z_approximation import LogZApproximation, mean_field_log_z
-from paperlib.variational.log_z.tap import tap_log_z
-from paperlib.variational.log_z.tree_reweighted import tree_reweighted_log_z
-from paperlib.variational.map_inference import improve_dictionary, learn_dictionary, map_codes
+from paperlib.variational.log_z.pairs import bethe_log_z, tree_reweighted_log_z
+from paperlib.variational.log_z.units import LogZApproximation, mean_field_log_z, tap_log_z
+from paperlib.variational.map_inference import learn_dictionary, map_codes
 from paperlib.variational.mean_field import (
     MeanFieldTrace,
     block_mean_field,
@@ -32,10 +25,7 @@ __all__ = [
     "bethe_log_z",
     "block_mean_field",
     "evidence_lower_bound",
-    "exact_moments",
     "factorial_log_probs",
-    "factorial_moments",
-    "improve_dictionary",
     "ista",
     "kl_divergence",
     "largest_stable_step",
@@ -43,7 +33,6 @@ __all__ = [
     "learn_ista",
     "learn_sparse_coding",
     "map_codes",
-    "maximize_parameters",
     "mean_field",
     "mean_field_log_z",
     "sleep_step",

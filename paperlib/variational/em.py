@@ -26,65 +26,6 @@ from paperlib.variational.sparse_coding import BinarySparseCoding
 _MIN_MEAN = 1e-6
 
 
-def exact_moments(model: BinarySparseCoding, v: ArrayLike) -> tuple[Tensor, Tensor]:
-    """E[h] for each vector, [N, M], and E[h h'] summed over them, [M, M]; `v` is [N, D].
-
-    Both are taken under the exact posterior.
-
-    Examples
-    --------
-    >>> model = BinarySparseCoding([[1.0, 0.5], [0.0, 1.0]], [0.0, 0.0], [4.0, 4.0])
-    >>> means, second = exact_moments(model, [[1.0, 0.0]])
-    >>> means
-    tensor([[0.8327, 0.1263]], dtype=torch.float64)
-    """
-    posterior = model.log_joint_table(v).softmax(-1)
-    states = all_states(model.num_hidden).to(posterior)
-    return posterior @ states, states.T @ (posterior.sum(0)[:, None] * states)
-
-
-def factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
-    """The moments of `exact_moments`, under a factorial q with these means, [N, M].
-
-    Examples
-    --------
-    >>> factorial_moments(torch.tensor([[0.5, 1.0]]))
-    (tensor([[0.5000, 1.0000]]), tensor([[0.5000, 0.5000],
-            [0.5000, 1.0000]]))
-    """
-    variances = (means * (1 - means)).sum(0)
-    return means, means.T @ means + variances.diag()
-
-
-def maximize_parameters(v: ArrayLike, means: Tensor, second_moments: Tensor) -> BinarySparseCoding:
-    """The M-step: the model with the largest bound for a q with these moments.
-
-    Parameters
-    ----------
-    v : array or Tensor, shape [N, D]
-        Visible vectors.
-    means : Tensor, shape [N, M]
-        E[h] for each of them.
-    second_moments : Tensor, shape [M, M]
-        E[h h'] summed over them.
-
-    Examples
-    --------
-    >>> v = torch.tensor([[1.0, 0.1], [0.0, 0.1], [1.1, 0.0]])
-    >>> codes = torch.tensor([[1.0], [0.0], [1.0]])
-    >>> maximize_parameters(v, codes, codes.T @ codes)
-    BinarySparseCoding(2 visible, 1 hidden)
-    """
-    v = as_float_tensor("v", v)
-    require_shape("v", v, [None, None])
-    require_shape("means", means, [len(v), None])
-    # The pseudo-inverse gives a unit that is never on weights of zero.
-    weights = v.T @ means @ torch.linalg.pinv(second_moments, hermitian=True)
-    squares = v.square().sum(0) - (weights * (v.T @ means)).sum(1)
-    rates = means.mean(0).clamp(_MIN_MEAN, 1 - _MIN_MEAN)
-    return BinarySparseCoding(weights, torch.logit(rates), len(v) / squares)
-
-
 def learn_sparse_coding(
     start: BinarySparseCoding, v: ArrayLike, num_rounds: int, factorial: bool
 ) -> tuple[BinarySparseCoding, list[float]]:
@@ -118,14 +59,37 @@ def learn_sparse_coding(
     True
     """
     v = as_float_tensor("v", v, start.weights.dtype)
+    require_shape("v", v, [None, None])
     model, bounds, means = start, [], None
     for _ in range(require_count("num_rounds", num_rounds)):
         if factorial:
             trace = mean_field(model, v, means, max_sweeps=50, tolerance=1e-6)
             bounds.append(trace.lower_bound.mean().item())
-            means, second_moments = factorial_moments(trace.means)
+            means, second_moments = _factorial_moments(trace.means)
         else:
             bounds.append(model.log_prob(v).mean().item())
-            means, second_moments = exact_moments(model, v)
-        model = maximize_parameters(v, means, second_moments)
+            means, second_moments = _exact_moments(model, v)
+        model = _maximize_parameters(v, means, second_moments)
     return model, bounds
+
+
+def _exact_moments(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
+    """E[h] under the exact posterior of each vector, [N, M], and E[h h'] summed over them, [M, M]; `v` is [N, D]."""
+    posterior = model.log_joint_table(v).softmax(-1)
+    states = all_states(model.num_hidden).to(posterior)
+    return posterior @ states, states.T @ (posterior.sum(0)[:, None] * states)
+
+
+def _factorial_moments(means: Tensor) -> tuple[Tensor, Tensor]:
+    """The same under a factorial q with these means, [N, M]."""
+    variances = (means * (1 - means)).sum(0)
+    return means, means.T @ means + variances.diag()
+
+
+def _maximize_parameters(v: Tensor, means: Tensor, second_moments: Tensor) -> BinarySparseCoding:
+    """The M-step: the model with the largest bound for `v` [N, D] and a q with these moments."""
+    # The pseudo-inverse gives a unit that is never on weights of zero.
+    weights = v.T @ means @ torch.linalg.pinv(second_moments, hermitian=True)
+    squares = v.square().sum(0) - (weights * (v.T @ means)).sum(1)
+    rates = means.mean(0).clamp(_MIN_MEAN, 1 - _MIN_MEAN)
+    return BinarySparseCoding(weights, torch.logit(rates), len(v) / squares)

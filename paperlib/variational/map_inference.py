@@ -94,37 +94,6 @@ def map_codes(
     return codes
 
 
-def improve_dictionary(
-    model: LaplaceSparseCoding, v: ArrayLike, codes: ArrayLike
-) -> LaplaceSparseCoding:
-    """The model with each column in turn set to its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
-
-    Columns that no code uses stay as they are.
-
-    Examples
-    --------
-    >>> model = LaplaceSparseCoding([[1.0, 0.6], [0.0, 0.8]], [0.0, 0.0], rate=1.0, precision=4.0)
-    >>> v = torch.tensor([[1.0, 0.2]]).double()
-    >>> codes = map_codes(model, v)
-    >>> better = improve_dictionary(model, v, codes)
-    >>> bool(better.energy(v, codes) <= model.energy(v, codes))
-    True
-    """
-    weights = model.weights.clone()
-    v = as_states("v", v, weights, model.num_visible)
-    codes = as_states("codes", codes, weights, model.num_hidden)
-    residual = v - model.visible_bias - codes @ weights.T
-    for unit in range(model.num_hidden):
-        code = codes[:, unit]
-        strength = code.square().sum()
-        if strength > 0:
-            column = weights[:, unit] + residual.T @ code / strength
-            column = column / column.norm().clamp(min=1)
-            residual -= torch.outer(code, column - weights[:, unit])
-            weights[:, unit] = column
-    return LaplaceSparseCoding(weights, model.visible_bias, model.rate, model.precision)
-
-
 def learn_dictionary(
     v: ArrayLike, num_hidden: int, rate: float, precision: float, num_rounds: int, seed: int
 ) -> tuple[LaplaceSparseCoding, Tensor, list[float]]:
@@ -184,7 +153,27 @@ def learn_dictionary(
     for _ in range(require_count("num_rounds", num_rounds)):
         codes = map_codes(model, v, codes, max_sweeps=20)
         energies.append(model.energy(v, codes).mean().item())
-        model = improve_dictionary(model, v, codes)
+        model = _improve_dictionary(model, v, codes)
         energies.append(model.energy(v, codes).mean().item())
     assert codes is not None  # there is at least one round
     return model, codes, energies
+
+
+def _improve_dictionary(
+    model: LaplaceSparseCoding, v: Tensor, codes: Tensor
+) -> LaplaceSparseCoding:
+    """The model with each column in turn set to its optimum of length at most 1, given `v` [N, D] and `codes` [N, M].
+
+    Columns that no code uses stay as they are.
+    """
+    weights = model.weights.clone()
+    residual = v - model.visible_bias - codes @ weights.T
+    for unit in range(model.num_hidden):
+        code = codes[:, unit]
+        strength = code.square().sum()
+        if strength > 0:
+            column = weights[:, unit] + residual.T @ code / strength
+            column = column / column.norm().clamp(min=1)
+            residual -= torch.outer(code, column - weights[:, unit])
+            weights[:, unit] = column
+    return LaplaceSparseCoding(weights, model.visible_bias, model.rate, model.precision)

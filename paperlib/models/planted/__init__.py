@@ -22,12 +22,10 @@ If unsure, use `block_diagonal()` to check that an estimator is right at full si
 whether it notices when it is not.
 """
 
-from paperlib.models.planted.blocks import block_diagonal
-from paperlib.models.planted.components import from_components
+from paperlib.models.planted.components import block_diagonal, from_components, hidden_mode
 from paperlib.models.planted.counts import from_factors, low_rank
 from paperlib.models.planted.files import PlantedFile, read_planted, write_planted
 from paperlib.models.planted.ising import ising_2d
-from paperlib.models.planted.modes import hidden_mode
 from paperlib.models.planted.planted_model import Planted
 
 __all__ = [

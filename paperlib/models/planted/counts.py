@@ -176,7 +176,7 @@ def from_factors(
     w = _on_grid(u, w, dtype)
     rbm = RBM((u.double() @ w.T).to(dtype), b, a)
     programme = _CountProgramme.solve(u, w, b.double(), a.double(), dtype)
-    return Planted(rbm, programme.log_z, programme)
+    return Planted(rbm, programme.log_z, Draws(programme.draw))
 
 
 def _whole(name: str, tensor: Tensor) -> Tensor:
@@ -211,7 +211,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _CountProgramme(Draws):
+class _CountProgramme:
     """All counts with their weights, and the groups from which a vector with given counts is drawn."""
 
     groups: list[_Group]

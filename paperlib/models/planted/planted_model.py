@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -15,16 +16,15 @@ from paperlib.numerics import resolve_generator
 from paperlib.validation import is_number, require_count
 
 
-class Draws(ABC):
+@dataclass(frozen=True)
+class Draws:
     """Draws visible vectors: `draws(1_000, generator)` gives [1000, D], independent and exactly from the model."""
+
+    draw: Callable[[int, torch.Generator], Tensor]  # the same, without checks
 
     def __call__(self, num_draws: int, generator: torch.Generator | None = None) -> Tensor:
         """Visible vectors, [num_draws, D]."""
         return self.draw(require_count("num_draws", num_draws), resolve_generator(generator))
-
-    @abstractmethod
-    def draw(self, num_draws: int, generator: torch.Generator) -> Tensor:
-        """The same, without checks."""
 
 
 class Planted(NamedTuple):

@@ -43,8 +43,12 @@ from paperlib.evaluation.modes import mode_starts
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
-from paperlib.models.planted.blocks import side_by_side
-from paperlib.models.planted.modes import mode_weights, plant_mode, random_pattern
+from paperlib.models.planted.components import (
+    mode_weights,
+    plant_mode,
+    random_pattern,
+    side_by_side,
+)
 from paperlib.numerics import seeded_generator
 
 # Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.

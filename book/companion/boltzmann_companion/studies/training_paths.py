@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from boltzmann_companion.rows import averages
 from paperlib import storage
@@ -28,7 +29,7 @@ from paperlib.estimators import ais, exact_log_z
 from paperlib.keep import note
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
-from paperlib.models.bounds import likeliest_hidden_state, search_points
+from paperlib.models.bounds import search_points
 from paperlib.models.files import read_metadata, read_safetensors
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import made_by
@@ -194,11 +195,30 @@ def look_at(
             "blank_share": weights[ends.sum(1) < _BLANK_PIXELS].sum().item(),
             "warnings": list(estimate.warnings),
         }
-    _, log_mass = likeliest_hidden_state(rbm, starts)
+    _, log_mass = _likeliest_hidden_state(rbm, starts)
     # If one state holds more than everything that AIS found, AIS has missed it, and its ln Z is no estimate.
     mass = math.exp(log_mass - log_z) if log_mass <= log_z else None
     found = {"log_z": log_z, **averages(rbm.log_unnormalized, images, rbm.dtype, log_z)}
     return found | {"log_mass": log_mass, "largest_mass": mass, **estimated}
+
+
+def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
+    """The hidden state that no flip of one unit makes likelier, of those that flips reach from `states` [N, M], and its ln sum_v e^-E."""
+    states = states.to(rbm.weights).unique(dim=0)
+    log_masses = rbm.log_unnormalized_hidden(states)
+    best, most = states[0], -math.inf
+    for place in log_masses.topk(min(10, len(states))).indices:
+        state, reached = states[place].clone(), log_masses[place].item()
+        while True:
+            near = rbm.log_unnormalized_flips(state)
+            unit = near.argmax()
+            if near[unit] <= reached:
+                break
+            reached = near[unit].item()
+            state[unit] = 1 - state[unit]
+        if reached > most:
+            best, most = state, reached
+    return best, most
 
 
 def stored_paths() -> Iterator[dict]:
