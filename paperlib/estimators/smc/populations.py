@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -31,20 +31,6 @@ from paperlib.validation import is_number, require_count, require_fraction
 _PILOT_SHARE = 4
 
 
-@dataclass(frozen=True)
-class Populations:
-    """R populations of N chains at the end of a walk."""
-
-    log_weights: (
-        Tensor  # float64 [R, N], in nats; the mean weight of a population is its estimate of Z
-    )
-    marked: Tensor  # [R, T], ln of each population's estimate of Z at the requested betas
-    units: Tensor  # [R, N, n], at the end
-    ancestors: Tensor  # [R], how many of a population's initial chains have descendants at the end
-    families: Tensor  # [R], their effective number, (sum f)^2 / sum f^2 over the weights f of their descendants
-    resampled: Tensor  # [R], how often
-
-
 @dataclass(frozen=True, repr=False)
 class PopulationsEstimate(StudentEstimate[Number]):
     """What populations of chains estimate: the attributes that `SMCEstimate` and `TrajectoryEstimate` share.
@@ -58,7 +44,11 @@ class PopulationsEstimate(StudentEstimate[Number]):
     chain_steps : int
         Transitions of single chains that were spent, including the pilot's.
     families : Tensor, shape [R]
-        Effective number of a population's initial chains with descendants at its end, from the weights of these.
+        Effective number of a population's initial chains with descendants at its end: (sum f)^2 / sum f^2 over the weights f of these.
+    ancestors : Tensor, shape [R]
+        How many of a population's N initial chains have descendants at its end.
+    resampled : Tensor, shape [R]
+        How often each population was resampled.
     final_states : Tensor, shape [R, N, n]
         The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
     chain_log_weights : Tensor, shape [R, N]
@@ -71,6 +61,8 @@ class PopulationsEstimate(StudentEstimate[Number]):
     betas: Tensor
     chain_steps: int
     families: Tensor
+    ancestors: Tensor
+    resampled: Tensor
     final_states: Tensor
     chain_log_weights: Tensor
     warnings: tuple[str, ...] = ()
@@ -121,14 +113,16 @@ def walk_populations(
     generator: torch.Generator,
     on_step: OnStep,
     marks: Sequence[float] = (),
-) -> Populations:
-    """Walk independent populations through a schedule, and resample those whose weights have become uneven."""
+) -> dict[str, Tensor]:
+    """Walk independent populations through a schedule, and resample those whose weights have become uneven.
+
+    Returns what a `PopulationsEstimate` holds of them, by name, and as `marked` [R, T] ln of their estimates of Z at the `marks`.
+    """
     walk_block = partial(_walk, path, schedule, options, marks)
     size = max(1, path.chains_per_block // options.num_chains)
     blocks = walk_in_blocks(walk_block, options.num_populations, path, generator, on_step, size)
-    names = [field.name for field in fields(Populations)]
-    whole = Populations(*(torch.cat([getattr(block, name) for block in blocks]) for name in names))
-    require_finite_log_weights(whole.log_weights)
+    whole = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
+    require_finite_log_weights(whole["chain_log_weights"])
     return whole
 
 
@@ -140,7 +134,7 @@ def _walk(
     block: slice,
     generator: torch.Generator,
     on_step: OnStep,
-) -> Populations:
+) -> dict[str, Tensor]:
     """A block of populations that walk together."""
     populations, num_chains = block.stop - block.start, options.num_chains
     shape, device = (populations, num_chains), path.device
@@ -174,14 +168,14 @@ def _walk(
     family = torch.zeros_like(shares).scatter_add_(1, first, shares)
     alive = torch.zeros_like(shares).scatter_(1, first, 1.0).sum(1).long()
     units = path.units(state)
-    return Populations(
-        log_weights,
-        torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
-        units.reshape(*shape, units.shape[-1]),
-        alive,
-        1 / family.square().sum(1),
-        resampled,
-    )
+    return {
+        "marked": torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
+        "families": 1 / family.square().sum(1),
+        "ancestors": alive,
+        "resampled": resampled,
+        "final_states": units.reshape(*shape, units.shape[-1]),
+        "chain_log_weights": log_weights,
+    }
 
 
 def _by_population(values: Tensor | float, shape: tuple[int, int]) -> Tensor | float:

@@ -13,7 +13,7 @@ little more than those few, and gets a warning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from paperlib.estimators.ais import require_path
 from paperlib.estimators.estimate import UNIFORM_START, below_bound
 from paperlib.estimators.smc.pilot import pilot_schedule
 from paperlib.estimators.smc.populations import (
-    Populations,
     PopulationsEstimate,
     SMCOptions,
     log_z_std_error,
@@ -47,12 +46,8 @@ class SMCEstimate(PopulationsEstimate[float]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, ancestors, resampled, final_states, chain_log_weights, warnings
         See `PopulationsEstimate`; `log_weights` has the shape [R].
-    ancestors : Tensor, shape [R]
-        How many of a population's N initial chains have descendants at its end.
-    resampled : Tensor, shape [R]
-        How often each population was resampled.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
 
@@ -61,8 +56,7 @@ class SMCEstimate(PopulationsEstimate[float]):
     >>> ones = torch.ones(3, dtype=torch.int64)
     >>> log_weights = torch.tensor([1.0, 1.2, 1.1], dtype=torch.float64)
     >>> estimate = SMCEstimate(
-    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, torch.zeros(3, 1, 2), log_weights[:, None],
-    ...     ancestors=ones, resampled=0 * ones,
+    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, ones, 0 * ones, torch.zeros(3, 1, 2), log_weights[:, None]
     ... )
     >>> estimate
     SMCEstimate(log_z = 1.103 +- 0.058 nats, 3 populations of 1 chains, 3 chain-steps)
@@ -70,8 +64,6 @@ class SMCEstimate(PopulationsEstimate[float]):
     0.85, 1.35
     """
 
-    ancestors: Tensor
-    resampled: Tensor
     lower_bound: float | None = None
 
     @property
@@ -161,16 +153,11 @@ def smc(
     require_path(path)
     options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
     title = f"SMC, {options.num_populations} populations"
-    found, shared = walk_with_options(path, options, generator, title, progress, on_step)
-    estimate = SMCEstimate(
-        log_mean_exp(found.log_weights, 1),
-        **shared,
-        ancestors=found.ancestors,
-        resampled=found.resampled,
-    )
+    _, found = walk_with_options(path, options, generator, title, progress, on_step)
+    estimate = SMCEstimate(log_mean_exp(found["chain_log_weights"], 1), **found)
     if not check:
         return replace(estimate, warnings=())
-    bound = path.log_z_lower_bound(found.units.flatten(0, 1))
+    bound = path.log_z_lower_bound(estimate.final_states.flatten(0, 1))
     impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
     return replace(estimate, lower_bound=bound, warnings=(*impossible, *estimate.warnings))
 
@@ -183,7 +170,7 @@ def walk_with_options(
     progress: bool | None,
     on_step: OnStep | None,
     marks: Sequence[float] = (),
-) -> tuple[Populations, dict[str, Any]]:
+) -> tuple[Tensor, dict[str, Any]]:
     """Find a schedule, if none is given, and walk it."""
     generator = resolve_generator(generator, path.device)
     chains, threshold = options.num_chains, options.threshold
@@ -213,26 +200,25 @@ def walk_with_options(
         if total is None:
             bar.total = paid
         found = walk_populations(path, schedule, options, generator, tell, marks)
-    return found, {
+    return found.pop("marked"), {
+        **found,
         "betas": torch.tensor(schedule, dtype=torch.float64),
         "chain_steps": paid,
-        "families": found.families,
-        "final_states": found.units,
-        "chain_log_weights": found.log_weights,
         "warnings": (*notes, *_population_warnings(found, path.uniform_start)),
     }
 
 
-def _population_warnings(found: Populations, uniform_start: bool) -> list[str]:
+def _population_warnings(found: Mapping[str, Tensor], uniform_start: bool) -> list[str]:
     """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do."""
     warnings = []
-    families, chains = found.families.median().item(), found.log_weights.shape[1]
-    if bool((found.resampled > 0).any()) and families < _FEWEST_FAMILIES:
+    log_weights = found["chain_log_weights"]
+    families, chains = found["families"].median().item(), log_weights.shape[1]
+    if bool((found["resampled"] > 0).any()) and families < _FEWEST_FAMILIES:
         warnings.append(
             f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
             "have met is lost; use more chains in each population, or more betas."
         )
-    log_z = log_mean_exp(found.log_weights, 1)
+    log_z = log_mean_exp(log_weights, 1)
     if len(log_z) < 2:
         warnings.append("One population gives no error estimate; run ten.")
     elif (spread := log_z.std().item()) > _WIDEST_SPREAD:

@@ -42,7 +42,7 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, ancestors, resampled, final_states, chain_log_weights, warnings
         See `PopulationsEstimate`; `log_weights` has the shape [R, T], and `betas` includes all knots. States and weights of chains are
         those at the last checkpoint.
 
@@ -50,7 +50,7 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
     --------
     >>> log_weights = torch.tensor([[1.0, 2.0], [1.2, 2.3], [1.1, 2.1]], dtype=torch.float64)
     >>> nothing = torch.zeros(3, 1)
-    >>> estimate = TrajectoryEstimate(log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, nothing, nothing, nothing)
+    >>> estimate = TrajectoryEstimate(log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, *[nothing] * 5)
     >>> estimate
     TrajectoryEstimate(2 checkpoints, log_z = 2.141 +- 0.089 nats at the last)
     >>> change, error = estimate.difference(0, 1)
@@ -169,5 +169,5 @@ def log_z_along_training(
         least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
         require_count("chain_steps", options.chain_steps, least)
     title = f"ln Z at {len(knots)} checkpoints"
-    found, shared = walk_with_options(path, options, generator, title, progress, on_step, knots)
-    return TrajectoryEstimate(found.marked, **shared)
+    at_knots, found = walk_with_options(path, options, generator, title, progress, on_step, knots)
+    return TrajectoryEstimate(at_knots, **found)
