@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paperlib.datasets import base_rate_bias
 from paperlib.datasets.binarization import pixel_means
 from paperlib.evaluation.averages import ImageAverage, total_weight
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
 _BY_CHANCE = 0.01
+# Largest tolerated divergence between two sets of base rates, in nats.
+_FAR = 5.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,23 @@ def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
         f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
         "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
         "trained on.",
+    )
+
+
+def far_off(
+    model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
+) -> tuple[str, ...]:
+    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
+    own, given = (
+        model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
+        for rows, of_rows in ((test, weights), (train, None))
+    )
+    divergence = torch.xlogy(own, own / given).sum().item()
+    if divergence <= _FAR:
+        return ()
+    return (
+        f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
+        "images that the model was trained on? Annealing may start in the wrong place.",
     )
 
 

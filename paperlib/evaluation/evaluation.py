@@ -30,10 +30,14 @@ from paperlib.evaluation.annealing_runs import (
     AnnealingRuns,
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
-from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
+from paperlib.evaluation.baselines import (
+    baselines_of,
+    far_off,
+    images_in_training,
+    remarks_on,
+)
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
-from paperlib.evaluation.verdict import judge, log_z_with_modes
-from paperlib.evaluation.warnings import far_off, find_warnings
+from paperlib.evaluation.verdict import find_warnings, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
