@@ -27,10 +27,9 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate, summary
 from paperlib.estimators.smc.populations import (
     PopulationsEstimate,
-    SMCOptions,
+    PopulationWalk,
     log_z_std_error,
 )
-from paperlib.estimators.smc.smc import walk_with_options
 from paperlib.numerics import log_mean_exp
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike, require_count
@@ -163,11 +162,11 @@ def log_z_along_training(
     """
     if not isinstance(path, TrajectoryPath):
         raise InputError(f"path: expected a TrajectoryPath, got {type(path).__name__}")
-    options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
+    walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps, cess, threshold)
     knots = path.knots[1:].tolist()
-    if options.chain_steps is not None:
-        least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
-        require_count("chain_steps", options.chain_steps, least)
+    if walk.chain_steps is not None:
+        least = 2 * (len(knots) + 1) * walk.num_chains * walk.num_populations
+        require_count("chain_steps", walk.chain_steps, least)
     title = f"ln Z at {len(knots)} checkpoints"
-    at_knots, found = walk_with_options(path, options, generator, title, progress, on_step, knots)
+    at_knots, found = walk.run(title, generator, progress, on_step, knots)
     return TrajectoryEstimate(at_knots, **found)
