@@ -32,6 +32,35 @@ class Baselines:
     base_rates: float
     source: str
 
+    def remarks_on(self, average: ImageAverage) -> tuple[str, ...]:
+        """A sentence if the model falls behind a baseline by more than its errors explain."""
+        # The errors of ln Z and of the sample of images together.
+        high = average.sample_interval[1]
+        reached = high if math.isfinite(high) else average.mean
+        behind = [
+            f"{name} by {value - average.mean:.2f} nats"
+            for name, value in (
+                ("the uniform model", self.uniform),
+                (f"independent pixels with the base rates of the {self.source}", self.base_rates),
+            )
+            if reached < value
+        ]  # fmt: skip
+        if not behind:
+            return ()
+        return (
+            f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
+            "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
+            "trained on.",
+        )
+
+    def images_in_training(self, test: Tensor, train: Tensor | None) -> int:
+        """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
+        # The expected number of training images that agree with a test image, if pixels were independent.
+        if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
+            return 0
+        known = set(_packed(train))
+        return sum(image in known for image in _packed(test))
+
 
 def baselines_of(
     model: UnnormalizedModel,
@@ -53,28 +82,6 @@ def baselines_of(
     return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
 
 
-def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """A sentence if the model falls behind a baseline by more than its errors explain."""
-    # The errors of ln Z and of the sample of images together.
-    high = average.sample_interval[1]
-    reached = high if math.isfinite(high) else average.mean
-    behind = [
-        f"{name} by {value - average.mean:.2f} nats"
-        for name, value in (
-            ("the uniform model", baselines.uniform),
-            (f"independent pixels with the base rates of the {baselines.source}", baselines.base_rates),
-        )
-        if reached < value
-    ]  # fmt: skip
-    if not behind:
-        return ()
-    return (
-        f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
-        "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
-        "trained on.",
-    )
-
-
 def far_off(
     model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
 ) -> tuple[str, ...]:
@@ -90,15 +97,6 @@ def far_off(
         f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
         "images that the model was trained on? Annealing may start in the wrong place.",
     )
-
-
-def images_in_training(test: Tensor, train: Tensor, baselines: Baselines) -> int:
-    """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
-    # The expected number of training images that agree with a test image, if pixels were independent.
-    if baselines.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
-        return 0
-    known = set(_packed(train))
-    return sum(image in known for image in _packed(test))
 
 
 def _packed(images: Tensor) -> list[bytes]:

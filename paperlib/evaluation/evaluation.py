@@ -30,12 +30,7 @@ from paperlib.evaluation.annealing_runs import (
     AnnealingRuns,
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
-from paperlib.evaluation.baselines import (
-    baselines_of,
-    far_off,
-    images_in_training,
-    remarks_on,
-)
+from paperlib.evaluation.baselines import baselines_of, far_off
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 from paperlib.evaluation.verdict import find_warnings, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -263,7 +258,7 @@ class Preparation:
     def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
         baselines = baselines_of(self._model, self._test, self._train, self._weights)
-        behind = remarks_on(average, baselines)
+        behind = baselines.remarks_on(average)
         return Evaluation(
             num_visible=self._model.num_visible,
             num_hidden=sum(self._model.hidden_layers),
@@ -274,9 +269,7 @@ class Preparation:
             baselines=baselines,
             remarks=(*behind, *self._said),
             worse_than_baseline=bool(behind),
-            known_images=0
-            if self._train is None
-            else images_in_training(self._test, self._train, baselines),
+            known_images=baselines.images_in_training(self._test, self._train),
             seed=self._seed,
             weights=self._weights,
             log_unnormalized=log_p,
