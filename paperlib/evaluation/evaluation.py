@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,10 +125,8 @@ def evaluate(
     """
     effort = given_effort(minutes, steps, tempering_steps)
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
-    if checked.exact:
-        return checked.enumerate()
-    checked.start()
-    return checked.anneal(effort or checked.affordable(minutes), progress)
+    [found] = evaluate_alike([checked], effort, minutes, progress)
+    return found
 
 
 def given_effort(minutes: float, steps: int | None, tempering_steps: int | None) -> Effort | None:
@@ -275,6 +274,24 @@ class Preparation:
             log_unnormalized=log_p,
             **found,
         )
+
+
+def evaluate_alike(
+    prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
+) -> list[Evaluation]:
+    """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
+    inexact = [part for part in prepared if not part.exact]
+    for part in inexact:
+        # In the same order, whether or not the effort depends on the clock.
+        part.start()
+    if effort is None and inexact:
+        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+        steps = min(each.num_steps for each in efforts)
+        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    return [
+        part.enumerate() if part.exact or effort is None else part.anneal(effort, progress)
+        for part in prepared
+    ]
 
 
 def seed_of(generator: torch.Generator) -> int | None:
