@@ -36,10 +36,10 @@ ROOMS = [
     {"mcmc": 325},
     {"learning": 715},
     {"annealing": 975},
-    {"estimators": 2_415},
-    {"evaluation": 2_505},
+    {"estimators": 2_385},
+    {"evaluation": 2_450},
     {"boltzmann_companion": 12_700},
-    {"cli": 385, "cli_options": 162, "__main__": 10},
+    {"cli": 380, "cli_options": 162, "__main__": 10},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

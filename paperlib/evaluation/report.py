@@ -23,7 +23,7 @@ _MOST_WARNINGS = 3
 _COLUMNS = 80
 
 
-def verdict(evaluation: Evaluation) -> str:
+def _verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
     if evaluation.worse_than_baseline and not evaluation.warnings:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
@@ -61,7 +61,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         ]
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
-    lines += [_baselines(evaluation), f"Verdict: {verdict(evaluation)}."]
+    lines += [_baselines(evaluation), f"Verdict: {_verdict(evaluation)}."]
     # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
     behind = evaluation.remarks[: evaluation.worse_than_baseline]
     warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
@@ -157,7 +157,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "num_images": evaluation.num_images,
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
-        "verdict": verdict(evaluation),
+        "verdict": _verdict(evaluation),
         "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
         "advice": evaluation.advice,
         "start": evaluation.start,
