@@ -22,7 +22,7 @@ ROOMS = [
     {"errors": 10, "renamed": 40},
     {
         "numerics": 70,
-        "validation": 145,
+        "validation": 150,
         "storage": 100,
         "threads": 65,
         "cluster": 55,
@@ -36,7 +36,7 @@ ROOMS = [
     {"mcmc": 325},
     {"learning": 715},
     {"annealing": 975},
-    {"estimators": 2_385},
+    {"estimators": 2_370},
     {"evaluation": 2_450},
     {"boltzmann_companion": 12_700},
     {"cli": 380, "cli_options": 162, "__main__": 10},
