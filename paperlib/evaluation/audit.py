@@ -232,6 +232,7 @@ def audit_evaluation(
 
     Examples
     --------
+    >>> from paperlib.evaluation import evaluate
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> images = torch.eye(3)

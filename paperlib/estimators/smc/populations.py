@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -56,27 +56,27 @@ class PopulationsEstimate(StudentEstimate[Number]):
         Transitions of single chains that were spent, including the pilot's.
     families : Tensor, shape [R]
         Effective number of a population's initial chains with descendants at its end: (sum f)^2 / sum f^2 over the weights f of these.
-    ancestors : Tensor, shape [R]
-        How many of a population's N initial chains have descendants at its end.
-    resampled : Tensor, shape [R]
-        How often each population was resampled.
     final_states : Tensor, shape [R, N, n]
         The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
     chain_log_weights : Tensor, shape [R, N]
         ln of each chain's own weight. The mean weight of a population is its estimate of Z.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    ancestors : Tensor, shape [R]
+        How many of a population's N initial chains have descendants at its end.
+    resampled : Tensor, shape [R]
+        How often each population was resampled.
     """
 
     log_weights: Tensor
     betas: Tensor
     chain_steps: int
     families: Tensor
-    ancestors: Tensor
-    resampled: Tensor
     final_states: Tensor
     chain_log_weights: Tensor
     warnings: tuple[str, ...] = ()
+    ancestors: Tensor = field(kw_only=True)
+    resampled: Tensor = field(kw_only=True)
 
     @property
     def degrees_of_freedom(self) -> int:

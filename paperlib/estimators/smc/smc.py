@@ -36,7 +36,7 @@ class SMCEstimate(PopulationsEstimate[float]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, ancestors, resampled, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings, ancestors, resampled
         See `PopulationsEstimate`; `log_weights` has the shape [R].
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
@@ -46,7 +46,8 @@ class SMCEstimate(PopulationsEstimate[float]):
     >>> ones = torch.ones(3, dtype=torch.int64)
     >>> log_weights = torch.tensor([1.0, 1.2, 1.1], dtype=torch.float64)
     >>> estimate = SMCEstimate(
-    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, ones, 0 * ones, torch.zeros(3, 1, 2), log_weights[:, None]
+    ...     log_weights, torch.tensor([0.0, 1.0]), 3, ones, torch.zeros(3, 1, 2), log_weights[:, None],
+    ...     ancestors=ones, resampled=0 * ones,
     ... )
     >>> estimate
     SMCEstimate(log_z = 1.103 +- 0.058 nats, 3 populations of 1 chains, 3 chain-steps)

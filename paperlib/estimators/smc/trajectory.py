@@ -41,7 +41,7 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, ancestors, resampled, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings, ancestors, resampled
         See `PopulationsEstimate`; `log_weights` has the shape [R, T], and `betas` includes all knots. States and weights of chains are
         those at the last checkpoint.
 
@@ -49,7 +49,9 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
     --------
     >>> log_weights = torch.tensor([[1.0, 2.0], [1.2, 2.3], [1.1, 2.1]], dtype=torch.float64)
     >>> nothing = torch.zeros(3, 1)
-    >>> estimate = TrajectoryEstimate(log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, *[nothing] * 5)
+    >>> estimate = TrajectoryEstimate(
+    ...     log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, nothing, nothing, nothing, ancestors=nothing, resampled=nothing
+    ... )
     >>> estimate
     TrajectoryEstimate(2 checkpoints, log_z = 2.141 +- 0.089 nats at the last)
     >>> change, error = estimate.difference(0, 1)
