@@ -6,8 +6,8 @@ import ast
 import errno
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -86,9 +86,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
         typer.echo(describe_stored(stored))
         record["stored_log_z"] = audit_verdict(stored)
     _write_json(job.json, record)
-    if plot is not None:
-        with _output("plot", plot) as temporary:
-            plot_evaluation(result).savefig(temporary, format=plot.suffix[1:])
+    _write("plot", plot, lambda file: plot_evaluation(result).savefig(file))
 
 
 @command(app, own_after="train")
@@ -255,14 +253,10 @@ def training(
     typer.echo(describe_training(result, claims))
     record = training_as_dict(result, claims) | {"left_out": left_out, "seed": seed}
     _write_json(json, record)
-    if csv is not None:
-        with _output("csv", csv) as temporary:
-            # the names of files as they are, also where ASCII is forced
-            text = training_as_csv(result, claims)
-            temporary.write_text(text, encoding="utf-8", errors="surrogateescape")
-    if plot is not None:
-        with _output("plot", plot) as temporary:
-            plot_training(result).savefig(temporary, format=plot.suffix[1:])
+    # the names of files as they are, also where ASCII is forced
+    rows = training_as_csv(record["checkpoints"])
+    _write("csv", csv, lambda file: file.write_text(rows, "utf-8", "surrogateescape"))
+    _write("plot", plot, lambda file: plot_training(result).savefig(file))
 
 
 def _whole_numbers(name: str, text: str) -> list[int]:
@@ -307,9 +301,10 @@ def _require_files(**files: Path | None) -> None:
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:
     import json
 
-    if file is not None:
-        with _output("json", file) as temporary:
-            temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+    def write(temporary: Path) -> None:
+        temporary.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+
+    _write("json", file, write)
 
 
 @command(app)
@@ -519,15 +514,16 @@ def _client(address: str | None) -> AbstractContextManager[Client | None]:
     return connect(address)
 
 
-@contextmanager
-def _output(name: str, path: Path) -> Iterator[Path]:
-    """`atomic_path` for a file that the user asked for.
+def _write(name: str, path: Path | None, write: Callable[[Path], object]) -> None:
+    """Write a file, if the user asked for it, whole or not at all.
 
     A full disk or a folder without permission becomes an `InputError`, which the command shows as one sentence.
     """
+    if path is None:
+        return
     try:
         with storage.atomic_path(path) as temporary:
-            yield temporary
+            write(temporary)
     except OSError as error:
         raise InputError(
             f"{name}: expected to be able to write {path}: {error.strerror}"

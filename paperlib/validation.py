@@ -175,6 +175,18 @@ def as_double(name: str, value: object, shape: Sequence[int | None]) -> Tensor:
     return parameter(name, as_float_tensor(name, value, torch.float64), shape)
 
 
+def as_log_ratios(name: str, value: object, wrong: str) -> Tensor:
+    """Logarithms of ratios, float64 [any]; minus infinity is that of zero. `wrong` is what the message calls all others."""
+    tensor = as_float_tensor(name, value, torch.float64)
+    require_shape(name, tensor, [None])
+    bad = int((tensor.isnan() | (tensor == torch.inf)).sum())
+    if bad:
+        raise InputError(
+            f"{name}: expected finite numbers or minus infinity, got {bad} {wrong} of {len(tensor)}"
+        )
+    return tensor
+
+
 def require_finite(name: str, tensor: Tensor) -> None:
     """Raise if `tensor` holds NaN or infinite values."""
     bad = sum(int((~torch.isfinite(block)).sum()) for block in blocks(tensor))

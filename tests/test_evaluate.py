@@ -43,8 +43,7 @@ from paperlib.evaluation.result import (
     FinishedRuns,
     Judgement,
 )
-from paperlib.evaluation.verdict import Shortfall, judge, shortfall
-from paperlib.evaluation.warnings import find_warnings
+from paperlib.evaluation.verdict import Shortfall, find_warnings, judge, shortfall
 from paperlib.kernels import bernoulli
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator

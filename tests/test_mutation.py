@@ -260,7 +260,7 @@ GROUPS = {
         ),
         Mutant(
             "resampling by the square roots of the weights",
-            "estimators/smc/populations.py",
+            "estimators/smc/resampling.py",
             "torch.searchsorted(log_weights.softmax(1).cumsum(1), places)",
             "torch.searchsorted((0.5 * log_weights).softmax(1).cumsum(1), places)",
             (f"{SMC}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",),

@@ -22,7 +22,7 @@ from paperlib.evaluation.baselines import baselines_of
 from paperlib.evaluation.picture import plot
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Doubt, Judgement
-from paperlib.evaluation.warnings import rounded_up
+from paperlib.evaluation.verdict import rounded_up
 from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state

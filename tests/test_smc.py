@@ -18,7 +18,8 @@ from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, smc
 from paperlib.estimators.smc.pilot import PilotSchedule, conditional_effective_part, pilot_schedule
-from paperlib.estimators.smc.populations import effective_part, log_z_std_error, systematic
+from paperlib.estimators.smc.populations import log_z_std_error
+from paperlib.estimators.smc.resampling import effective_part, systematic
 from paperlib.numerics import seeded_generator
 
 PEAKED = random_rbm(4, 3, seed=31, scale=1.5)

@@ -168,7 +168,9 @@ def test_the_error_of_a_difference_is_that_of_paired_populations():
     shared = torch.randn(9, 1, generator=seeded_generator(7)).double()
     own = torch.randn(9, 2, generator=seeded_generator(8)).double()
     log_weights, none = 1e-3 * (5 * shared + own), torch.zeros(9, 1)
-    found = TrajectoryEstimate(log_weights, none, 9, none, none, none)
+    found = TrajectoryEstimate(
+        log_weights, none, 9, none, none, none, ancestors=none, resampled=none
+    )
     pairs = log_weights[:, 1] - log_weights[:, 0]
     # weights so alike that logarithms of means are means
     change, error = found.difference(0, 1)

@@ -22,9 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paperlib.errors import InputError
 from paperlib.numerics import log_mean_exp
-from paperlib.validation import ArrayLike, as_float_tensor, require_fraction, require_shape
+from paperlib.validation import ArrayLike, as_log_ratios, require_fraction
 
 # The mixture's share for the mean weight itself, which over z also has mean 1 at z = Z.
 _MEAN_SHARE = 0.25
@@ -114,13 +113,7 @@ def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:
     >>> print(f"{certified_lower_bound([10.0], level=0.9):.2f}")  # 10 - ln 10
     7.70
     """
-    log_weights = as_float_tensor("log_weights", log_weights, torch.float64)
-    require_shape("log_weights", log_weights, [None])
-    wrong = int((torch.isnan(log_weights) | (log_weights == math.inf)).sum())
-    if wrong:
-        raise InputError(
-            f"log_weights: expected finite numbers or minus infinity, got {wrong} others of {len(log_weights)}"
-        )
+    log_weights = as_log_ratios("log_weights", log_weights, "others")
     return _lower_bounds(log_weights[None], _log_threshold(level)).item()
 
 

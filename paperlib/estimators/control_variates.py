@@ -140,61 +140,49 @@ def control_variate_mean(
             )
         alpha = _covariance(y, x_batch) / x_variance
     require_finite("alpha", torch.tensor(alpha))
-    if batch_weights is not None or all_weights is not None:
-        given = (batch_weights, all_weights)
-        return _weighted(y, x_batch, x_all, alpha, *_both(given, (count, total)))
-
-    rest = y - alpha * x_batch
-    mean = rest.mean().item() + alpha * x_all.mean().item()
-    rest_variance = rest.var().item() / count
-    of_all = alpha**2 * x_all.var().item() / total + 2 * alpha * _covariance(rest, x_batch) / total
-    return ControlVariateEstimate(
-        mean=mean,
-        # the sample covariance can outweigh the rest by chance
-        std_error=math.sqrt(max(rest_variance + of_all, 0.0)),
-        test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
-        plain_std_error=math.sqrt(y.var().item() / count),
-        alpha=alpha,
-    )
-
-
-def _both(given: tuple[object, object], counts: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """The weights of the batch and of all cases, checked."""
-    if any(weights is None for weights in given):
+    if (batch_weights is None) != (all_weights is None):
         raise InputError("batch_weights, all_weights: expected both or none, got one")
-    found = []
-    for name, weights, count in zip(("batch_weights", "all_weights"), given, counts, strict=True):
-        tensor = parameter(name, weights, [count], DOUBLE)
-        if bool((tensor <= 0).any()):
-            raise InputError(f"{name}: expected numbers above 0, got {tensor.min().item():g}")
-        found.append(tensor)
-    return found[0], found[1]
-
-
-def _weighted(
-    y: Tensor, x_batch: Tensor, x_all: Tensor, alpha: float, of_batch: Tensor, of_all: Tensor
-) -> ControlVariateEstimate:
-    """The estimate for cases with unequal weights."""
-    count, total, rest = len(y), len(x_all), y - alpha * x_batch
-    shares, independent = of_batch / of_batch.sum(), of_all.sum()
-
-    def spread(values: Tensor) -> float:
-        """Variance of the ratio of two means, to first order."""
-        off = shares * (values - weighted_mean(values, of_batch))
-        return (off.square().sum() * count / (count - 1)).item()
-
-    of_rest, of_x = rest - weighted_mean(rest, of_batch), x_batch - weighted_mean(x_batch, of_batch)
-    covariance = (shares @ (of_rest * of_x)).item()
-    variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
-    added = (alpha**2 * variance + 2 * alpha * covariance) / independent.item()
+    of_batch = _positive("batch_weights", batch_weights, count)
+    of_all = _positive("all_weights", all_weights, total)
+    if of_all is None:
+        independent, x_variance = total, x_all.var().item()
+    else:
+        independent = of_all.sum().item()
+        x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
+    rest = y - alpha * x_batch
+    rest_variance = _variance_of_mean(rest, of_batch)
+    covariance = _covariance(rest, x_batch, of_batch)
+    added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
         mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
-        std_error=math.sqrt(max(spread(rest) + added, 0.0)),
-        test_set_std_error=math.sqrt(spread(rest) * (1 - count / total)),
-        plain_std_error=math.sqrt(spread(y)),
+        # the sample covariance can outweigh the rest by chance
+        std_error=math.sqrt(max(rest_variance + added, 0.0)),
+        test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
+        plain_std_error=math.sqrt(_variance_of_mean(y, of_batch)),
         alpha=alpha,
     )
 
 
-def _covariance(a: Tensor, b: Tensor) -> float:
-    return torch.cov(torch.stack([a, b]))[0, 1].item()
+def _positive(name: str, weights: object | None, count: int) -> Tensor | None:
+    if weights is None:
+        return None
+    found = parameter(name, weights, [count], DOUBLE)
+    if bool((found <= 0).any()):
+        raise InputError(f"{name}: expected numbers above 0, got {found.min().item():g}")
+    return found
+
+
+def _variance_of_mean(values: Tensor, weights: Tensor | None) -> float:
+    """Variance of the mean of a sample; to first order where that is a ratio of two means."""
+    count = len(values)
+    if weights is None:
+        return values.var().item() / count
+    off = weights / weights.sum() * (values - weighted_mean(values, weights))
+    return (off.square().sum() * count / (count - 1)).item()
+
+
+def _covariance(a: Tensor, b: Tensor, weights: Tensor | None = None) -> float:
+    if weights is None:
+        return torch.cov(torch.stack([a, b]))[0, 1].item()
+    of_a, of_b = (values - weighted_mean(values, weights) for values in (a, b))
+    return weighted_mean(of_a * of_b, weights).item()

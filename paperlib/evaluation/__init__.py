@@ -17,7 +17,7 @@ from paperlib.evaluation.inputs import (
     read_sequences,
     read_weights,
 )
-from paperlib.evaluation.quote import quote
+from paperlib.evaluation.report import quote
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
 
 __all__ = [

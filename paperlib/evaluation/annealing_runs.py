@@ -36,6 +36,7 @@ from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
+from paperlib.threads import step_bar
 
 # The largest K is divided by these numbers; the earlier runs show whether the estimate still moves.
 _FRACTIONS = (16, 4, 1)
@@ -151,13 +152,8 @@ class AnnealingRuns:
         if tempering_steps is None:
             tempering_steps = self.usual_tempering_steps(largest)
         finished = FinishedRuns((), (), interrupted=True)
-        with tqdm(
-            total=self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps),
-            unit="step",
-            unit_scale=True,
-            desc="Tempering, AIS and RAISE",
-            disable=None if progress is None else not progress,
-        ) as bar:
+        total = self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps)
+        with step_bar(total, "Tempering, AIS and RAISE", progress) as bar:
             try:
                 for part in self._series(largest, tempering_steps, bar):
                     finished = part

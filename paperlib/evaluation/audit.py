@@ -27,8 +27,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
-from paperlib.evaluation.averages import as_weights
-from paperlib.evaluation.evaluation import evaluate
+from paperlib.evaluation.evaluation import Preparation, evaluate_alike, given_effort
 from paperlib.evaluation.result import ANNEALING, Evaluation
 from paperlib.evaluation.verdict import SMALL
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -190,25 +189,15 @@ def audit(
         raise InputError(
             f"claimed_log_prob: expected claimed_log_z for {model}, whose ln p*(v) is too large to enumerate and itself an estimate"
         )
-    found = evaluate(
-        model,
-        images,
-        train,
-        minutes,
-        generator,
-        progress,
-        steps=steps,
-        tempering_steps=tempering_steps,
-        weights=weights,
-    )
-    if weights is not None:
-        images = images[(as_weights("weights", weights, len(images)) > 0).to(images.device)]
+    effort = given_effort(minutes, steps, tempering_steps)
+    prepared = Preparation(model, images, train, weights, generator)
+    [found] = evaluate_alike([prepared], effort, minutes, progress)
     of_average = claimed_log_z is None
     if claimed_log_z is None:
         assert claimed_log_prob is not None
         claimed_log_z = _mean(found) - claimed_log_prob + log_z_offset
     return audit_evaluation(
-        model, images, found, claimed_log_z, tolerance, log_z_offset, of_average
+        model, prepared.rows, found, claimed_log_z, tolerance, log_z_offset, of_average
     )
 
 
@@ -243,6 +232,7 @@ def audit_evaluation(
 
     Examples
     --------
+    >>> from paperlib.evaluation import evaluate
     >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> images = torch.eye(3)

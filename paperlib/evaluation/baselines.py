@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paperlib.datasets import base_rate_bias
 from paperlib.datasets.binarization import pixel_means
 from paperlib.evaluation.averages import ImageAverage, total_weight
 from paperlib.models.unnormalized_model import UnnormalizedModel
 
 _BY_CHANCE = 0.01
+# Largest tolerated divergence between two sets of base rates, in nats.
+_FAR = 5.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,35 @@ class Baselines:
     uniform: float
     base_rates: float
     source: str
+
+    def remarks_on(self, average: ImageAverage) -> tuple[str, ...]:
+        """A sentence if the model falls behind a baseline by more than its errors explain."""
+        # The errors of ln Z and of the sample of images together.
+        high = average.sample_interval[1]
+        reached = high if math.isfinite(high) else average.mean
+        behind = [
+            f"{name} by {value - average.mean:.2f} nats"
+            for name, value in (
+                ("the uniform model", self.uniform),
+                (f"independent pixels with the base rates of the {self.source}", self.base_rates),
+            )
+            if reached < value
+        ]  # fmt: skip
+        if not behind:
+            return ()
+        return (
+            f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
+            "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
+            "trained on.",
+        )
+
+    def images_in_training(self, test: Tensor, train: Tensor | None) -> int:
+        """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
+        # The expected number of training images that agree with a test image, if pixels were independent.
+        if train is None or self.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
+            return 0
+        known = set(_packed(train))
+        return sum(image in known for image in _packed(test))
 
 
 def baselines_of(
@@ -50,35 +82,21 @@ def baselines_of(
     return Baselines(uniform, base_rates.item(), f"{'training' if of_train else 'test'} images")
 
 
-def remarks_on(average: ImageAverage, baselines: Baselines) -> tuple[str, ...]:
-    """A sentence if the model falls behind a baseline by more than its errors explain."""
-    # The errors of ln Z and of the sample of images together.
-    high = average.sample_interval[1]
-    reached = high if math.isfinite(high) else average.mean
-    behind = [
-        f"{name} by {value - average.mean:.2f} nats"
-        for name, value in (
-            ("the uniform model", baselines.uniform),
-            (f"independent pixels with the base rates of the {baselines.source}", baselines.base_rates),
-        )
-        if reached < value
-    ]  # fmt: skip
-    if not behind:
+def far_off(
+    model: UnnormalizedModel, train: Tensor, test: Tensor, weights: Tensor | None = None
+) -> tuple[str, ...]:
+    """A sentence if independent units with the training images' rates explain the test images [N, D], which may have weights, badly."""
+    own, given = (
+        model.by_site(torch.sigmoid(base_rate_bias(rows, pseudo_off=0.05, weights=of_rows)))
+        for rows, of_rows in ((test, weights), (train, None))
+    )
+    divergence = torch.xlogy(own, own / given).sum().item()
+    if divergence <= _FAR:
         return ()
     return (
-        f"The model is worse than {' and than '.join(behind)}. The usual causes: the weights were read transposed, or the layers exchanged; "
-        "0 and 1 are exchanged, or pixels are in another order; weights were divided by a temperature; the images are not of the kind that it was "
-        "trained on.",
+        f"The training images' base rates are far from the test images': {divergence:.0f} nats of divergence. Are these the "
+        "images that the model was trained on? Annealing may start in the wrong place.",
     )
-
-
-def images_in_training(test: Tensor, train: Tensor, baselines: Baselines) -> int:
-    """How many test images [N, D] are training images [any, D] as well; 0 where small images would often agree by chance."""
-    # The expected number of training images that agree with a test image, if pixels were independent.
-    if baselines.base_rates + math.log(len(train)) > math.log(_BY_CHANCE):
-        return 0
-    known = set(_packed(train))
-    return sum(image in known for image in _packed(test))
 
 
 def _packed(images: Tensor) -> list[bytes]:

@@ -13,8 +13,8 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.evaluation.averages import ImageAverage, average_of
-from paperlib.evaluation.evaluation import Preparation, given_effort, seed_of
-from paperlib.evaluation.result import Effort, Evaluation
+from paperlib.evaluation.evaluation import Preparation, evaluate_alike, given_effort, seed_of
+from paperlib.evaluation.result import Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
 from paperlib.renamed import renamed
@@ -134,19 +134,9 @@ def compare(
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
     prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
-    for part in prepared:
-        # In the same order, whether or not the effort depends on the clock.
-        if not part.exact:
-            part.start()
-    if effort is None:
-        effort = _common_effort(prepared, minutes)
     # Neither can be repeated on its own, since both draw from one generator.
     found_a, found_b = (
-        replace(
-            part.enumerate() if part.exact or effort is None else part.anneal(effort, progress),
-            seed=None,
-        )
-        for part in prepared
+        replace(found, seed=None) for found in evaluate_alike(prepared, effort, minutes, progress)
     )
     log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
     log_z_a, error_a, freedom_a = found_a.known_log_z
@@ -157,16 +147,3 @@ def compare(
     wins = weighted_mean(won, found_a.weights).item()
     same = first.checksum() == second.checksum()
     return Comparison(found_a, found_b, difference, wins, seed, same)
-
-
-def _common_effort(prepared: list[Preparation], minutes: float) -> Effort | None:
-    """The effort that both can afford; None if nothing has to be estimated."""
-    inexact = [part for part in prepared if not part.exact]
-    efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
-    if not efforts:
-        return None
-    return Effort(
-        min(effort.num_steps for effort in efforts),
-        min(effort.tempering_steps for effort in efforts),
-        minutes,
-    )

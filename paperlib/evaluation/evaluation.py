@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +31,9 @@ from paperlib.evaluation.annealing_runs import (
     AnnealingRuns,
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
-from paperlib.evaluation.baselines import baselines_of, images_in_training, remarks_on
+from paperlib.evaluation.baselines import baselines_of, far_off
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
-from paperlib.evaluation.verdict import judge, log_z_with_modes
-from paperlib.evaluation.warnings import far_off, find_warnings
+from paperlib.evaluation.verdict import find_warnings, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
@@ -125,10 +125,8 @@ def evaluate(
     """
     effort = given_effort(minutes, steps, tempering_steps)
     checked = Preparation(model, test, train, weights, generator, exact, uniform_start)
-    if checked.exact:
-        return checked.enumerate()
-    checked.start()
-    return checked.anneal(effort or checked.affordable(minutes), progress)
+    [found] = evaluate_alike([checked], effort, minutes, progress)
+    return found
 
 
 def given_effort(minutes: float, steps: int | None, tempering_steps: int | None) -> Effort | None:
@@ -145,7 +143,10 @@ def given_effort(minutes: float, steps: int | None, tempering_steps: int | None)
 
 
 class Preparation:
-    """A model and its checked test images, before anything is run: `evaluate` and `compare` start here. `exact`: everything can be enumerated."""
+    """A model and its checked test images, before anything is run: `evaluate`, `compare` and `audit` start here.
+
+    `rows` are the images that count, and `exact` says that everything can be enumerated.
+    """
 
     # ln p*(v) of the test rows [N], from `start` on.
     _log_p: Tensor
@@ -170,7 +171,7 @@ class Preparation:
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
         self._model, self._said = _with_enough_digits(model)
-        self._test = rows
+        self.rows = rows
         self._generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
         self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
@@ -182,7 +183,7 @@ class Preparation:
     def enumerate(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
-        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._test)
+        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
         average = average_of(log_p, log_z, 0.0, math.inf, self._weights)
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
@@ -195,15 +196,15 @@ class Preparation:
             began = time.perf_counter()
             model, generator = self._model, self._generator
             self._seed = seed_of(generator)
-            images = self._test if self._train is None else self._train
+            images = self.rows if self._train is None else self._train
             weights = self._weights if self._train is None else None
             bias = None if self._uniform_start else start_bias(model, images, generator, weights)
             if self._estimated:
-                log_p = model.log_unnormalized_of(self._test, _POSTERIOR_DRAWS, generator)
+                log_p = model.log_unnormalized_of(self.rows, _POSTERIOR_DRAWS, generator)
             else:
-                log_p = model.exact_log_unnormalized(self._test)
+                log_p = model.exact_log_unnormalized(self.rows)
             self._log_p = log_p
-            self._series = AnnealingRuns(model, self._test, bias, generator, self._weights, log_p)
+            self._series = AnnealingRuns(model, self.rows, bias, generator, self._weights, log_p)
             self._spent = time.perf_counter() - began
         return self._series
 
@@ -223,12 +224,12 @@ class Preparation:
         finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
-            others = far_off(model, self._train, self._test, self._weights)
+            others = far_off(model, self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
         judgement = judge(finished, of_runs, others, self._lost_by_few_draws())
         average, bound = series.average(finished), None
         if self._estimated:
-            below = model.variational_bound(self._test, self._generator)
+            below = model.variational_bound(self.rows, self._generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
         return self._found(
             average,
@@ -253,31 +254,47 @@ class Preparation:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
         if not self._model.draws_once_for_raise:
             return 0.0
-        few = self._model.log_unnormalized_of(self._test, CHAINS_PER_VECTOR, self._generator)
+        few = self._model.log_unnormalized_of(self.rows, CHAINS_PER_VECTOR, self._generator)
         return max(0.0, weighted_mean(self._log_p - few, self._weights).item())
 
     def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
-        baselines = baselines_of(self._model, self._test, self._train, self._weights)
-        behind = remarks_on(average, baselines)
+        baselines = baselines_of(self._model, self.rows, self._train, self._weights)
+        behind = baselines.remarks_on(average)
         return Evaluation(
             num_visible=self._model.num_visible,
             num_hidden=sum(self._model.hidden_layers),
-            num_images=len(self._test),
+            num_images=len(self.rows),
             average=average,
             model=self._model.description,
             items=self._model.rows_are,
             baselines=baselines,
             remarks=(*behind, *self._said),
             worse_than_baseline=bool(behind),
-            known_images=0
-            if self._train is None
-            else images_in_training(self._test, self._train, baselines),
+            known_images=baselines.images_in_training(self.rows, self._train),
             seed=self._seed,
             weights=self._weights,
             log_unnormalized=log_p,
             **found,
         )
+
+
+def evaluate_alike(
+    prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
+) -> list[Evaluation]:
+    """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
+    inexact = [part for part in prepared if not part.exact]
+    for part in inexact:
+        # In the same order, whether or not the effort depends on the clock.
+        part.start()
+    if effort is None and inexact:
+        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+        steps = min(each.num_steps for each in efforts)
+        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    return [
+        part.enumerate() if part.exact or effort is None else part.anneal(effort, progress)
+        for part in prepared
+    ]
 
 
 def seed_of(generator: torch.Generator) -> int | None:

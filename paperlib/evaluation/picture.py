@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from paperlib.estimators import PartitionEstimate, TemperingEstimate
 
+# The looks of two series with error bars in one panel.
+_FIRST = {"fmt": "o-", "color": "#0072B2", "capsize": 3}
+_SECOND = {"fmt": "s--", "color": "#D55E00", "capsize": 3}
+
 
 def require_matplotlib() -> None:
     """Raise an InputError unless matplotlib is installed."""
@@ -90,12 +94,12 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
     ]  # fmt: skip
     means = [estimate.mean for estimate in lower]
     errors = [3 * estimate.test_set_std_error for estimate in lower]
-    for label, shift, values, ends_of, form, color in (
-        ("AIS, from above", 1 / 1.03, upper, reach, "o-", "#0072B2"),
-        ("RAISE, from below", 1.03, means, errors, "s--", "#D55E00"),
+    for label, shift, values, ends_of, look in (
+        ("AIS, from above", 1 / 1.03, upper, reach, _FIRST),
+        ("RAISE, from below", 1.03, means, errors, _SECOND),
     ):
-        places, shown = [step * shift for step in steps], f"{label} (3 standard errors)"
-        left.errorbar(places, values, ends_of, fmt=form, color=color, capsize=3, label=shown)
+        places = [step * shift for step in steps]
+        left.errorbar(places, values, ends_of, label=f"{label} (3 standard errors)", **look)
     tempering = evaluation.tempering
     if tempering is not None:
         # The average of ln p*(v) is the same for every estimate of ln Z.
@@ -130,19 +134,14 @@ def _draw_growing_parts(axes: Axes, tempering: TemperingEstimate) -> None:
     counts = range(count, 0, -math.ceil(count / 10))
     # As if batches were independent. Without a round trip the error is unknown, and is not drawn.
     errors = [tempering.std_error * math.sqrt(count / part) for part in counts]
-    for label, means, shift, form, color in (
-        ("forward, from the beginning", tempering.batch_means, -0.7, "o-", "#0072B2"),
-        ("backward, from the end", tempering.batch_means.flip(0), 0.7, "s--", "#D55E00"),
+    shown = errors if math.isfinite(tempering.std_error) else None
+    for label, means, shift, look in (
+        ("forward, from the beginning", tempering.batch_means, -0.7, _FIRST),
+        ("backward, from the end", tempering.batch_means.flip(0), 0.7, _SECOND),
     ):
-        axes.errorbar(
-            [100 * part / count + shift for part in counts],
-            [means[:part].mean().item() for part in counts],
-            errors if math.isfinite(tempering.std_error) else None,
-            fmt=form,
-            color=color,
-            capsize=3,
-            label=f"{label} (1 standard error)",
-        )
+        places = [100 * part / count + shift for part in counts]
+        values = [means[:part].mean().item() for part in counts]
+        axes.errorbar(places, values, shown, label=f"{label} (1 standard error)", **look)
     low, high = tempering.interval(LEVEL)
     if math.isfinite(low):
         axes.axhspan(low, high, color="#009E73", alpha=0.3, label="whole run, 95 % interval")

@@ -1,4 +1,4 @@
-"""An evaluation in words and for machines."""
+"""An evaluation in words, for machines, and as one line to quote."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RA
 from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
-from paperlib.evaluation.quote import quote
 from paperlib.evaluation.result import Evaluation
-from paperlib.evaluation.warnings import rounded_up
-from paperlib.provenance import repository_state
+from paperlib.evaluation.verdict import rounded_up
+from paperlib.provenance import code_version, repository_state
 
 # Most warnings that the text names; --json has all.
 _MOST_WARNINGS = 3
 _COLUMNS = 80
 
 
-def verdict(evaluation: Evaluation) -> str:
+def _verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
     if evaluation.worse_than_baseline and not evaluation.warnings:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
@@ -46,9 +45,7 @@ def round_trips(tempering: TemperingEstimate) -> str:
 
 def describe(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
     """The result in words, for a terminal: at most 15 lines if it is trusted, and 20 otherwise. `as_dict` has the rest."""
-    counted = ""
-    if evaluation.weights is not None:
-        counted = f" of total weight {evaluation.weights.sum().item():,.1f}"
+    counted = _total_weight(evaluation)
     if evaluation.known_images:
         counted += f", {evaluation.known_images:,} of them training images"
     if evaluation.known_images == evaluation.num_images:
@@ -64,7 +61,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
         ]
     else:
         lines += [_log_z(evaluation), *_average(evaluation)]
-    lines += [_baselines(evaluation), f"Verdict: {verdict(evaluation)}."]
+    lines += [_baselines(evaluation), f"Verdict: {_verdict(evaluation)}."]
     # The first remark is that the model is worse than a baseline, if it is. It is the verdict, or what to look at first.
     behind = evaluation.remarks[: evaluation.worse_than_baseline]
     warnings = [*(behind if evaluation.warnings else ()), *evaluation.warnings]
@@ -86,6 +83,13 @@ def _wrapped(line: str) -> str:
     return "\n".join(
         [value, *textwrap.wrap(f"({rest}", _COLUMNS, initial_indent="  ", subsequent_indent="  ")]
     )
+
+
+def _total_weight(evaluation: Evaluation) -> str:
+    """What is said behind a number of images that do not count alike."""
+    if evaluation.weights is None:
+        return ""
+    return f" of total weight {evaluation.weights.sum().item():,.1f}"
 
 
 def _of_items(text: str, evaluation: Evaluation) -> str:
@@ -153,7 +157,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "num_images": evaluation.num_images,
         "unit": "nats",
         "trustworthy": evaluation.trustworthy,
-        "verdict": verdict(evaluation),
+        "verdict": _verdict(evaluation),
         "findings": [_of_items(text, evaluation) for text in evaluation.warnings],
         "advice": evaluation.advice,
         "start": evaluation.start,
@@ -249,6 +253,65 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     return [finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def quote(evaluation: Evaluation, binarization: str = "images binary as given") -> str:
+    """The number to quote: value, interval, method, K and chain-steps, start, binarisation, seed, version and commit.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        From `evaluate`.
+    binarization : str
+        How the images became binary.
+
+    Returns
+    -------
+    str
+        One line. If the verdict is not *trusted*, there is no number to quote, and the line says so.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.evaluation import evaluate
+    >>> from paperlib.models import RBM
+    >>> rbm = RBM(torch.zeros(3, 2), [0, 2, -2], torch.zeros(2))
+    >>> line = quote(evaluate(rbm, [[0, 1, 0], [1, 1, 0]]))
+    >>> line.partition("; images")[0]
+    'To quote: -0.95 nats (exact, by enumeration; standard error over 2 images 0.00'
+    """
+    average = evaluation.average
+    if not evaluation.trustworthy:
+        return f"To quote: no number yet, since the verdict is {evaluation.word!r}."
+    kind = "training images" if evaluation.known_images == evaluation.num_images else "images"
+    images = f"{evaluation.num_images:,} {kind}{_total_weight(evaluation)}"
+    over_images = f"standard error over {images} {average.image_std_error:.2f}"
+    value = f"{average.mean:.2f} nats"
+    if evaluation.exact is not None:
+        parts = ["exact, by enumeration", over_images, binarization, code_version()]
+    else:
+        value += f", 95 % interval {between(average.interval)}"
+        start = f"start at the {evaluation.start}"
+        seed = "seed unknown" if evaluation.seed is None else f"seed {evaluation.seed}"
+        parts = [*_methods(evaluation), over_images, start, binarization, seed, code_version()]
+    return f"To quote: {value} ({'; '.join(parts)})"
+
+
+def _methods(evaluation: Evaluation) -> list[str]:
+    """The method that gave the number, and the estimates beside it."""
+    best, tempering = evaluation.runs[-1], evaluation.tempering
+    assert tempering is not None  # without it nothing is trusted
+    vectors = min(RAISE_VECTORS, evaluation.num_images)
+    found = [
+        f"parallel tempering, {len(tempering.betas)} temperatures, {tempering.chain_steps:,} chain-steps",
+        f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
+        f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
+    ]
+    if evaluation.posterior_draws:
+        found.append(
+            f"ln p*(v) by importance sampling, {evaluation.posterior_draws} draws, errs low"
+        )
+    return found
 
 
 def describe_audit(found: Audit) -> str:

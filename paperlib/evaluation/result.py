@@ -51,7 +51,7 @@ class Judgement:
         return max((doubt.factor for doubt in self.doubts), default=1.0)
 
 
-def known_log_z(
+def _known_log_z(
     ais: PartitionEstimate, tempering: TemperingEstimate | None
 ) -> tuple[float, float, float]:
     """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
@@ -111,8 +111,8 @@ class FinishedRuns:
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:
-        """As `known_log_z`."""
-        return known_log_z(self.runs[-1].ais, self.tempering)
+        """The ln Z that is reported, its standard error and its degrees of freedom."""
+        return _known_log_z(self.runs[-1].ais, self.tempering)
 
 
 @renamed(ladder_steps="tempering_steps")
@@ -299,7 +299,7 @@ class Evaluation:
         """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
-        return known_log_z(self.runs[-1].ais, self.tempering)
+        return _known_log_z(self.runs[-1].ais, self.tempering)
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paperlib.evaluation.along_training import TrainingLikelihood
@@ -99,11 +99,9 @@ def training_as_dict(
     }
 
 
-def training_as_csv(
-    found: TrainingLikelihood, claimed_log_z: Mapping[str, float] | None = None
-) -> str:
+def training_as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as comma-separated values, with a heading."""
-    text, rows = io.StringIO(), training_rows(found, claimed_log_z)
+    text = io.StringIO()
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)

@@ -68,10 +68,11 @@ from paperlib.evaluation.result import (
     Judgement,
 )
 
-_WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY)
+_WORST_FIRST = (NOT_TRUSTED, OPEN, TOO_NOISY, TRUSTED)
 #: Largest half-width of an interval, difference of two estimates or missed mode that is tolerated, in nats.
 SMALL = 0.5
-_TOLERANCE = 1.0
+# RAISE's shortfall and an open bracket are reported only beyond the first, and an estimate of AIS that moves beyond the second, in nats.
+_TOLERANCE, _MOVING = 1.0, 0.5
 # A mode of which parallel tempering knows less than this part, and which adds more nats than this, may be one of many that were missed.
 _MET, _FIRST_OF_MANY = 0.1, 0.01
 # Where RAISE is too low for a larger part of the images than this, it is not because these are hard to reach.
@@ -110,13 +111,16 @@ def judge(
         )
     found = [Doubt(NOT_TRUSTED, text) for text in against_all]
     found += find_doubts(finished, explained)
-    settled += _settled_at_images(finished, explained)
+    settled += tuple(doubt.text for doubt in found if doubt.word == TRUSTED)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)
-    return Judgement(word, tuple(found), settled)
+    return Judgement(word, tuple(doubt for doubt in found if doubt.word != TRUSTED), settled)
 
 
 def find_doubts(finished: FinishedRuns, explained: float = 0.0) -> list[Doubt]:
-    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`."""
+    """What speaks against parallel tempering, in the order in which it is worth working on; `explained` as for `judge`.
+
+    A doubt that has been settled has the word `trusted`.
+    """
     tempering = finished.tempering
     if tempering is None:
         return []
@@ -187,25 +191,19 @@ def _of_raise(
     if short is None:
         return []
     found = [] if check is None else _of_modes([check], "a mode near some test images")
-    text = ""
+    word, factor = OPEN, short.nats / _TOLERANCE
     if check is None:
         text = "Some images may be hard to reach."
     elif short.affected.double().mean() > _MOST:
         text = "More than three quarters of the images are affected, as all would be if parallel tempering had missed a part of Z."
-    if text:
-        found.append(Doubt(OPEN, f"{short.text} {text}", ANNEALING, short.nats / _TOLERANCE))
-    return found
-
-
-def _settled_at_images(finished: FinishedRuns, explained: float) -> tuple[str, ...]:
-    """What is said of RAISE's shortfall where it leaves no doubt."""
-    tempering = finished.tempering
-    short = None if tempering is None else shortfall(finished.runs[-1], tempering, explained)
-    if tempering is None or short is None or _of_raise(finished, tempering, explained):
-        return ()
-    return (
-        f"{short.text} A run of parallel tempering that starts at such images finds no mode that was missed.",
-    )
+    elif found:
+        return found
+    else:
+        word, factor = TRUSTED, 1.0
+        text = (
+            "A run of parallel tempering that starts at such images finds no mode that was missed."
+        )
+    return [*found, Doubt(word, f"{short.text} {text}", ANNEALING, factor)]
 
 
 @dataclass(frozen=True)
@@ -237,3 +235,49 @@ def shortfall(
         return None
     # The average uses a control variate, so that it may be lower than every single image is.
     return Shortfall(nats, explained, by_image >= min(allowed, by_image.max().item()))
+
+
+def find_warnings(finished: FinishedRuns, estimated: bool = False) -> tuple[str, ...]:
+    """Warnings about the last run of AIS and RAISE; `estimated` says that ln p*(v) is itself an estimate."""
+    runs = finished.runs
+    or_else = ", or the estimates of ln p*(v) are too low" if estimated else ""
+    best = runs[-1]
+    gap, found = best.bracket.gap, list(best.bracket.warnings)
+    word = best.bracket.verdict(_TOLERANCE)
+    if word == "open":
+        where = ""
+        if abs(best.bracket.median_gap) <= _TOLERANCE:
+            where = (
+                f" For half of the images the two are within {rounded_up(best.bracket.median_gap)} nats: the gap is due to a few "
+                "to which annealing hardly finds the way, and more time may not close it."
+            )
+        found.append(
+            f"The bracket is open by {gap:.1f} nats: AIS says {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}. "
+            f"The truth lies between them as far as RAISE is conservative.{where}"
+        )
+    elif word == "crossed":
+        found.append(
+            f"RAISE lies above AIS by {-gap:.1f} nats, so that there is no bracket: the annealing model fits these images "
+            f"better than the model itself{or_else}."
+        )
+    # Where AIS's error is infinite, its own warning says so already.
+    if _TOLERANCE / 2 < best.bracket.gap_std_error < math.inf:
+        found.append(
+            f"The two ends of the bracket are known to {best.bracket.gap_std_error:.1f} nats only "
+            "(one standard error); their agreement means little."
+        )
+    if len(runs) > 1:
+        moved = best.bracket.upper - runs[-2].bracket.upper
+        noise = max(run.bracket.upper_slack for run in runs[-2:])
+        if abs(moved) > max(_MOVING, noise):
+            found.append(
+                f"AIS's estimate still moves: by {moved:+.1f} nats from "
+                f"K = {runs[-2].num_steps:,} to {best.num_steps:,}."
+            )
+    return tuple(found)
+
+
+def rounded_up(nats: float) -> str:
+    """Nats rounded up to two decimals, for statements that something lies within them."""
+    hundredths = math.ceil(round(abs(nats) * 100, 6))
+    return f"{max(hundredths, 1) / 100:.2f}"

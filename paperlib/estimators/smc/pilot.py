@@ -22,7 +22,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.errors import InputError
-from paperlib.estimators.smc.populations import effective_part, systematic
+from paperlib.estimators.smc.resampling import effective_part, systematic
 from paperlib.threads import OnStep
 
 _MAX_BISECTIONS = 60

@@ -9,8 +9,8 @@ here is that of the logarithm of a mean of log-normal numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,29 +20,26 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath, check_betas
 from paperlib.errors import InputError
-from paperlib.estimators.ais import begin_forward
+from paperlib.estimators.ais import begin_forward, require_path
 from paperlib.estimators.blocks import walk_in_blocks
-from paperlib.estimators.estimate import Number, StudentEstimate, require_finite_log_weights
-from paperlib.numerics import log_mean_exp
-from paperlib.threads import OnStep
+from paperlib.estimators.estimate import (
+    UNIFORM_START,
+    Number,
+    StudentEstimate,
+    require_finite_log_weights,
+)
+from paperlib.estimators.smc.pilot import PilotSchedule, pilot_schedule
+from paperlib.estimators.smc.resampling import effective_part, systematic
+from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.threads import OnStep, step_bar
 from paperlib.validation import is_number, require_count, require_fraction
 
 # The pilot may spend one part in this many of the budget.
 _PILOT_SHARE = 4
-
-
-@dataclass(frozen=True)
-class Populations:
-    """R populations of N chains at the end of a walk."""
-
-    log_weights: (
-        Tensor  # float64 [R, N], in nats; the mean weight of a population is its estimate of Z
-    )
-    marked: Tensor  # [R, T], ln of each population's estimate of Z at the requested betas
-    units: Tensor  # [R, N, n], at the end
-    ancestors: Tensor  # [R], how many of a population's initial chains have descendants at the end
-    families: Tensor  # [R], their effective number, (sum f)^2 / sum f^2 over the weights f of their descendants
-    resampled: Tensor  # [R], how often
+# The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
+_FEWEST_FAMILIES = 5
+# If populations' estimates spread by more nats than this, ten of them do not show the largest.
+_WIDEST_SPREAD = 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,13 +55,17 @@ class PopulationsEstimate(StudentEstimate[Number]):
     chain_steps : int
         Transitions of single chains that were spent, including the pilot's.
     families : Tensor, shape [R]
-        Effective number of a population's initial chains with descendants at its end, from the weights of these.
+        Effective number of a population's initial chains with descendants at its end: (sum f)^2 / sum f^2 over the weights f of these.
     final_states : Tensor, shape [R, N, n]
         The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
     chain_log_weights : Tensor, shape [R, N]
         ln of each chain's own weight. The mean weight of a population is its estimate of Z.
     warnings : tuple of str
         Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    ancestors : Tensor, shape [R]
+        How many of a population's N initial chains have descendants at its end.
+    resampled : Tensor, shape [R]
+        How often each population was resampled.
     """
 
     log_weights: Tensor
@@ -74,6 +75,8 @@ class PopulationsEstimate(StudentEstimate[Number]):
     final_states: Tensor
     chain_log_weights: Tensor
     warnings: tuple[str, ...] = ()
+    ancestors: Tensor = field(kw_only=True)
+    resampled: Tensor = field(kw_only=True)
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -82,17 +85,19 @@ class PopulationsEstimate(StudentEstimate[Number]):
 
 
 @dataclass
-class SMCOptions:
-    """How populations walk: the options that `smc` and `log_z_along_training` take besides the path, checked."""
+class PopulationWalk:
+    """How populations walk along a path: the arguments that `smc` and `log_z_along_training` share, checked."""
 
+    path: AnnealingPath[Any]
     num_chains: int
-    num_populations: int = 10
-    betas: Any = None
-    chain_steps: int | None = None
-    cess: float = 0.9
-    threshold: float = 0.5
+    num_populations: int
+    betas: Any
+    chain_steps: int | None
+    cess: float
+    threshold: float
 
     def __post_init__(self) -> None:
+        require_path(self.path)
         self.num_chains = require_count("num_chains", self.num_chains)
         self.num_populations = require_count("num_populations", self.num_populations)
         require_fraction("cess", self.cess)
@@ -103,110 +108,145 @@ class SMCOptions:
                 raise InputError("chain_steps: expected none beside given betas, got both")
             self.betas = check_betas(self.betas).tolist()
         elif self.chain_steps is not None:
-            least = 2 * self.num_chains * self.num_populations
+            least = 2 * self._everyone
             self.chain_steps = require_count("chain_steps", self.chain_steps, least)
 
     @property
-    def pilot_steps(self) -> int | None:
-        """How many steps the pilot may take; None if it may take as many as it needs."""
-        if self.chain_steps is None:
-            return None
-        return max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
+    def _everyone(self) -> int:
+        return self.num_chains * self.num_populations
+
+    def run(
+        self,
+        title: str,
+        generator: torch.Generator | None,
+        progress: bool | None,
+        on_step: OnStep | None,
+        marks: Sequence[float] = (),
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Find a schedule, if none is given, and walk it through the `marks`.
+
+        Returns ln of each population's estimate of Z at the marks, [R, T], and by name what else a `PopulationsEstimate` holds.
+        """
+        generator = resolve_generator(generator, self.path.device)
+        total, schedule, paid, notes = self.chain_steps, self.betas, 0, []
+        if schedule is not None:
+            total = self._everyone * (len({*schedule, *marks}) - 1)
+        with step_bar(total or 0, title, False if on_step else progress) as bar:
+            tell = bar.update if on_step is None else on_step
+            if schedule is None:
+                pilot = self._pilot(generator, tell)
+                schedule, paid = pilot.betas, pilot.chain_steps
+                if self.chain_steps is not None:
+                    steps = (self.chain_steps - paid) // self._everyone - len(marks)
+                    schedule = pilot.spread(max(1, steps))
+                if not pilot.complete:
+                    notes.append(
+                        f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
+                        "raise chain_steps, or lower cess."
+                    )
+            schedule = sorted({*schedule, *marks})
+            paid += self._everyone * (len(schedule) - 1)
+            if total is None:
+                bar.total = paid
+            walk_block = partial(self._walk_block, schedule, marks)
+            size = max(1, self.path.chains_per_block // self.num_chains)
+            blocks = walk_in_blocks(
+                walk_block, self.num_populations, self.path, generator, tell, size
+            )
+        found = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
+        require_finite_log_weights(found["chain_log_weights"])
+        return found.pop("marked"), {
+            **found,
+            "betas": torch.tensor(schedule, dtype=torch.float64),
+            "chain_steps": paid,
+            "warnings": (*notes, *_population_warnings(found, self.path.uniform_start)),
+        }
+
+    def _pilot(self, generator: torch.Generator, on_step: OnStep) -> PilotSchedule:
+        most = None
+        if self.chain_steps is not None:
+            most = max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
+        return pilot_schedule(
+            self.path, self.num_chains, self.cess, self.threshold, generator, on_step, most
+        )
+
+    def _walk_block(
+        self,
+        schedule: Sequence[float],
+        marks: Sequence[float],
+        block: slice,
+        generator: torch.Generator,
+        on_step: OnStep,
+    ) -> dict[str, Tensor]:
+        """A block of populations that walk together."""
+        path, num_chains, populations = self.path, self.num_chains, block.stop - block.start
+        shape, device = (populations, num_chains), path.device
+        state, log_weights = begin_forward(path, populations * num_chains, generator)
+        log_weights = log_weights.view(shape)
+        # the part of ln Z that resampling has taken out of the weights
+        log_z = torch.zeros(populations, dtype=torch.float64, device=device)
+        first = torch.arange(num_chains, device=device).repeat(populations, 1)
+        resampled = torch.zeros(populations, dtype=torch.int64, device=device)
+        marked = []
+        for beta_from, beta_to in pairwise(schedule):
+            log_weights += _by_population(path.log_ratio(state, beta_from, beta_to), shape)
+            if beta_to == 1:
+                log_weights += _by_population(path.end_correction(state, 1), shape)
+            if beta_to in marks:
+                marked.append(log_z + log_mean_exp(log_weights, 1))
+            uneven = effective_part(log_weights) < self.threshold
+            # At the end, resampling would only add noise.
+            if beta_to < 1 and bool(uneven.any()):
+                index = systematic(log_weights, uneven, generator)
+                log_z += torch.where(uneven, log_mean_exp(log_weights, 1), 0.0)
+                log_weights = log_weights.where(~uneven[:, None], 0.0)
+                resampled += uneven
+                first = first.gather(1, index)
+                offset = num_chains * torch.arange(populations, device=device)[:, None]
+                state = path.select(state, (index + offset).flatten())
+            state = path.transition(state, beta_to, generator)
+            on_step(populations * num_chains)
+        log_weights = log_weights + log_z[:, None]
+        shares = log_weights.softmax(1)
+        family = torch.zeros_like(shares).scatter_add_(1, first, shares)
+        alive = torch.zeros_like(shares).scatter_(1, first, 1.0).sum(1).long()
+        units = path.units(state)
+        return {
+            "marked": torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
+            "families": 1 / family.square().sum(1),
+            "ancestors": alive,
+            "resampled": resampled,
+            "final_states": units.reshape(*shape, units.shape[-1]),
+            "chain_log_weights": log_weights,
+        }
 
 
-def walk_populations(
-    path: AnnealingPath[Any],
-    schedule: Sequence[float],
-    options: SMCOptions,
-    generator: torch.Generator,
-    on_step: OnStep,
-    marks: Sequence[float] = (),
-) -> Populations:
-    """Walk independent populations through a schedule, and resample those whose weights have become uneven."""
-    walk_block = partial(_walk, path, schedule, options, marks)
-    size = max(1, path.chains_per_block // options.num_chains)
-    blocks = walk_in_blocks(walk_block, options.num_populations, path, generator, on_step, size)
-    names = [field.name for field in fields(Populations)]
-    whole = Populations(*(torch.cat([getattr(block, name) for block in blocks]) for name in names))
-    require_finite_log_weights(whole.log_weights)
-    return whole
-
-
-def _walk(
-    path: AnnealingPath[Any],
-    schedule: Sequence[float],
-    options: SMCOptions,
-    marks: Sequence[float],
-    block: slice,
-    generator: torch.Generator,
-    on_step: OnStep,
-) -> Populations:
-    """A block of populations that walk together."""
-    populations, num_chains = block.stop - block.start, options.num_chains
-    shape, device = (populations, num_chains), path.device
-    state, log_weights = begin_forward(path, populations * num_chains, generator)
-    log_weights = log_weights.view(shape)
-    # the part of ln Z that resampling has taken out of the weights
-    log_z = torch.zeros(populations, dtype=torch.float64, device=device)
-    first = torch.arange(num_chains, device=device).repeat(populations, 1)
-    resampled = torch.zeros(populations, dtype=torch.int64, device=device)
-    marked = []
-    for beta_from, beta_to in pairwise(schedule):
-        log_weights += _by_population(path.log_ratio(state, beta_from, beta_to), shape)
-        if beta_to == 1:
-            log_weights += _by_population(path.end_correction(state, 1), shape)
-        if beta_to in marks:
-            marked.append(log_z + log_mean_exp(log_weights, 1))
-        uneven = effective_part(log_weights) < options.threshold
-        # At the end, resampling would only add noise.
-        if beta_to < 1 and bool(uneven.any()):
-            index = systematic(log_weights, uneven, generator)
-            log_z += torch.where(uneven, log_mean_exp(log_weights, 1), 0.0)
-            log_weights = log_weights.where(~uneven[:, None], 0.0)
-            resampled += uneven
-            first = first.gather(1, index)
-            offset = num_chains * torch.arange(populations, device=device)[:, None]
-            state = path.select(state, (index + offset).flatten())
-        state = path.transition(state, beta_to, generator)
-        on_step(populations * num_chains)
-    log_weights = log_weights + log_z[:, None]
-    shares = log_weights.softmax(1)
-    family = torch.zeros_like(shares).scatter_add_(1, first, shares)
-    alive = torch.zeros_like(shares).scatter_(1, first, 1.0).sum(1).long()
-    units = path.units(state)
-    return Populations(
-        log_weights,
-        torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
-        units.reshape(*shape, units.shape[-1]),
-        alive,
-        1 / family.square().sum(1),
-        resampled,
-    )
+def _population_warnings(found: Mapping[str, Tensor], uniform_start: bool) -> list[str]:
+    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do."""
+    warnings = []
+    log_weights = found["chain_log_weights"]
+    families, chains = found["families"].median().item(), log_weights.shape[1]
+    if bool((found["resampled"] > 0).any()) and families < _FEWEST_FAMILIES:
+        warnings.append(
+            f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
+            "have met is lost; use more chains in each population, or more betas."
+        )
+    log_z = log_mean_exp(log_weights, 1)
+    if len(log_z) < 2:
+        warnings.append("One population gives no error estimate; run ten.")
+    elif (spread := log_z.std().item()) > _WIDEST_SPREAD:
+        warnings.append(
+            f"The populations' estimates spread by {spread:.1f} nats; ln Z is probably too low; use more betas, or more chains in "
+            "each population."
+        )
+    if uniform_start:
+        warnings.append(UNIFORM_START)
+    return warnings
 
 
 def _by_population(values: Tensor | float, shape: tuple[int, int]) -> Tensor | float:
     """Values of all chains, reshaped to [R, N]; a single number stays as it is."""
     return values.view(shape) if isinstance(values, Tensor) and values.ndim else values
-
-
-def effective_part(log_weights: Tensor) -> Tensor:
-    """The effective sample size of each population as a fraction of its size, from log-weights [R, N]; between 1 / N and 1, [R]."""
-    return 1 / (log_weights.softmax(1).square().sum(1) * log_weights.shape[1])
-
-
-def systematic(log_weights: Tensor, uneven: Tensor, generator: torch.Generator) -> Tensor:
-    """Systematic resampling of the `uneven` [R] populations: for each new chain, the number of the chain in its population that it continues.
-
-    Each chain is continued as often as its share of the weights, float64 `log_weights` [R, N], demands, up to rounding.
-    """
-    populations, chains = log_weights.shape
-    device = log_weights.device
-    # One random number per population: of all schemes that need no sorting, this one adds the least noise in practice.
-    start = torch.rand(populations, 1, dtype=torch.float64, device=device, generator=generator)
-    stay = torch.arange(chains, device=device)
-    places = (stay + start) / chains
-    found = torch.searchsorted(log_weights.softmax(1).cumsum(1), places)
-    return torch.where(uneven[:, None], found.clamp_(max=chains - 1), stay)
 
 
 def log_z_std_error(log_z: Tensor) -> Tensor:

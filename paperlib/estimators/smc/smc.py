@@ -13,32 +13,21 @@ little more than those few, and gets a warning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
-from paperlib.estimators.ais import require_path
-from paperlib.estimators.estimate import UNIFORM_START, below_bound
-from paperlib.estimators.smc.pilot import pilot_schedule
+from paperlib.estimators.estimate import below_bound
 from paperlib.estimators.smc.populations import (
-    Populations,
     PopulationsEstimate,
-    SMCOptions,
+    PopulationWalk,
     log_z_std_error,
-    walk_populations,
 )
-from paperlib.numerics import log_mean_exp, resolve_generator
-from paperlib.threads import OnStep, step_bar
+from paperlib.numerics import log_mean_exp
+from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
-
-# The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
-_FEWEST_FAMILIES = 5
-# If populations' estimates spread by more nats than this, ten of them do not show the largest.
-_WIDEST_SPREAD = 1.0
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -47,12 +36,8 @@ class SMCEstimate(PopulationsEstimate[float]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings, ancestors, resampled
         See `PopulationsEstimate`; `log_weights` has the shape [R].
-    ancestors : Tensor, shape [R]
-        How many of a population's N initial chains have descendants at its end.
-    resampled : Tensor, shape [R]
-        How often each population was resampled.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
 
@@ -70,8 +55,6 @@ class SMCEstimate(PopulationsEstimate[float]):
     0.85, 1.35
     """
 
-    ancestors: Tensor
-    resampled: Tensor
     lower_bound: float | None = None
 
     @property
@@ -158,88 +141,12 @@ def smc(
     >>> estimate.betas.tolist()  # nothing changes along this path
     [0.0, 1.0]
     """
-    require_path(path)
-    options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
-    title = f"SMC, {options.num_populations} populations"
-    found, shared = walk_with_options(path, options, generator, title, progress, on_step)
-    estimate = SMCEstimate(
-        log_mean_exp(found.log_weights, 1),
-        **shared,
-        ancestors=found.ancestors,
-        resampled=found.resampled,
-    )
+    walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps, cess, threshold)
+    title = f"SMC, {walk.num_populations} populations"
+    _, found = walk.run(title, generator, progress, on_step)
+    estimate = SMCEstimate(log_mean_exp(found["chain_log_weights"], 1), **found)
     if not check:
         return replace(estimate, warnings=())
-    bound = path.log_z_lower_bound(found.units.flatten(0, 1))
+    bound = path.log_z_lower_bound(estimate.final_states.flatten(0, 1))
     impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
     return replace(estimate, lower_bound=bound, warnings=(*impossible, *estimate.warnings))
-
-
-def walk_with_options(
-    path: AnnealingPath[Any],
-    options: SMCOptions,
-    generator: torch.Generator | None,
-    title: str,
-    progress: bool | None,
-    on_step: OnStep | None,
-    marks: Sequence[float] = (),
-) -> tuple[Populations, dict[str, Any]]:
-    """Find a schedule, if none is given, and walk it."""
-    generator = resolve_generator(generator, path.device)
-    chains, threshold = options.num_chains, options.threshold
-    everyone = chains * options.num_populations
-    total = options.chain_steps
-    if options.betas is not None:
-        total = everyone * (len({*options.betas, *marks}) - 1)
-    notes = []
-    with step_bar(total or 0, title, False if on_step else progress) as bar:
-        tell = bar.update if on_step is None else on_step
-        schedule, paid = options.betas, 0
-        if schedule is None:
-            pilot = pilot_schedule(
-                path, chains, options.cess, threshold, generator, tell, options.pilot_steps
-            )
-            schedule, paid = pilot.betas, pilot.chain_steps
-            if options.chain_steps is not None:
-                steps = (options.chain_steps - paid) // everyone - len(marks)
-                schedule = pilot.spread(max(1, steps))
-            if not pilot.complete:
-                notes.append(
-                    f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
-                    "raise chain_steps, or lower cess."
-                )
-        schedule = sorted({*schedule, *marks})
-        paid += everyone * (len(schedule) - 1)
-        if total is None:
-            bar.total = paid
-        found = walk_populations(path, schedule, options, generator, tell, marks)
-    return found, {
-        "betas": torch.tensor(schedule, dtype=torch.float64),
-        "chain_steps": paid,
-        "families": found.families,
-        "final_states": found.units,
-        "chain_log_weights": found.log_weights,
-        "warnings": (*notes, *_population_warnings(found, path.uniform_start)),
-    }
-
-
-def _population_warnings(found: Populations, uniform_start: bool) -> list[str]:
-    """Reasons not to believe the populations' joint estimate, each a sentence that says what was seen and what to do."""
-    warnings = []
-    families, chains = found.families.median().item(), found.log_weights.shape[1]
-    if bool((found.resampled > 0).any()) and families < _FEWEST_FAMILIES:
-        warnings.append(
-            f"The {chains} chains of a population descend from {families:.1f} effective ancestors (median): what the others might "
-            "have met is lost; use more chains in each population, or more betas."
-        )
-    log_z = log_mean_exp(found.log_weights, 1)
-    if len(log_z) < 2:
-        warnings.append("One population gives no error estimate; run ten.")
-    elif (spread := log_z.std().item()) > _WIDEST_SPREAD:
-        warnings.append(
-            f"The populations' estimates spread by {spread:.1f} nats; ln Z is probably too low; use more betas, or more chains in "
-            "each population."
-        )
-    if uniform_start:
-        warnings.append(UNIFORM_START)
-    return warnings

@@ -27,10 +27,9 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate, summary
 from paperlib.estimators.smc.populations import (
     PopulationsEstimate,
-    SMCOptions,
+    PopulationWalk,
     log_z_std_error,
 )
-from paperlib.estimators.smc.smc import walk_with_options
 from paperlib.numerics import log_mean_exp
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike, require_count
@@ -42,7 +41,7 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings
+    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings, ancestors, resampled
         See `PopulationsEstimate`; `log_weights` has the shape [R, T], and `betas` includes all knots. States and weights of chains are
         those at the last checkpoint.
 
@@ -50,7 +49,9 @@ class TrajectoryEstimate(PopulationsEstimate[Tensor]):
     --------
     >>> log_weights = torch.tensor([[1.0, 2.0], [1.2, 2.3], [1.1, 2.1]], dtype=torch.float64)
     >>> nothing = torch.zeros(3, 1)
-    >>> estimate = TrajectoryEstimate(log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, nothing, nothing, nothing)
+    >>> estimate = TrajectoryEstimate(
+    ...     log_weights, torch.tensor([0.0, 0.5, 1.0]), 6, nothing, nothing, nothing, ancestors=nothing, resampled=nothing
+    ... )
     >>> estimate
     TrajectoryEstimate(2 checkpoints, log_z = 2.141 +- 0.089 nats at the last)
     >>> change, error = estimate.difference(0, 1)
@@ -163,11 +164,11 @@ def log_z_along_training(
     """
     if not isinstance(path, TrajectoryPath):
         raise InputError(f"path: expected a TrajectoryPath, got {type(path).__name__}")
-    options = SMCOptions(num_chains, num_populations, betas, chain_steps, cess, threshold)
+    walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps, cess, threshold)
     knots = path.knots[1:].tolist()
-    if options.chain_steps is not None:
-        least = 2 * (len(knots) + 1) * options.num_chains * options.num_populations
-        require_count("chain_steps", options.chain_steps, least)
+    if walk.chain_steps is not None:
+        least = 2 * (len(knots) + 1) * walk.num_chains * walk.num_populations
+        require_count("chain_steps", walk.chain_steps, least)
     title = f"ln Z at {len(knots)} checkpoints"
-    found, shared = walk_with_options(path, options, generator, title, progress, on_step, knots)
-    return TrajectoryEstimate(found.marked, **shared)
+    at_knots, found = walk.run(title, generator, progress, on_step, knots)
+    return TrajectoryEstimate(at_knots, **found)

@@ -26,7 +26,7 @@ from paperlib.errors import InputError
 from paperlib.estimators.estimate import StudentEstimate
 from paperlib.mcmc.series import batch_means
 from paperlib.renamed import renamed
-from paperlib.validation import ArrayLike, as_float_tensor, require_count, require_shape
+from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
 _MOST_ROUNDS = 200
@@ -108,7 +108,8 @@ def bennett(
     >>> round(math.exp(bennett(fair, biased).log_ratio), 6)
     2.0
     """
-    up, down = _log_ratios("forward", forward), _log_ratios("reverse", reverse)
+    sides = (("forward", forward), ("reverse", reverse))
+    up, down = (as_log_ratios(name, side, "NaN or infinite") for name, side in sides)
     reached = [int((side > -math.inf).sum()) for side in (up, down)]
     if reached == [0, 0]:
         raise InputError(
@@ -159,17 +160,6 @@ def bennett(
             "each side was drawn from its own distribution."
         )
     return BennettEstimate(log_ratio, math.sqrt(max(variance, 0.0)), freedom, tuple(found))
-
-
-def _log_ratios(name: str, values: ArrayLike) -> Tensor:
-    tensor = as_float_tensor(name, values, torch.float64)
-    require_shape(name, tensor, [None])
-    bad = int((tensor.isnan() | (tensor == math.inf)).sum())
-    if bad:
-        raise InputError(
-            f"{name}: expected finite numbers or minus infinity, got {bad} NaN or infinite of {len(tensor)}"
-        )
-    return tensor
 
 
 def bennett_roots(lower: Tensor, upper: Tensor) -> Tensor:

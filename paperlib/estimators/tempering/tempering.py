@@ -43,7 +43,7 @@ from paperlib.estimators.estimate import (
     below_bound,
     require_finite_log_weights,
 )
-from paperlib.estimators.smc.populations import systematic
+from paperlib.estimators.smc.resampling import systematic
 from paperlib.estimators.tempering.bennett import bennett_roots
 from paperlib.estimators.tempering.replicas import Record
 from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
