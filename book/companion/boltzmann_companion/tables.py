@@ -282,10 +282,16 @@ def model_table(model_ids: Sequence[str]) -> Table:
     return Table(heading, rows)
 
 
+def row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The row of a record in which a cell is; nothing if the record or the row does not exist."""
+    if cell is None or record is None:
+        return {}
+    return next((row for row in record["rows"] if row.get("model") == cell.row), {})
+
+
 def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
     """The value in a cell of a record; None if the record or the row does not exist."""
-    row = _row_of(cell, record)
-    return None if row is None or cell is None else row.get(cell.column)
+    return None if cell is None else row_of(cell, record).get(cell.column)
 
 
 def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
@@ -301,10 +307,7 @@ def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float
 
 def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
     """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
-    row = _row_of(cell, record)
-    if row is None or cell is None:
-        return None
-    column = cell.column
+    row, column = row_of(cell, record), "" if cell is None else cell.column
     if f"{column}_error" in row:
         return row[f"{column}_error"]
     if column == "bound" and "error_bound" in row:
@@ -317,12 +320,6 @@ def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any
             # an end that is not a number is infinite, which records store as text
             return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
     return None
-
-
-def _row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if record is None or cell is None:
-        return None
-    return next((row for row in record["rows"] if row.get("model") == cell.row), None)
 
 
 def _heading(column: Mapping[str, Any]) -> str:
