@@ -121,6 +121,17 @@ def grouped(rows: Rows, column: str) -> dict[Any, list[Mapping[str, Any]]]:
     return groups
 
 
+def where(rows: Rows, **values: Any) -> list[Mapping[str, Any]]:
+    """The rows that have these values.
+
+    Examples
+    --------
+    >>> where([{"runs": 1, "log_z": 2.5}, {"runs": 10, "log_z": 2.0}], runs=10)
+    [{'runs': 10, 'log_z': 2.0}]
+    """
+    return [row for row in rows if values.items() <= row.items()]
+
+
 def columns(rows: Rows, *names: str) -> list[list[Any]]:
     """The values of these columns, each as a list.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import torch
 
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain, draw_frame
 from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.tiny_chains import bounds, distances
 from boltzmann_companion.tables import Table
@@ -251,10 +251,7 @@ def _matrix(panel: Axes, matrix: Tensor, title: str) -> None:
     """A matrix in shades of grey, the largest entry black, in a frame."""
     panel.imshow(matrix, vmin=0, vmax=max(1e-9, matrix.max().item()))
     panel.set_title(title, fontsize=9)
-    panel.set(xticks=[], yticks=[])
-    panel.grid(False)
-    for spine in panel.spines.values():
-        spine.set(visible=True, color="0.5")
+    draw_frame(panel)
 
 
 def _matrices(titled: Mapping[str, Tensor]) -> Figure:
