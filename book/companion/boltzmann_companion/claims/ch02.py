@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, largest_gap
+from boltzmann_companion.rows import where
 from boltzmann_companion.studies.tiny_chains import bounds, distances
 from paperlib.mcmc import (
     MarkovChain,
@@ -283,9 +284,7 @@ def inference(rows: Rows, exact: Tensor, by_mean_field: Tensor) -> Claims:
     settled = [row for row in rows if row["propagation_settled"] == "yes"]
     better = all(row["propagation"] < row["mean_field"] for row in settled)
     yield "where belief propagation converges it beats mean field", better
-    decisive, blank = (
-        [row for row in rows if row["image"] == image] for image in ("decisive", "blank")
-    )
+    decisive, blank = (where(rows, image=image) for image in ("decisive", "blank"))
     claim = "decisive image: belief propagation within 1 percentage point at every strength"
     yield claim, all(row["propagation"] < 1 for row in decisive)
     strongest = blank[-1]

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from boltzmann_companion.claims.checks import Check, Claims, Rows, largest_gap
+from boltzmann_companion.claims.checks import Check, Claims, Rows, inside, largest_gap
+from boltzmann_companion.rows import where
 from boltzmann_companion.studies.against_truth import separate
 from paperlib.annealing import BaseRatePath
 from paperlib.annealing.rbm_paths import VisibleState
@@ -37,14 +38,11 @@ def formula(rows: Rows) -> Claims:
 
 def patches(rows: Rows, num_samples: int) -> Claims:
     """Of RBMs on growing patches, from the uniform start."""
-    uniform = [row for row in rows if row["model"] == "RBM, uniform start"]
-    first, last = uniform[0], uniform[-1]
-    low, high = first["interval_3_sigma"]
-    yield "smallest patch: truth inside the 3-sigma interval", low <= first["exact_log_z"] <= high
-    large_off = (
-        abs(last["log_z"] - last["exact_log_z"]) > 1
-        and last["effective_sample_size"] < num_samples / 1_000
-    )
+    first, *_, last = where(rows, model="RBM, uniform start")
+    held = inside(first["interval_3_sigma"], first["exact_log_z"])
+    yield "smallest patch: truth inside the 3-sigma interval", held
+    wrong = abs(last["log_z"] - last["exact_log_z"]) > 1
+    large_off = wrong and last["effective_sample_size"] < num_samples / 1_000
     yield "whole image: off by over a nat, under 0.1 % of the draws effective", large_off
     many_more = first["effective_sample_size"] > 100 * last["effective_sample_size"]
     yield "effective draws fall by more than a factor of 100", many_more
@@ -157,8 +155,7 @@ def schedules(rows: Rows) -> Claims:
     starts, kinds, positions = ("uniform", "base-rate"), ("equal steps", "2008"), range(4)
 
     def cell(start: str, schedule: str, position: int) -> Mapping[str, Any]:
-        own = [row for row in rows if (row["start"], row["schedule"]) == (start, schedule)]
-        return own[position]
+        return where(rows, start=start, schedule=schedule)[position]
 
     better = all(
         cell("base-rate", kind, i)["error"] < cell("uniform", kind, i)["error"]
@@ -195,10 +192,8 @@ def missed(rows: Rows, on_digits: bool) -> Claims:
     all_sound = repaired = True
     for uniform, base_rate in zip(rows[::2], rows[1::2], strict=True):
         name, truth = uniform["model"], uniform["exact_log_z"]
-        covers, base_rate_covers = (
-            row["interval_3_sigma"][0] <= truth <= row["interval_3_sigma"][1]
-            for row in (uniform, base_rate)
-        )
+        covers = inside(uniform["interval_3_sigma"], truth)
+        base_rate_covers = inside(base_rate["interval_3_sigma"], truth)
         proven, met = uniform["proven"] == "yes", name == "3 epochs"
         claim = f"{name}, uniform start: truth in the 3-sigma interval"
         yield Check(claim, covers, expected=met, required=on_digits)
@@ -227,7 +222,7 @@ def silent(rows: Rows, on_digits: bool) -> Claims:
 
 def _silent(rows: Rows) -> list[str]:
     """The models whose estimate is proven too low, although more than 80 of 100 runs look effective."""
-    wrong = (row for row in rows if row["proven"] == "yes")
+    wrong = where(rows, proven="yes")
     return [row["model"] for row in wrong if row["effective_sample_size"] > 80]
 
 

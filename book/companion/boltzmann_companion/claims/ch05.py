@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from scipy.special import chdtri
 
-from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
-from boltzmann_companion.rows import by_model, published_numbers
+from boltzmann_companion.claims.checks import Check, Claims, Rows, inside, of_stored
+from boltzmann_companion.rows import by_model, published_numbers, where
 
 # Of a right AIS, how often chance alone makes `unbiased` fail.
 _FALSE_ALARMS = 1e-3
@@ -18,11 +18,10 @@ _FALSE_ALARMS = 1e-3
 def intervals_and_bounds(table: Rows) -> Claims:
     """Of this run's Table 1: the exact ln Z beside AIS's intervals and the proven bounds."""
     for row in table:
-        low, high = row["interval_3_sigma"]
-        inside = low <= row["exact_log_z"] <= high
+        held = inside(row["interval_3_sigma"], row["exact_log_z"])
         bounded = row["lower_bound"] <= row["exact_log_z"] + 1e-9
         claim = f"{row['model']}: true ln Z inside the 3-sigma interval"
-        yield Check(claim, inside, required=row["warnings"] == "none")
+        yield Check(claim, held, required=row["warnings"] == "none")
         yield f"{row['model']}: true ln Z above the proven bound", bounded
 
 
@@ -31,8 +30,7 @@ def more_runs(points: Rows) -> Claims:
     for model, own in by_model(points).items():
         width = [point["interval_3_sigma"][1] - point["log_z"] for point in own]
         covered = all(
-            point["interval_3_sigma"][0] <= point["exact_log_z"] <= point["interval_3_sigma"][1]
-            or point["warned"] == "yes"
+            inside(point["interval_3_sigma"], point["exact_log_z"]) or point["warned"] == "yes"
             for point in own
         )
         yield f"{model}: more runs, shorter upper error bar", width[-1] < width[0]
@@ -63,16 +61,16 @@ def _pooled_error(points: Rows) -> float:
 def intervals_on_mnist(table: Rows) -> Claims:
     """The exact ln Z of the MNIST models beside AIS's intervals."""
     for row in table:
-        low, high = row["interval_3_sigma"]
+        held = inside(row["interval_3_sigma"], row["exact_log_z"])
         claim = f"{row['model']} on MNIST: true ln Z {row['exact_log_z']:.2f}"
         claim += "; inside AIS's 3-sigma interval"
-        yield Check(claim, low <= row["exact_log_z"] <= high, required=row["warnings"] == "none")
+        yield Check(claim, held, required=row["warnings"] == "none")
 
 
 @of_stored("sm2008-figure-3")
 def ten_thousand_runs(points: Rows) -> Claims:
     """The largest numbers of runs on MNIST."""
-    many = [row for row in points if row["runs"] == 10_000]
+    many = where(points, runs=10_000)
     closer = bool(many) and all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
     yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
 

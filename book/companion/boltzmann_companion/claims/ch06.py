@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
-from boltzmann_companion.rows import by_model, published_numbers
+from boltzmann_companion.rows import by_model, published_numbers, where
 
 _FITS = "the difference of the separate estimates fits the two directions"
 
@@ -198,8 +198,7 @@ def three_steps_less_one(looks: Rows) -> Iterator[str]:
 
 def coverage(rows: Rows) -> Claims:
     """Of this run's experiments of 10, 100 and 1,000 runs."""
-    few = [row for row in rows if row["runs"] == 10]
-    many = [row for row in rows if row["runs"] == 1_000]
+    few, many = where(rows, runs=10), where(rows, runs=1_000)
     below = all(row["covered_interval"][1] < 0.9973 for row in few)
     yield "with 10 runs the intervals hold the truth less often than 99.7 %", below
     pairs = zip(few, many, strict=True)

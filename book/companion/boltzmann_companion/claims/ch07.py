@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
+from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.studies.dbn_bounds import Courses, overfitting
 from boltzmann_companion.tables import Table
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
@@ -137,15 +138,15 @@ def sides(rows: Rows) -> Claims:
 def stored_draws(rows: Rows) -> Claims:
     """Five draws or a hundred at the paper's size."""
     for name in ("DBN-CD1", "DBN-CD3", "DBN-CD25"):
-        own = [row for row in rows if row["model"] == name]
+        own = where(rows, model=name)
         # 1, 2, 5, ... and 100 draws
         yield _five_or_hundred(name, own[2], own[-1])
 
 
 def draws(rows: Rows) -> Claims:
     """How the bound scatters with the number of draws."""
-    for name in dict.fromkeys(row["model"] for row in rows):
-        by_count = {row["draws"]: row for row in rows if row["model"] == name}
+    for name, own in by_model(rows).items():
+        by_count = {row["draws"]: row for row in own}
         # from 20 sets the scatter itself is uncertain by 16 %: 1.6 is more than three standard errors
         ratios = [by_count[n]["scatter"] / by_count[n]["predicted"] for n in (1, 2, 5)]
         follows = all(1 / 1.6 < ratio < 1.6 for ratio in ratios)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
-from boltzmann_companion.rows import pixels_on
+from boltzmann_companion.rows import by_model, pixels_on, where
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.exact_annealing import ExactAnnealing
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
@@ -90,9 +90,7 @@ def two_steps(annealing: ExactAnnealing, low: float, high: float) -> Claims:
 
 def exact_expectations(rows: Rows) -> Claims:
     """Of `raise-expectations`: what one chain of AIS and of RAISE expects, for data from the model and for a mode off the data."""
-    on_model, on_data = (
-        [row for row in rows if row["model"] == name] for name in ("little", "spoilt")
-    )
+    on_model, on_data = (where(rows, model=name) for name in ("little", "spoilt"))
     between = all(row["raise"] < 0 < row["ais"] for row in on_model)
     yield "data from the model: RAISE below and AIS above the truth for every K", between
     widths = {row["steps"]: row["ais"] - row["raise"] for row in on_model}
@@ -108,20 +106,15 @@ def exact_expectations(rows: Rows) -> Claims:
 
 def brackets_close(rows: Rows, required: bool) -> Claims:
     """Of `raise-figure-3`, whose rows are in the order of K."""
-    names = dict.fromkeys(row["model"] for row in rows)
-    of = {
-        (name, start): [row for row in rows if row["model"] == name and row["start"] == start]
-        for name in names
-        for start in STARTS
-    }
-    for name in names:
-        final = [of[name, start][-1] for start in STARTS]
+    models = by_model(rows)
+    for name, own in models.items():
+        final = [where(own, start=start)[-1] for start in STARTS]
         if final[0]["exact"] is not None:
             held = all(_holds_exact(row) for row in final)
             claim = "at the largest K the exact value is inside both brackets, up to errors"
             yield Check(f"{name}: {claim}", held, required=required)
-    for name in names:
-        few, many = of[name, "uniform"][0]["gap"], of[name, "uniform"][-1]["gap"]
+    for name, own in models.items():
+        few, *_, many = (row["gap"] for row in where(own, start="uniform"))
         claim = "from the uniform start the gap begins open and closes"
         yield Check(f"{name}: {claim}", few > 0 and abs(many) < few, required=required)
 

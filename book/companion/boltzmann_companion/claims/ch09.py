@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
+from boltzmann_companion.rows import by_model, where
 
 # A simulated variance has a relative standard error of sqrt(2 / 20,000) = 1 %, a little more where the values are skewed.
 _SAME = 0.06
@@ -57,7 +58,7 @@ def bias_of_alpha(biases: Mapping[str, tuple[float, Rows]]) -> Claims:
 @of_stored("control-variate-variance")
 def variance_at_one(rows: Rows) -> Claims:
     """At alpha = 1, which the paper takes."""
-    at_one = [row for row in rows if row["alpha"] == 1][0]  # noqa: RUF015
+    at_one, *_ = where(rows, alpha=1)
     claim = "the formula with N agrees with the simulation at alpha = 1"
     yield claim, abs(at_one["simulated"] / at_one["right"] - 1) < _SAME
     yield "the printed variance is negative at alpha = 1", at_one["printed"] < 0
@@ -84,8 +85,8 @@ def coverage(rows: Rows) -> Claims:
 
 def reductions(rows: Rows, shown: int, required: Collection[str]) -> Claims:
     """Of `control-variates`, for the number of steps that the tables show; the names of models for which it must hold."""
-    for name in dict.fromkeys(row["model"] for row in rows):
-        own = {row["steps"]: row for row in rows if row["model"] == name}
+    for name, of_model in by_model(rows).items():
+        own = {row["steps"]: row for row in of_model}
         halved = own[shown]["average_error"] < own[shown]["plain_error"] / 2
         rises = own[max(own)]["reduction"] > own[min(own)]["reduction"]
         claim = "less than half the standard error, and less still with more steps"
@@ -106,19 +107,16 @@ def helped(rows: Rows) -> str:
 @of_stored("control-variates", required=False)
 def more_steps(rows: Rows) -> Claims:
     """Whether the reduction grows with the number of steps; the rows of a model are in the order of steps."""
-    of: dict[str, list[float]] = {}
-    for row in rows:
-        of.setdefault(row["model"], []).append(row["reduction"])
-    more = all(own[-1] > own[0] for own in of.values())
+    models = by_model(rows).values()
+    more = all(own[-1]["reduction"] > own[0]["reduction"] for own in models)
     yield "more steps, more reduction, for all of them", more
 
 
 def choices(rows: Rows, shown: str, dbms: Collection[str], required: bool) -> Claims:
     """Of `control-variate-choices`: for one RBM, and for the DBMs with these names."""
-    of = {
-        name: {row["control"]: row["reduction"] for row in rows if row["model"] == name}
-        for name in (shown, *dbms)
-    }
+    of: dict[str, dict[str, float]] = {}
+    for row in rows:
+        of.setdefault(row["model"], {})[row["control"]] = row["reduction"]
     others = {name: value for name, value in of[shown].items() if name != "its own ln p*(v)"}
     best = max(others.values()) < of[shown]["its own ln p*(v)"]
     yield "no other number does as well as the model's own", best

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
+from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies.deep_brackets import exact_log_unnormalized
 from paperlib.annealing import DBMPath
 from paperlib.estimators import exact_log_z
@@ -228,12 +229,12 @@ def stored_starts(rows: Rows) -> Claims:
 
 def table(points: Rows, on_digits: bool) -> Claims:
     """The brackets of this run, of which those with the most distributions are in Table 2."""
-    for (name, start), own in _curves(points).items():
+    for (name, start), own in grouped(points, "model", "start").items():
         claim = f"{name}, {start}: more distributions, a smaller gap"
         yield Check(claim, own[-1]["gap"] < own[0]["gap"], required=on_digits)
     if not on_digits:
         return
-    for (name, start), own in _curves(points).items():
+    for (name, start), own in grouped(points, "model", "start").items():
         last = own[-1]
         yield f"{name}, {start}: AIS and RAISE agree to half a nat", abs(last["gap"]) < 0.5
         if last["exact"] is not None:
@@ -242,15 +243,6 @@ def table(points: Rows, on_digits: bool) -> Claims:
             low = last["raise"] - 4 * last["raise_error"] - 0.02
             claim = f"{name}, {start}: the exact value lies in the bracket"
             yield claim, low <= last["exact"] <= high
-
-
-def _curves(points: Rows) -> dict[tuple[str, str], Rows]:
-    """The points of each model and start, by increasing K."""
-    pairs = dict.fromkeys((point["model"], point["start"]) for point in points)
-    return {
-        pair: [point for point in points if (point["model"], point["start"]) == pair]
-        for pair in pairs
-    }
 
 
 def gaps(rows: Rows) -> Iterator[str]:
@@ -281,7 +273,7 @@ def _starts_of(rows: Rows) -> list[tuple[Mapping[str, Any], str]]:
 
 def curves(points: Rows, on_digits: bool) -> Claims:
     """The curves of Figure 7 from this run."""
-    found = _curves(points)
+    found = grouped(points, "model", "start")
     for (name, start), own in found.items():
         low, final = own[0], own[-1]
         noise = 3 * math.hypot(low["raise_error"], final["raise_error"])
@@ -297,7 +289,7 @@ def curves(points: Rows, on_digits: bool) -> Claims:
 @of_stored("raise-figure-7", required=False)
 def stored_curves(points: Rows) -> Claims:
     """The curves of Figure 7 at the paper's size."""
-    for (name, start), own in _curves(points).items():
+    for (name, start), own in grouped(points, "model", "start").items():
         lowest = min(point["ais"] for point in own)
         conservative = all(row["raise"] - 3 * row["raise_error"] <= lowest for row in own)
         claim = "RAISE never exceeds the lowest AIS estimate by more than its error"

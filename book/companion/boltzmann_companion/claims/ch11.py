@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Claims, Rows
+from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.small_inference import (
     laplace_bound,
     recurrent_network,
@@ -121,13 +122,8 @@ def sparse_codes(
 
 def two_directions(rows: Rows) -> Claims:
     """Of `inference-kl-direction`: three starts for each separation, left, in the valley and right."""
-    seek, cover = dict.fromkeys(row["divergence"] for row in rows)
-
-    def fits(separation: float, name: str) -> Rows:
-        wanted = (separation, name)
-        return [row for row in rows if (row["separation"], row["divergence"]) == wanted]
-
-    left, valley, right = fits(5.0, seek)
+    seek, cover = grouped(rows, "divergence").values()
+    left, valley, right = where(seek, separation=5.0)
     one_each = abs(left["mean"] + 2.5) < 0.05 and abs(right["mean"] - 2.5) < 0.05
     yield "KL(q || p): from left and right, one mode each", one_each
     own_width = all(abs(row["width"] - 0.7) < 0.05 for row in (left, right))
@@ -138,12 +134,12 @@ def two_directions(rows: Rows) -> Claims:
     mean, width = -0.2 * 2.5, math.sqrt(0.7**2 + 0.24 * 25)  # of the target
     matched = all(
         abs(row["mean"] - mean) < 1e-4 and abs(row["width"] - width) < 1e-4
-        for row in fits(5.0, cover)
+        for row in where(cover, separation=5.0)
     )
     yield "KL(p || q): mean and width of the target, from every start", matched
     worse = valley["value"] > max(left["value"], right["value"])
     yield "KL(q || p): what lies between the modes is worse than either", worse
-    means = [row["mean"] for row in fits(1.6, seek)]
+    means = [row["mean"] for row in where(seek, separation=1.6)]
     claim = "modes close together: KL(q || p) has one minimum, not two"
     yield claim, max(means) - min(means) < 1e-4
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows
+from boltzmann_companion.rows import where
 from boltzmann_companion.studies.budgeted_estimators import BOUND
 from boltzmann_companion.studies.estimator_study import HIDDEN, OTHERS
 from boltzmann_companion.studies.study import OUTCOMES
@@ -55,11 +56,8 @@ def bound(rows: Rows, on_digits: bool) -> Claims:
 def trust(trusted: Rows, coverage: Rows, on_digits: bool) -> Claims:
     """Of `estimator-trust` and `estimator-coverage`: who is wrong without a warning, and who finds the hidden mode."""
     _, largest = _budgets(trusted)
-    silent = {
-        (row["estimator"], row["budget"])
-        for row in trusted
-        if row["models"] == OTHERS and row["wrong, trusted"]
-    }
+    without = where(trusted, models=OTHERS)
+    silent = {(row["estimator"], row["budget"]) for row in without if row["wrong, trusted"]}
     claim = "importance sampling is wrong and trusted without a hidden mode, with any budget"
     yield Check(claim, all((_LOST, row["budget"]) in silent for row in trusted), required=on_digits)
     alone = all(name == _LOST for name, budget in silent if budget == largest)
@@ -71,11 +69,7 @@ def trust(trusted: Rows, coverage: Rows, on_digits: bool) -> Claims:
     yield Check("and with a warning in fewer than one of ten", missed > 0.9, required=on_digits)
     found = sum(_share(trusted, _FROM_MODEL, right) for right in OUTCOMES[:2])
     yield Check("from mean field's optima it is never missed", found == 1, required=on_digits)
-    [start] = (
-        row
-        for row in coverage
-        if (row["models"], row["budget"], row["estimator"]) == (HIDDEN, largest, _FROM_MODEL[0])
-    )
+    [start] = where(coverage, models=HIDDEN, budget=largest, estimator=_FROM_MODEL[0])
     claim = "but 95 % intervals from the mean-field start hold too seldom there"
     yield Check(claim, start["held_95_interval"][1] < 95, required=on_digits)
 
@@ -98,7 +92,7 @@ def approximations(rows: Rows, runs: Rows, on_digits: bool) -> Claims:
 def wrong_and_trusted(rows: Rows) -> Iterator[str]:
     """Lines that count the runs of `estimator-trust` that mislead, without and with a hidden mode."""
     for models in (OTHERS, HIDDEN):
-        own = [row for row in rows if row["models"] == models]
+        own = where(rows, models=models)
         silent, runs = (sum(row[key] for row in own) for key in ("wrong, trusted", "runs"))
         yield f"{models}: {silent:,} of {runs:,} runs wrong and trusted"
 

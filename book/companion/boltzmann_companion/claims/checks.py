@@ -45,6 +45,12 @@ def in_full(claim: Check | tuple[str, object]) -> Check:
     return claim if isinstance(claim, Check) else Check(*claim)
 
 
+def inside(interval: Sequence[float], value: float) -> bool:
+    """Whether an interval holds a value."""
+    low, high = interval
+    return low <= value <= high
+
+
 def largest_gap(a: Tensor, b: Tensor | float) -> float:
     """The largest absolute difference, for claims that two computations agree."""
     return (a - b).abs().max().item()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from boltzmann_companion.claims.checks import Claim, Records, Row, Rows, Stored
+from boltzmann_companion.claims.checks import Claim, Records, Row, Rows, Stored, inside
 from boltzmann_companion.recipes import RECIPES, model_path
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
 from boltzmann_companion.tables import format_value
@@ -191,17 +191,12 @@ def _share(held: Mapping[str, bool], ours: Mapping[str, str], what: str, why: st
 # ---- intervals and ratios of the first paper
 
 
-def _inside(interval: Sequence[float], value: float) -> bool:
-    low, high = (float(end) for end in interval)
-    return low <= value <= high
-
-
 @conclusion("sm2008", "Table 1", _SMALL, "AIS", "sm2008-table-1")
 def _intervals_hold_truth(rows: Rows) -> Finding:
     """The 3-sigma interval of 100 AIS runs holds the exact ln Z of each small RBM."""
-    held = {row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
+    held = {row["model"]: inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
     ours = {row["model"]: f"exact {format_value(row['exact_log_z'])}" for row in rows}
-    missed = ", ".join(name for name, inside in held.items() if not inside)
+    missed = ", ".join(name for name, met in held.items() if not met)
     return _share(held, ours, "intervals of 100 runs hold it", f"missed for {missed}")
 
 
@@ -229,7 +224,7 @@ def _ratio_truth(rows: Rows) -> Finding:
     why = (
         "the chain from which the runs start, and most of their weights, miss a mode of our models"
     )
-    return _holds(_inside(row["interval_3_sigma"], row["exact"]), ours, why)
+    return _holds(inside(row["interval_3_sigma"], row["exact"]), ours, why)
 
 
 @conclusion("sm2008", "Section 5.1", _FULL, "AIS", "sm2008-ratios-full-size")

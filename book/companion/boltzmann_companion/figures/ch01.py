@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from torch import Tensor
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import PALETTE, draw_frame, draw_images
 from boltzmann_companion.rows import columns
 from boltzmann_companion.tables import Table
+from paperlib.models import RBM
 from paperlib.numerics import all_states
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
-    from paperlib.models import RBM
 
 
 def digits(state: Tensor) -> str:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import PALETTE, draw_images
 from boltzmann_companion.rows import columns, grouped, where
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
 from paperlib.numerics import log_mean_exp
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
 
 
 def dimension(rows: Rows, num_samples: int) -> Figure:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import draw_runs
 from boltzmann_companion.rows import by_model, columns, published_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
-    from boltzmann_companion.claims.checks import Rows
 
 
 def more_runs(points: Rows, zeros: Mapping[str, float], ylabel: str) -> Figure:

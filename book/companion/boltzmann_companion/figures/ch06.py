@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import frame_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
 from boltzmann_companion.rows import by_model, columns, pixels_on, published_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
 
 _MARKERS = "os^"
 

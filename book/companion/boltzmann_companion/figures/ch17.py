@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
 from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from boltzmann_companion.claims.checks import Rows
 
 _ACROSS = 3
 # Two more than the palette has: no two estimators share a colour. They are as far from the palette's as these are from each other, for the
