@@ -1,18 +1,16 @@
-"""Tables and stored pictures of the book, drawn only from `data/published.csv` and `figures/`."""
+"""Tables of the book, drawn only from `data/published.csv` and `figures/`."""
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from boltzmann_companion.columns import view
 from boltzmann_companion.published import Cell
 from boltzmann_companion.recipes import model_path, recipe
-from boltzmann_companion.records import load_result, source_line
+from boltzmann_companion.records import source_line
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.files import read_metadata
@@ -210,44 +208,6 @@ class Record(dict[str, Any]):
 
     def __repr__(self) -> str:
         return self._repr_markdown_()
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The result of `paper_figure`, as Markdown for Jupyter and the book."""
-
-    markdown: str
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown
-
-    def __repr__(self) -> str:
-        return self.markdown[:200]
-
-
-def paper_figure(name: str, alternative: str, caption: str) -> Picture:
-    """The stored picture of a record at the papers' size, or a sentence if there is none yet.
-
-    Parameters
-    ----------
-    name : str
-        Name of the record.
-    alternative : str
-        Description for readers who cannot see the picture.
-    caption : str
-        Caption in Markdown.
-    """
-    folder = storage.companion_folder() / "figures" / "paper"
-    record = load_result(name, "paper")
-    if record is None or not (folder / f"{name}.svg").is_file():
-        return Picture(
-            f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
-        )
-    address = f"../figures/paper/{name}.svg"
-    if not Path(address).is_file():  # the chapter was moved out of the checkout
-        data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
-        address = f"data:image/svg+xml;base64,{data}"
-    return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
 
 
 def model_table(model_ids: Sequence[str]) -> Table:
