@@ -23,12 +23,12 @@ from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
 from boltzmann_companion.tables import Table
 
-START_COLORS: dict[str, str] = dict(zip(STARTS, PALETTE[:2], strict=True))
+_START_COLORS: dict[str, str] = dict(zip(STARTS, PALETTE[:2], strict=True))
 
 
-def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
+def _draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
     """AIS and RAISE of one model and start against K, and the wedge between them."""
-    color, (across, high, low) = START_COLORS[start], columns(rows, "steps", "ais", "raise")
+    color, (across, high, low) = _START_COLORS[start], columns(rows, "steps", "ais", "raise")
     axes.fill_between(across, low, high, color=color, alpha=0.12, linewidth=0)
     for values, line, marker, name in ((high, "-", "v", "AIS"), (low, "--", "^", "RAISE")):
         look = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
@@ -42,7 +42,7 @@ def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
         axes.plot([row["steps"]] * 2, ends, color=color, linestyle="-", linewidth=2.5, alpha=0.5)
 
 
-def frame_brackets(axes: Axes, rows: Rows, title: str) -> None:
+def _frame_brackets(axes: Axes, rows: Rows, title: str) -> None:
     """The exact value if it is known, and limits that leave out the smallest K, unless there is no other."""
     smallest = min(row["steps"] for row in rows)
     late = [row for row in rows if row["steps"] > smallest] or rows
@@ -189,7 +189,7 @@ def brackets(rows: Rows) -> Figure:
     figure = plt.figure(figsize=(7.0, 11.3))
     [above], [below] = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.3, 8])
     for panel, start in zip(above.subplots(1, 2, sharey=True), STARTS, strict=True):
-        draw_gaps(panel, {name: where(rows, model=name, start=start) for name in names})
+        _draw_gaps(panel, {name: where(rows, model=name, start=start) for name in names})
         panel.set(title=start, xlabel="annealing steps $K$")
     above.axes[0].set_ylabel("AIS less RAISE (nats)")
     lines = above.axes[0].get_legend_handles_labels()
@@ -197,8 +197,8 @@ def brackets(rows: Rows) -> Figure:
     grid = below.subplots(3, 2)
     for axes, name in zip(grid.flat, names, strict=False):
         for start in STARTS:
-            draw_bracket(axes, where(rows, model=name, start=start), start)
-        frame_brackets(axes, where(rows, model=name), name)
+            _draw_bracket(axes, where(rows, model=name, start=start), start)
+        _frame_brackets(axes, where(rows, model=name), name)
     # the others have a panel below them, whose title would touch the label
     for axes in grid.flat[: len(names) - 2]:
         axes.set_xlabel("")
@@ -213,7 +213,7 @@ def brackets(rows: Rows) -> Figure:
     return figure
 
 
-def draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
+def _draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
     """AIS less RAISE of several models against K, with a band of a nat; below a nat the scale is linear, above it logarithmic."""
     axes.axhspan(-1, 1, color="0.9")
     axes.axhline(0, color="black", linestyle="-", linewidth=1)
@@ -238,8 +238,8 @@ def two_starts(rows: Rows) -> Figure:
     """The brackets of one model, with a panel for each start, as in the paper's Figure 4."""
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.4), sharey=True)
     for panel, start in zip(panels, STARTS, strict=True):
-        draw_bracket(panel, where(rows, start=start), start)
-        frame_brackets(panel, rows, f"{rows[0]['model']}, {start}")
+        _draw_bracket(panel, where(rows, start=start), start)
+        _frame_brackets(panel, rows, f"{rows[0]['model']}, {start}")
         panel.legend(loc="lower right")
     panels[0].set_ylabel("test log-probability (nats)")
     return figure
@@ -248,7 +248,7 @@ def two_starts(rows: Rows) -> Figure:
 def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """A bracket beside its exact value, and two rows of five images [10, D] for each label, as in the paper's Figure 5."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.4), width_ratios=[1.1, 1.0])
-    draw_bracket(left, rows, "base rates")
+    _draw_bracket(left, rows, "base rates")
     exact = rows[0]["exact"]
     left.axhline(exact, color="black", linestyle="-", linewidth=1)
     everything = [row[key] for row in rows for key in ("ais", "raise")]
@@ -271,8 +271,8 @@ def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, in
 def samples(rows: Rows, pictures: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """The bracket of a model from the uniform start, beside two sets of 32 images [32, D], as in the paper's Figure 6."""
     figure, (left, *panels) = plt.subplots(1, 3, figsize=(7.0, 3.6), width_ratios=[1.25, 1, 1])
-    draw_bracket(left, rows, "uniform")
-    frame_brackets(left, rows, rows[0]["model"])
+    _draw_bracket(left, rows, "uniform")
+    _frame_brackets(left, rows, rows[0]["model"])
     left.set_ylabel("test log-probability (nats)")
     left.legend(loc="lower right", fontsize=8)
     for axes, (title, images) in zip(panels, pictures.items(), strict=True):
