@@ -187,18 +187,15 @@ def _setting(entry: Published, stored: Records) -> Judgement:
     return Judgement("setting, ours differs", f"ours: {listed}")
 
 
+_UNIFORM = ("uniform",)
 # The record and the starts of our K, and the model if it is the K of a single one.
 _STEPS = {
     "raise2015/table-1/caption/intermediate-distributions": (_RBMS, STARTS, None),
     "raise2015/table-2/caption/intermediate-distributions": (_DEEP, STARTS, None),
     "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
-    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (
-        _RBMS,
-        ("uniform",),
-        "omniPCD-1000",
-    ),
+    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, _UNIFORM, "omniPCD-1000"),
     "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, STARTS, None),
-    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, ("uniform",), None),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, _UNIFORM, None),
 }
 # The models whose hidden units and CD steps are published: those of the first paper, which are all of MNIST, and of the second's Table 1.
 _MODELS = {chosen.label: name for name, chosen in RECIPES.items() if chosen.dataset == "mnist"}
