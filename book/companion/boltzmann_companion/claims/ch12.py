@@ -12,12 +12,7 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Claims, Rows
 from boltzmann_companion.studies.learned_inference import Assessment
 from paperlib.numerics import all_states, bernoulli_log_prob, seeded_generator
-from paperlib.variational import (
-    RecognitionWeights,
-    kl_divergence,
-    sleep_step,
-    wake_step,
-)
+from paperlib.variational import RecognitionWeights, kl_divergence, sleep_step, wake_step
 from paperlib.variational.mean_field import MeanFieldTrace
 from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
 from paperlib.variational.vae import VAE

@@ -20,13 +20,7 @@ from boltzmann_companion.claims.claims import (
 from boltzmann_companion.published import Cell, Published, find
 from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.studies.bracket_tables import TABLES
-from boltzmann_companion.tables import (
-    cell_of,
-    difference,
-    format_value,
-    row_of,
-    stored_std_error,
-)
+from boltzmann_companion.tables import cell_of, difference, format_value, row_of, stored_std_error
 from paperlib.learning import ContrastiveDivergence
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
