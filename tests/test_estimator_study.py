@@ -9,6 +9,7 @@ import torch
 from enumeration import log_z, random_rbm
 from interruptions import interrupt_call
 
+from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies import budgeted_estimators, estimator_study
 from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
@@ -27,7 +28,6 @@ from boltzmann_companion.studies.estimator_study import (
     run_once,
     run_study,
     study_folder,
-    together,
     trust_rows,
 )
 from boltzmann_companion.studies.known_models import KINDS, KnownModel, in_hidden_mode, known_models
@@ -381,5 +381,5 @@ def test_what_each_is_good_for():
 
 
 def test_groups_keep_their_order():
-    groups = together([made("SMC", 0.0), made("AIS", 0.0), made("SMC", 1.0)], "estimator")
-    assert [(key, len(own)) for key, own in groups.items()] == [(("SMC",), 2), (("AIS",), 1)]
+    groups = grouped([made("SMC", 0.0), made("AIS", 0.0), made("SMC", 1.0)], "estimator")
+    assert [(key, len(own)) for key, own in groups.items()] == [("SMC", 2), ("AIS", 1)]

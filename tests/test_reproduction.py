@@ -219,24 +219,6 @@ def test_tables_with_significant_digits_leave_settings_and_counts_as_they_are():
     ]
 
 
-@pytest.mark.parametrize(
-    ("folder", "address"), [("book", "../figures/paper/"), (".", "data:image/svg")]
-)
-def test_stored_picture_is_shown_in_the_checkout_and_elsewhere(
-    monkeypatch, tmp_path, folder, address
-):
-    monkeypatch.chdir(ROOT / folder if folder == "book" else tmp_path)
-    shown = tables.paper_figure("sm2008-figure-3", "dots", "Caption.")._repr_markdown_()
-    assert shown.startswith(f"![dots]({address}")
-    assert "*Caption.*" in shown
-    assert "paperlib reproduce --profile paper --only 05" in shown
-
-
-def test_picture_that_was_not_drawn_yet():
-    shown = tables.paper_figure("no-such", "dots", "Caption.")._repr_markdown_()
-    assert "has not been drawn" in shown
-
-
 # ---- executing chapters
 
 

@@ -24,7 +24,7 @@ import torch
 import yaml
 from IPython.display import display
 
-from boltzmann_companion.claims.checks import Check
+from boltzmann_companion.claims.checks import Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
@@ -136,10 +136,11 @@ class Chapter:
         print(f"{claim}: {self._word(holds, wrong)}")
         self._stop_if(wrong, claim)
 
-    def checks(self, found: Iterable[Check]) -> None:
+    def checks(self, found: Iterable[Check | tuple[str, object]]) -> None:
         """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`."""
         for each in found:
-            self.check(each.claim, each.holds, expected=each.expected, required=each.required)
+            claim, holds, expected, required = in_full(each)
+            self.check(claim, holds, expected=expected, required=required)
 
     def answer(self, holds: object, *, expected: bool = True, required: bool = True) -> str:
         """`yes` or `no`, for a line that states several claims at once; otherwise as `check`."""

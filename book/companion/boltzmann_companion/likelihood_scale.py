@@ -10,6 +10,7 @@ import math
 
 from boltzmann_companion.published import Cell
 from boltzmann_companion.records import load_result
+from boltzmann_companion.tables import cell_of
 from paperlib.datasets import BinaryImages
 from paperlib.numerics import bernoulli_log_prob
 
@@ -58,10 +59,9 @@ def likelihood_scale(profile: str, images: BinaryImages) -> list[dict[str, str |
         .item(),
     }
     for model, cell in MODELS[profile].items():
-        record = load_result(cell.record, profile)
-        for row in [] if record is None else record["rows"]:
-            if row["model"] == cell.row:
-                averages[model] = row[cell.column]
+        average = cell_of(cell, load_result(cell.record, profile))
+        if average is not None:
+            averages[model] = average
     return [
         {"model": model, "test": test, "bits": -test / math.log(2)}
         for model, test in sorted(averages.items(), key=lambda item: item[1])

@@ -72,6 +72,14 @@ def label_logarithmic(*axes: Axis, between: bool = True) -> None:
         axis.set_minor_locator(NullLocator())
 
 
+def draw_frame(axes: Axes) -> None:
+    """Draw a frame and nothing else around a matrix."""
+    axes.set(xticks=[], yticks=[])
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color="0.5")
+
+
 def draw_images(axes: Axes, images: Tensor, image_shape: tuple[int, int], columns: int) -> None:
     """Draw images [N, D] with pixels in [0, 1] as one grid into the given axes."""
     height, width = image_shape

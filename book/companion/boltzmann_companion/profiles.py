@@ -23,12 +23,7 @@ from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import BinaryImages, binary_images, cache_folder
 from paperlib.errors import InputError
-from paperlib.estimators import (
-    PartitionEstimate,
-    ReverseEstimate,
-    ais,
-    raise_log_prob,
-)
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, raise_log_prob
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
 from paperlib.models import DBM, DBN

@@ -31,7 +31,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -365,9 +365,9 @@ def comparable(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
     >>> comparable(trained, {"provenance": elsewhere})
     False
     """
-    return not expected.get("processor_bound") or _processor_kind(expected) == _processor_kind(
-        actual
-    )
+    if not expected.get("processor_bound"):
+        return True
+    return _processor_kind(expected) == _processor_kind(actual)
 
 
 def moved_records(chapter: str, committed: Path, fresh: Path) -> tuple[list[str], list[str]]:
@@ -519,21 +519,19 @@ def _agree(old: Value, new: Value, tolerance: float) -> bool:
 
 # JSON has no infinity; a lower end of minus infinity is a valid result here.
 _INFINITIES = {math.inf: "inf", -math.inf: "-inf"}
+_FROM_TEXT = {text: number for number, text in _INFINITIES.items()}
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _encode(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_encode(item) for item in value]
-    return _INFINITIES.get(value, value) if isinstance(value, float) else value
+    return _changed(value, lambda one: _INFINITIES.get(one, one) if isinstance(one, float) else one)
 
 
 def _decode(value: Any) -> Any:
+    return _changed(value, lambda one: _FROM_TEXT.get(one, one) if isinstance(one, str) else one)
+
+
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value of JSON with every number and text in it changed."""
     if isinstance(value, dict):
-        return {key: _decode(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    return (
-        {"inf": math.inf, "-inf": -math.inf}.get(value, value) if isinstance(value, str) else value
-    )
+        return {key: _changed(item, change) for key, item in value.items()}
+    return [_changed(item, change) for item in value] if isinstance(value, list) else change(value)

@@ -113,12 +113,30 @@ def by_model(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
     return grouped(rows, "model")
 
 
-def grouped(rows: Rows, column: str) -> dict[Any, list[Mapping[str, Any]]]:
-    """The rows by their value of a column, in the order in which the values come first."""
+def grouped(rows: Rows, *names: str) -> dict[Any, list[Mapping[str, Any]]]:
+    """The rows by their value of a column, or their values of several, in the order in which these come first.
+
+    Examples
+    --------
+    >>> list(grouped([{"runs": 1, "model": "A"}, {"runs": 1, "model": "B"}], "runs", "model"))
+    [(1, 'A'), (1, 'B')]
+    """
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(row[column], []).append(row)
+        values = tuple(row[name] for name in names)
+        groups.setdefault(values if len(names) > 1 else values[0], []).append(row)
     return groups
+
+
+def where(rows: Rows, **values: Any) -> list[Mapping[str, Any]]:
+    """The rows that have these values.
+
+    Examples
+    --------
+    >>> where([{"runs": 1, "log_z": 2.5}, {"runs": 10, "log_z": 2.0}], runs=10)
+    [{'runs': 10, 'log_z': 2.0}]
+    """
+    return [row for row in rows if values.items() <= row.items()]
 
 
 def columns(rows: Rows, *names: str) -> list[list[Any]]:

@@ -1,18 +1,16 @@
-"""Tables and stored pictures of the book, drawn only from `data/published.csv` and `figures/`."""
+"""Tables of the book, drawn only from `data/published.csv` and `figures/`."""
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from boltzmann_companion.columns import view
 from boltzmann_companion.published import Cell
 from boltzmann_companion.recipes import model_path, recipe
-from boltzmann_companion.records import load_result, source_line
+from boltzmann_companion.records import source_line
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.models.files import read_metadata
@@ -212,44 +210,6 @@ class Record(dict[str, Any]):
         return self._repr_markdown_()
 
 
-@dataclass(frozen=True)
-class Picture:
-    """The result of `paper_figure`, as Markdown for Jupyter and the book."""
-
-    markdown: str
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown
-
-    def __repr__(self) -> str:
-        return self.markdown[:200]
-
-
-def paper_figure(name: str, alternative: str, caption: str) -> Picture:
-    """The stored picture of a record at the papers' size, or a sentence if there is none yet.
-
-    Parameters
-    ----------
-    name : str
-        Name of the record.
-    alternative : str
-        Description for readers who cannot see the picture.
-    caption : str
-        Caption in Markdown.
-    """
-    folder = storage.companion_folder() / "figures" / "paper"
-    record = load_result(name, "paper")
-    if record is None or not (folder / f"{name}.svg").is_file():
-        return Picture(
-            f"The figure `{name}` has not been drawn at the paper's size yet; `make paper` draws it."
-        )
-    address = f"../figures/paper/{name}.svg"
-    if not Path(address).is_file():  # the chapter was moved out of the checkout
-        data = base64.b64encode((folder / f"{name}.svg").read_bytes()).decode("ascii")
-        address = f"data:image/svg+xml;base64,{data}"
-    return Picture(f"![{alternative}]({address})\n\n*{caption}*\n\n{source_line(record)}")
-
-
 def model_table(model_ids: Sequence[str]) -> Table:
     """How models were trained: recipe, minutes on the machine that trained them, and SHA-256 of the stored file.
 
@@ -282,10 +242,16 @@ def model_table(model_ids: Sequence[str]) -> Table:
     return Table(heading, rows)
 
 
+def row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The row of a record in which a cell is; nothing if the record or the row does not exist."""
+    if cell is None or record is None:
+        return {}
+    return next((row for row in record["rows"] if row.get("model") == cell.row), {})
+
+
 def cell_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
     """The value in a cell of a record; None if the record or the row does not exist."""
-    row = _row_of(cell, record)
-    return None if row is None or cell is None else row.get(cell.column)
+    return None if cell is None else row_of(cell, record).get(cell.column)
 
 
 def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float | None:
@@ -301,10 +267,7 @@ def cell_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> float
 
 def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any:
     """The standard error as in `cell_std_error`, but infinite where the record says that it is not known."""
-    row = _row_of(cell, record)
-    if row is None or cell is None:
-        return None
-    column = cell.column
+    row, column = row_of(cell, record), "" if cell is None else cell.column
     if f"{column}_error" in row:
         return row[f"{column}_error"]
     if column == "bound" and "error_bound" in row:
@@ -317,12 +280,6 @@ def stored_std_error(cell: Cell | None, record: Mapping[str, Any] | None) -> Any
             # an end that is not a number is infinite, which records store as text
             return (high - low) / 2 if isinstance(low, float) and isinstance(high, float) else None
     return None
-
-
-def _row_of(cell: Cell | None, record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if record is None or cell is None:
-        return None
-    return next((row for row in record["rows"] if row.get("model") == cell.row), None)
 
 
 def _heading(column: Mapping[str, Any]) -> str:

@@ -46,8 +46,9 @@ _FOLDED = {
 _KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
 _LONGEST_FOLDER = 60
-# The sources of the library and of the book's machinery; columns, settings, and the players' style and script are part of them.
-_SOURCES = {".py", ".yaml", ".css", ".js"}
+# The sources of the library and of the book's machinery; columns, settings, the players' style and script, and the report's page are
+# part of them.
+_SOURCES = {".py", ".yaml", ".css", ".js", ".html"}
 
 
 def chapters(only: Sequence[str] = (), argument: str = "only") -> list[Path]:

@@ -8,46 +8,43 @@ from itertools import pairwise
 
 from scipy.special import chdtri
 
-from boltzmann_companion.claims.checks import Check, Rows, of_stored
-from boltzmann_companion.rows import by_model, published_numbers
+from boltzmann_companion.claims.checks import Check, Claims, Rows, inside, of_stored
+from boltzmann_companion.rows import by_model, published_numbers, where
 
 # Of a right AIS, how often chance alone makes `unbiased` fail.
 _FALSE_ALARMS = 1e-3
 
 
-def intervals_and_bounds(table: Rows) -> Iterator[Check]:
+def intervals_and_bounds(table: Rows) -> Claims:
     """Of this run's Table 1: the exact ln Z beside AIS's intervals and the proven bounds."""
     for row in table:
-        low, high = row["interval_3_sigma"]
-        inside = low <= row["exact_log_z"] <= high
+        held = inside(row["interval_3_sigma"], row["exact_log_z"])
         bounded = row["lower_bound"] <= row["exact_log_z"] + 1e-9
         claim = f"{row['model']}: true ln Z inside the 3-sigma interval"
-        yield Check(claim, inside, required=row["warnings"] == "none")
-        yield Check(f"{row['model']}: true ln Z above the proven bound", bounded)
+        yield Check(claim, held, required=row["warnings"] == "none")
+        yield f"{row['model']}: true ln Z above the proven bound", bounded
 
 
-def more_runs(points: Rows) -> Iterator[Check]:
+def more_runs(points: Rows) -> Claims:
     """Of this run's Figure 3: what more runs do to the intervals."""
     for model, own in by_model(points).items():
         width = [point["interval_3_sigma"][1] - point["log_z"] for point in own]
         covered = all(
-            point["interval_3_sigma"][0] <= point["exact_log_z"] <= point["interval_3_sigma"][1]
-            or point["warned"] == "yes"
+            inside(point["interval_3_sigma"], point["exact_log_z"]) or point["warned"] == "yes"
             for point in own
         )
-        yield Check(f"{model}: more runs, shorter upper error bar", width[-1] < width[0])
-        claim = f"{model}: every interval holds the truth or warns"
-        yield Check(claim, covered, required=False)
+        yield f"{model}: more runs, shorter upper error bar", width[-1] < width[0]
+        yield Check(f"{model}: every interval holds the truth or warns", covered, required=False)
 
 
 @of_stored("sm2008-figure-3")
-def unbiased(points: Rows) -> Iterator[Check]:
+def unbiased(points: Rows) -> Claims:
     """Of Figure 3: the mean weight of all runs of a model less Z, in standard errors, for all models together."""
     errors = [_pooled_error(own) for own in by_model(points).values()]
     # The mean weight is unbiased, so each of them is standard normal but for the skewness of the weights.
     chance = chdtri(len(errors), _FALSE_ALARMS)
     claim = "all runs together pass a chi-square test with 1 false alarm in 1,000"
-    yield Check(claim, sum(error**2 for error in errors) < chance)
+    yield claim, sum(error**2 for error in errors) < chance
 
 
 def _pooled_error(points: Rows) -> float:
@@ -61,31 +58,30 @@ def _pooled_error(points: Rows) -> float:
 
 
 @of_stored("sm2008-table-1")
-def intervals_on_mnist(table: Rows) -> Iterator[Check]:
+def intervals_on_mnist(table: Rows) -> Claims:
     """The exact ln Z of the MNIST models beside AIS's intervals."""
     for row in table:
-        low, high = row["interval_3_sigma"]
+        held = inside(row["interval_3_sigma"], row["exact_log_z"])
         claim = f"{row['model']} on MNIST: true ln Z {row['exact_log_z']:.2f}"
         claim += "; inside AIS's 3-sigma interval"
-        inside = low <= row["exact_log_z"] <= high
-        yield Check(claim, inside, required=row["warnings"] == "none")
+        yield Check(claim, held, required=row["warnings"] == "none")
 
 
 @of_stored("sm2008-figure-3")
-def ten_thousand_runs(points: Rows) -> Iterator[Check]:
+def ten_thousand_runs(points: Rows) -> Claims:
     """The largest numbers of runs on MNIST."""
-    many = [row for row in points if row["runs"] == 10_000]
+    many = where(points, runs=10_000)
     closer = bool(many) and all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
-    yield Check("with 10,000 runs every estimate is within 0.1 nats of the truth", closer)
+    yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
 
 
-def both_directions(ratios: Rows, on_digits: bool) -> Iterator[Check]:
+def both_directions(ratios: Rows, on_digits: bool) -> Claims:
     """Of this run's ratios, one from a long chain and two from exact draws: the last two beside the true ratio."""
     exact_starts = ratios[1:]
     intervals = [row["interval_3_sigma"] for row in exact_starts]
     truth = exact_starts[0]["exact"]
     bracketed = min(low for low, _ in intervals) <= truth <= max(high for _, high in intervals)
-    yield Check("the intervals of the two directions bracket the true log-ratio", bracketed)
+    yield "the intervals of the two directions bracket the true log-ratio", bracketed
     honest = all(
         low <= truth <= high or row["warnings"] != "none"
         for row, (low, high) in zip(exact_starts, intervals, strict=True)
@@ -98,8 +94,7 @@ def both_directions(ratios: Rows, on_digits: bool) -> Iterator[Check]:
             abs(row["without_correction"] - truth) > high - low
             for row, (low, high) in zip(exact_starts, intervals, strict=True)
         )
-        claim = "without the correction the truth is missed by more than the whole interval"
-        yield Check(claim, missed)
+        yield "without the correction the truth is missed by more than the whole interval", missed
 
 
 def held_or_warned(ratios: Rows) -> Iterator[str]:
@@ -112,23 +107,22 @@ def held_or_warned(ratios: Rows) -> Iterator[str]:
 
 
 @of_stored("sm2008-ratios")
-def ratio_on_mnist(ratios: Rows) -> Iterator[Check]:
+def ratio_on_mnist(ratios: Rows) -> Claims:
     """One direction is wrong, and the other says so."""
     _, forward, backward = ratios
     too_low = forward["log_ratio"] - forward["exact"] < -3
-    yield Check("from exact draws of CD1(25), more than 3 nats too low", too_low)
+    yield "from exact draws of CD1(25), more than 3 nats too low", too_low
     # of its weights, as no other warning would give the error away
     warned = backward["warnings"] != "none" and backward["effective_sample_size"] < 9
-    yield Check("the other way round, the library warns", warned)
+    yield "the other way round, the library warns", warned
 
 
-def falls(looks: Rows) -> Iterator[Check]:
+def falls(looks: Rows) -> Claims:
     """Of this run's training: the exact likelihood does not only rise."""
     for model, own in by_model(looks).items():
         late = [row["test"] for row in own if row["epoch"] >= 100]
-        fell = min(after - before for before, after in pairwise(late)) < 0
         claim = f"{model}: after epoch 100 the test log-probability also falls between two looks"
-        yield Check(claim, fell)
+        yield claim, min(after - before for before, after in pairwise(late)) < 0
 
 
 def visited(looks: Rows) -> Iterator[str]:
@@ -140,10 +134,10 @@ def visited(looks: Rows) -> Iterator[str]:
 
 
 @of_stored("sm2008-training-path")
-def late_looks(looks: Rows) -> Iterator[Check]:
+def late_looks(looks: Rows) -> Claims:
     """The exact likelihood of the MNIST models goes on to move."""
     moves = all(max(late) - min(late) > 5 for late in _late(looks).values())
-    yield Check("for every model these looks are more than 5 nats apart", moves)
+    yield "for every model these looks are more than 5 nats apart", moves
 
 
 def _late(looks: Rows) -> dict[str, list[float]]:

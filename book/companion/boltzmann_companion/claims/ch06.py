@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from boltzmann_companion.claims.checks import Check, Rows, of_stored
-from boltzmann_companion.rows import by_model, published_numbers
+from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
+from boltzmann_companion.rows import by_model, published_numbers, where
 
 _FITS = "the difference of the separate estimates fits the two directions"
 
@@ -17,7 +17,7 @@ def doubted(table: Rows) -> bool:
     return any(row["warnings"] != "none" for row in table)
 
 
-def bounds_and_order(table: Rows) -> Iterator[Check]:
+def bounds_and_order(table: Rows) -> Claims:
     """Of this run's Table 1: the proven bounds, and the order of the models."""
     for row in table:
         claim = f"{row['model']}: the interval reaches above the proven bound on ln Z"
@@ -29,11 +29,11 @@ def bounds_and_order(table: Rows) -> Iterator[Check]:
 
 
 @of_stored("sm2008-table-1-full-size")
-def order_on_mnist(table: Rows) -> Iterator[Check]:
+def order_on_mnist(table: Rows) -> Claims:
     """The order of the MNIST models."""
     test = _tests(table)
     rises = test["CD1(500)"] < test["CD3(500)"] < test["CD25(500)"]
-    yield Check("test log-probability rises from CD1(500) over CD3(500) to CD25(500)", rises)
+    yield "test log-probability rises from CD1(500) over CD3(500) to CD25(500)", rises
 
 
 def steps_between(table: Rows) -> Iterator[str]:
@@ -43,14 +43,13 @@ def steps_between(table: Rows) -> Iterator[str]:
         yield f"{more} less {less}: {test[more] - test[less]:.0f} nats (published {published})"
 
 
-@of_stored("sm2008-table-1-full-size")
-def best_on_mnist(table: Rows) -> Iterator[Check]:
+@of_stored("sm2008-table-1-full-size", required=False)
+def best_on_mnist(table: Rows) -> Claims:
     """How good the best MNIST model is."""
-    good = _tests(table)["CD25(500)"] >= -88
-    yield Check("CD25(500) at least -88 nats (published -86.34)", good, required=False)
+    yield "CD25(500) at least -88 nats (published -86.34)", _tests(table)["CD25(500)"] >= -88
 
 
-def more_runs(points: Rows, table: Rows) -> Iterator[Check]:
+def more_runs(points: Rows, table: Rows) -> Claims:
     """Of this run's Figure 3, whose last rows have the most runs, beside the estimates of Table 1."""
     estimates = {row["model"]: row for row in table}
     for model, own in by_model(points).items():
@@ -64,33 +63,31 @@ def more_runs(points: Rows, table: Rows) -> Iterator[Check]:
         yield Check(claim, moved < 0.5, required=sure)
 
 
-def two_directions(ratios: Rows, sure: bool) -> Iterator[Check]:
+def two_directions(ratios: Rows, sure: bool) -> Claims:
     """Of this run's ratio, from either side and as a difference."""
     forward, backward = ratios
     yield Check(_FITS, _fits(forward, backward), required=sure)
     apart = abs(forward["log_ratio"] + backward["log_ratio"])
     yield Check("the two directions differ by less than a nat", apart < 1, required=sure)
-    settled = all(_settled(row) for row in ratios)
     claim = "the start's chains look as AIS says they should, within three standard errors"
-    yield Check(claim, settled, required=sure)
+    yield Check(claim, all(_settled(row) for row in ratios), required=sure)
 
 
-@of_stored("sm2008-ratios-full-size")
-def two_directions_on_mnist(ratios: Rows) -> Iterator[Check]:
+@of_stored("sm2008-ratios-full-size", required=False)
+def two_directions_on_mnist(ratios: Rows) -> Claims:
     """The ratio of two MNIST models, and the states from which its estimates start."""
     forward, backward = ratios
-    yield Check(_FITS, _fits(forward, backward), required=False)
+    yield _FITS, _fits(forward, backward)
     for row in ratios:
-        claim = f"{row['model']}: the start's chains look as AIS says they should"
-        yield Check(claim, _settled(row), required=False)
+        yield f"{row['model']}: the start's chains look as AIS says they should", _settled(row)
 
 
-def mixtures(rows: Rows, table: Rows) -> Iterator[Check]:
+def mixtures(rows: Rows, table: Rows) -> Claims:
     """Of this run's mixtures, three from noise and the same three from images, beside the RBMs of Table 1."""
     from_noise, from_images = rows[:3], rows[3:]
     gaps = [row["train"] - row["test"] for row in from_images]
     claim = "started at images: the more components, the further training lies above test"
-    yield Check(claim, gaps[0] < gaps[1] < gaps[2])
+    yield claim, gaps[0] < gaps[1] < gaps[2]
     pairs = zip(from_noise[1:], from_images[1:], strict=True)
     better = all(images["test"] > noise["test"] for noise, images in pairs)
     claim = (
@@ -98,7 +95,7 @@ def mixtures(rows: Rows, table: Rows) -> Iterator[Check]:
     )
     yield Check(claim, better, required=False)
     ahead = max(row["test"] for row in table) > max(row["test"] for row in rows)
-    yield Check("the best RBM predicts the test images better than the best mixture", ahead)
+    yield "the best RBM predicts the test images better than the best mixture", ahead
 
 
 def mixtures_beside_published(mixtures: Rows) -> Iterator[str]:
@@ -114,22 +111,21 @@ def mixtures_beside_published(mixtures: Rows) -> Iterator[str]:
         )
 
 
-@of_stored("sm2008-mixtures", "sm2008-table-1-full-size")
-def mixtures_below_rbms(mixtures: Rows, table: Rows) -> Iterator[Check]:
+@of_stored("sm2008-mixtures", "sm2008-table-1-full-size", required=False)
+def mixtures_below_rbms(mixtures: Rows, table: Rows) -> Claims:
     """The best mixture on MNIST beside the RBMs."""
     best = _tests(mixtures)["MoB(500), started at images"]
     for row in table:
-        claim = f"the best mixture lies below {row['model']}"
-        yield Check(claim, best < row["test"], required=False)
+        yield f"the best mixture lies below {row['model']}", best < row["test"]
 
 
-def binarized_anew(rows: Rows) -> Iterator[Check]:
+def binarized_anew(rows: Rows) -> Claims:
     """Of this run's images, as they were seen and binarised anew."""
     for row in rows:
         claim = "training images are more probable as they were seen than anew"
-        yield Check(f"{row['model']}: {claim}", row["fixed_train"] > row["fresh_train"])
+        yield f"{row['model']}: {claim}", row["fixed_train"] > row["fresh_train"]
         claim = "most of the train-test gap is gone when binarised anew"
-        yield Check(f"{row['model']}: {claim}", row["fresh_gap"] < row["fixed_gap"] / 2)
+        yield f"{row['model']}: {claim}", row["fresh_gap"] < row["fixed_gap"] / 2
 
 
 def gaps(rows: Rows) -> Iterator[str]:
@@ -142,13 +138,13 @@ def gaps(rows: Rows) -> Iterator[str]:
 
 
 @of_stored("binarization")
-def smaller_gaps(rows: Rows) -> Iterator[Check]:
+def smaller_gaps(rows: Rows) -> Claims:
     """The gaps of the MNIST models."""
     smaller = all(row["fresh_gap"] < row["fixed_gap"] for row in rows)
-    yield Check("binarised anew, every gap is smaller", smaller)
+    yield "binarised anew, every gap is smaller", smaller
 
 
-def training(looks: Rows, table: Rows, on_digits: bool) -> Iterator[Check]:
+def training(looks: Rows, table: Rows, on_digits: bool) -> Claims:
     """Of this run's looks at training, beside the intervals of Table 1."""
     estimates = {row["model"]: row for row in table}
     for model, own in by_model(looks).items():
@@ -159,12 +155,11 @@ def training(looks: Rows, table: Rows, on_digits: bool) -> Iterator[Check]:
         yield Check(f"{model}: {claim}", reach > high - low, required=sure)
         first, last = (row["train"] - row["test"] for row in (own[0], own[-1]))
         claim = "the train-test gap is larger at the end than at the first look"
-        yield Check(f"{model}: {claim}", last > first)
+        yield f"{model}: {claim}", last > first
     if on_digits:
         at = {(row["model"], row["epoch"]): row["test"] for row in looks}
         turned = all(at[model, 30] > at[model, 300] for model in ("CD1(50)", "CD3(50)"))
-        claim = "both models were better on the test images at epoch 30 than at epoch 300"
-        yield Check(claim, turned)
+        yield "both models were better on the test images at epoch 30 than at epoch 300", turned
 
 
 def passed(looks: Rows) -> Iterator[str]:
@@ -180,13 +175,13 @@ def passed(looks: Rows) -> Iterator[str]:
 
 
 @of_stored("sm2008-training-path-full-size")
-def ends_above(looks: Rows) -> Iterator[Check]:
+def ends_above(looks: Rows) -> Claims:
     """Where the training of the MNIST models ends."""
     groups = by_model(looks)
     beyond = all(
         groups[model][-1]["test"] > _published_test(model) for model in ("CD1(500)", "CD3(500)")
     )
-    yield Check("CD1(500) and CD3(500) end above the published values", beyond)
+    yield "CD1(500) and CD3(500) end above the published values", beyond
 
 
 def three_steps_less_one(looks: Rows) -> Iterator[str]:
@@ -201,18 +196,16 @@ def three_steps_less_one(looks: Rows) -> Iterator[str]:
         yield f"CD3(500) less CD1(500), both after {epoch} epochs: {gain:.0f} nats"
 
 
-def coverage(rows: Rows) -> Iterator[Check]:
+def coverage(rows: Rows) -> Claims:
     """Of this run's experiments of 10, 100 and 1,000 runs."""
-    few = [row for row in rows if row["runs"] == 10]
-    many = [row for row in rows if row["runs"] == 1_000]
+    few, many = where(rows, runs=10), where(rows, runs=1_000)
     below = all(row["covered_interval"][1] < 0.9973 for row in few)
-    yield Check("with 10 runs the intervals hold the truth less often than 99.7 %", below)
+    yield "with 10 runs the intervals hold the truth less often than 99.7 %", below
     pairs = zip(few, many, strict=True)
     better = all(large["covered"] >= small["covered"] for small, large in pairs)
-    yield Check("with 1,000 runs no less often than with 10", better)
+    yield "with 1,000 runs no less often than with 10", better
     low, high = (sum(row[key] for row in rows) for key in ("too_low", "too_high"))
-    claim = "of the intervals that miss, at least nine in ten lie below the truth"
-    yield Check(claim, low >= 9 * high)
+    yield "of the intervals that miss, at least nine in ten lie below the truth", low >= 9 * high
 
 
 def _tests(rows: Rows) -> dict[str, float]:

@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
-from boltzmann_companion.claims.checks import Check, Rows
+from boltzmann_companion.claims.checks import Check, Claims, Rows
 from boltzmann_companion.studies.same_recipe import QUANTITIES
 
 
-def coin_flips(rows: Rows) -> Iterator[Check]:
+def coin_flips(rows: Rows) -> Claims:
     """Of `exact-binarization`: the first row is the binarisation of the training, the others are fresh."""
     as_trained, *anew = rows
-    yield Check(
-        "the training images are more probable as they were seen than ever anew",
-        as_trained["train"] > max(row["train"] for row in anew),
-    )
-    yield Check(
-        "the gap is wider as they were seen than ever anew",
-        as_trained["gap"] > max(row["gap"] for row in anew),
-    )
+    claim = "the training images are more probable as they were seen than ever anew"
+    yield claim, as_trained["train"] > max(row["train"] for row in anew)
+    claim = "the gap is wider as they were seen than ever anew"
+    yield claim, as_trained["gap"] > max(row["gap"] for row in anew)
 
 
-def repeats_agree(rows: Rows) -> Iterator[Check]:
+def repeats_agree(rows: Rows) -> Claims:
     """Of `own-weights-repeats`: 4 standard errors for the largest of a few differences."""
     values = [row["log_z"] for row in rows]
     mean = statistics.fmean(values)
     far = max(abs(value - mean) for value in values) / max(row["log_z_error"] for row in rows)
-    yield Check("the repeats agree within 4 of their standard errors", far < 4)
+    yield "the repeats agree within 4 of their standard errors", far < 4
 
 
-def pilot_helps(rows: Rows, required: bool) -> Iterator[Check]:
+def pilot_helps(rows: Rows, required: bool) -> Claims:
     """Of `own-weights-schedules`: even spacing comes first, the pilot's last; at the papers' size it comes close and no nearer."""
     evenly, _, piloted = rows
-    less = piloted["variance"] < evenly["variance"]
     claim = "the pilot's schedule has less variance of ln w than even spacing"
-    yield Check(claim, less, required=required)
+    yield Check(claim, piloted["variance"] < evenly["variance"], required=required)
 
 
-def extra_seed(rows: Rows) -> Iterator[Check]:
+def extra_seed(rows: Rows) -> Claims:
     """Of `sm2008-same-recipe` on `digits`: one more seed of the same recipe is not set apart."""
     [judged] = rows
     for key in QUANTITIES:
         inside = judged[f"{key}_typical"] == "yes"
-        yield Check(f"after 20 epochs the {key} of the extra seed is typical", inside)
+        yield f"after 20 epochs the {key} of the extra seed is typical", inside

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from boltzmann_companion.claims.checks import Check, Rows
+from boltzmann_companion.claims.checks import Check, Claims, Rows
 from boltzmann_companion.studies.tempering_runs import ESTIMATORS
 
 
-def one_link(rows: Rows) -> Iterator[Check]:
+def one_link(rows: Rows) -> Claims:
     """Of `tempering-link`: which way the averages err, and which estimate errs least."""
     of_link = {row["estimate"]: row for row in rows}
-    yield Check("the forward average is too low", of_link["forward average"]["mean_error"] < 0)
-    yield Check("the reverse average is too high", of_link["reverse average"]["mean_error"] > 0)
+    yield "the forward average is too low", of_link["forward average"]["mean_error"] < 0
+    yield "the reverse average is too high", of_link["reverse average"]["mean_error"] > 0
     best = min(of_link, key=lambda name: of_link[name]["rmse"])
-    yield Check("Bennett's ratio has the smallest error", best == "Bennett's ratio")
+    yield "Bennett's ratio has the smallest error", best == "Bennett's ratio"
 
 
-def stated_errors(rows: Rows) -> Iterator[Check]:
+def stated_errors(rows: Rows) -> Claims:
     """Of `tempering-link-errors`: the naive error against that from blocks of time."""
     last = rows[-1]
-    yield Check("the naive error of the last link is too small", last["naive_error"] < last["rmse"])
-    yield Check("its intervals hold the truth too rarely", last["naive_coverage"] < 0.9)
+    yield "the naive error of the last link is too small", last["naive_error"] < last["rmse"]
+    yield "its intervals hold the truth too rarely", last["naive_coverage"] < 0.9
     # 100 intervals; fewer than 88 of them would be 3 standard errors short of 95
     enough = all(row["blocks_coverage"] >= 0.88 for row in rows)
-    yield Check("intervals from blocks hold the truth in all links", enough)
+    yield "intervals from blocks hold the truth in all links", enough
 
 
-def placed_temperatures(rows: Rows) -> Iterator[Check]:
+def placed_temperatures(rows: Rows) -> Claims:
     """Of `tempering-rungs`: evenly spaced temperatures against those that the run has placed."""
     evenly, by_the_run = rows
     smaller = by_the_run["largest_rate"] < evenly["largest_rate"]
-    yield Check("placed temperatures have the smaller largest rejection rate", smaller)
+    yield "placed temperatures have the smaller largest rejection rate", smaller
     more = by_the_run["round_trips"] > evenly["round_trips"]
-    yield Check("they make more round trips, the pilots' cost included", more)
+    yield "they make more round trips, the pilots' cost included", more
     apart = abs(by_the_run["log_z"] - evenly["log_z"])
     chance = math.hypot(by_the_run["std_error"], evenly["std_error"])
-    yield Check("the two estimates agree within 4 standard errors", apart < 4 * chance)
+    yield "the two estimates agree within 4 standard errors", apart < 4 * chance
 
 
-def equal_cost(rows: Rows, required: bool) -> Iterator[Check]:
+def equal_cost(rows: Rows, required: bool) -> Claims:
     """Of `tempering-error`: errors against chain-steps, and the first model at the smallest budget."""
     rmse = {(row["model"], row["estimator"], row["chain_steps"]): row["rmse"] for row in rows}
     few, many = (choose(row["chain_steps"] for row in rows) for choose in (min, max))
@@ -58,22 +57,20 @@ def equal_cost(rows: Rows, required: bool) -> Iterator[Check]:
     yield Check("parallel tempering has fewer warnings at last", fewer, required=required)
 
 
-def closed_brackets(rows: Rows, on_digits: bool) -> Iterator[Check]:
+def closed_brackets(rows: Rows, on_digits: bool) -> Claims:
     """Of `tempering-brackets`: on `digits` exact values are known, and no bracket is open."""
     for row in rows if on_digits else []:
         if row["exact"] is not None:
             near = abs(row["ladder"] - row["exact"]) < 0.2
-            yield Check(
-                f"{row['model']}: parallel tempering within 0.2 nats of the exact value", near
-            )
+            yield f"{row['model']}: parallel tempering within 0.2 nats of the exact value", near
     both = all(row["reading"] == "both" for row in rows)
     yield Check("both ends of every bracket are right", both, required=on_digits)
 
 
-def missed_mode(rows: Rows) -> Iterator[Check]:
+def missed_mode(rows: Rows) -> Claims:
     """Of `tempering-hidden-modes`: the last row is the mode that no temperature leads to."""
     strong = rows[-1]
-    yield Check("parallel tempering misses the strong mode", strong["error"] < -2)
-    yield Check("it makes more than a hundred round trips", strong["round_trips"] > 100)
-    yield Check("it has no warning of its own", strong["warnings"] == "none")
-    yield Check("the proven bound exceeds the estimate", strong["bound_off"] > 1)
+    yield "parallel tempering misses the strong mode", strong["error"] < -2
+    yield "it makes more than a hundred round trips", strong["round_trips"] > 100
+    yield "it has no warning of its own", strong["warnings"] == "none"
+    yield "the proven bound exceeds the estimate", strong["bound_off"] > 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from boltzmann_companion.claims.checks import Check, Rows
+from boltzmann_companion.claims.checks import Check, Claims, Rows
+from boltzmann_companion.rows import where
 from boltzmann_companion.studies.budgeted_estimators import BOUND
 from boltzmann_companion.studies.estimator_study import HIDDEN, OTHERS
 from boltzmann_companion.studies.study import OUTCOMES
@@ -18,7 +19,7 @@ _FROM_MODEL = ("AIS, mean-field start", _MIXTURE)
 _APPROXIMATIONS = ("mean_field", "tap", "bethe", "tree_reweighted")
 
 
-def accuracy(rows: Rows, traps: Collection[str], on_digits: bool) -> Iterator[Check]:
+def accuracy(rows: Rows, traps: Collection[str], on_digits: bool) -> Claims:
     """Of `estimator-study`, on models that are not among the traps; the first two of `digits` are Ising's and a trained one."""
     error, (smallest, largest) = _median_errors(rows), _budgets(rows)
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -30,7 +31,7 @@ def accuracy(rows: Rows, traps: Collection[str], on_digits: bool) -> Iterator[Ch
     yield Check("AIS comes nearer with a larger budget", falls, required=on_digits)
     if on_digits:
         ising, trained, _ = (error[m, largest, _MIXTURE] < error[m, largest, "AIS"] for m in models)
-        yield Check("a start at a mixture helps AIS on the Ising model", ising)
+        yield "a start at a mixture helps AIS on the Ising model", ising
         yield Check("and on the trained one", trained, expected=False)
 
 
@@ -45,50 +46,38 @@ def intervals(rows: Rows) -> Iterator[str]:
             yield f"{row['estimator']}: 95 % intervals hold {word}"
 
 
-def bound(rows: Rows, on_digits: bool) -> Iterator[Check]:
+def bound(rows: Rows, on_digits: bool) -> Claims:
     """Of `estimator-coverage`: the certified bound."""
     always = all(row["held_68"] == 100 for row in rows if row["estimator"] == BOUND)
     claim = "the certified bound was never above ln Z, not even at the level of 68 %"
     yield Check(claim, always, required=on_digits)
 
 
-def trust(trusted: Rows, coverage: Rows, on_digits: bool) -> Iterator[Check]:
+def trust(trusted: Rows, coverage: Rows, on_digits: bool) -> Claims:
     """Of `estimator-trust` and `estimator-coverage`: who is wrong without a warning, and who finds the hidden mode."""
     _, largest = _budgets(trusted)
-    silent = {
-        (row["estimator"], row["budget"])
-        for row in trusted
-        if row["models"] == OTHERS and row["wrong, trusted"]
-    }
+    without = where(trusted, models=OTHERS)
+    silent = {(row["estimator"], row["budget"]) for row in without if row["wrong, trusted"]}
     claim = "importance sampling is wrong and trusted without a hidden mode, with any budget"
-    always = all((_LOST, row["budget"]) in silent for row in trusted)
-    yield Check(claim, always, required=on_digits)
+    yield Check(claim, all((_LOST, row["budget"]) in silent for row in trusted), required=on_digits)
     alone = all(name == _LOST for name, budget in silent if budget == largest)
     yield Check("with the larger budget no other estimator is", alone, required=on_digits)
     missed = _share(trusted, _FROM_DATA, "wrong, trusted")
     every = missed + _share(trusted, _FROM_DATA, "wrong, suspected") == 1
     claim = "from the base rates the hidden mode is missed in every run"
     yield Check(claim, every, required=on_digits)
-    claim = "and with a warning in fewer than one of ten"
-    yield Check(claim, missed > 0.9, required=on_digits)
+    yield Check("and with a warning in fewer than one of ten", missed > 0.9, required=on_digits)
     found = sum(_share(trusted, _FROM_MODEL, right) for right in OUTCOMES[:2])
-    claim = "from mean field's optima it is never missed"
-    yield Check(claim, found == 1, required=on_digits)
-    [start] = (
-        row
-        for row in coverage
-        if (row["models"], row["budget"], row["estimator"]) == (HIDDEN, largest, _FROM_MODEL[0])
-    )
+    yield Check("from mean field's optima it is never missed", found == 1, required=on_digits)
+    [start] = where(coverage, models=HIDDEN, budget=largest, estimator=_FROM_MODEL[0])
     claim = "but 95 % intervals from the mean-field start hold too seldom there"
     yield Check(claim, start["held_95_interval"][1] < 95, required=on_digits)
 
 
-def approximations(rows: Rows, runs: Rows, on_digits: bool) -> Iterator[Check]:
+def approximations(rows: Rows, runs: Rows, on_digits: bool) -> Claims:
     """Of `deterministic-approximations`, and of `estimator-study` beside it."""
-    below = all(row["mean_field"] < 0 for row in rows)
-    yield Check("mean field lies below the truth", below)
-    above = all(row["tree_reweighted"] > 0 for row in rows)
-    yield Check("the tree-reweighted bound lies above it", above)
+    yield "mean field lies below the truth", all(row["mean_field"] < 0 for row in rows)
+    yield "the tree-reweighted bound lies above it", all(row["tree_reweighted"] > 0 for row in rows)
     closer = all(max(abs(row["tap"]), abs(row["bethe"])) < abs(row["mean_field"]) for row in rows)
     yield Check("TAP and Bethe's are nearer than both", closer, required=on_digits)
     error, (_, largest) = _median_errors(runs), _budgets(runs)
@@ -103,7 +92,7 @@ def approximations(rows: Rows, runs: Rows, on_digits: bool) -> Iterator[Check]:
 def wrong_and_trusted(rows: Rows) -> Iterator[str]:
     """Lines that count the runs of `estimator-trust` that mislead, without and with a hidden mode."""
     for models in (OTHERS, HIDDEN):
-        own = [row for row in rows if row["models"] == models]
+        own = where(rows, models=models)
         silent, runs = (sum(row[key] for row in own) for key in ("wrong, trusted", "runs"))
         yield f"{models}: {silent:,} of {runs:,} runs wrong and trusted"
 

@@ -1,12 +1,12 @@
 """What this book claims of its tables: a function of the rows of records, in a module for each chapter.
 
     @of_stored("sm2008-figure-3")
-    def many_runs(curve: Rows) -> Iterator[Check]:
+    def many_runs(curve: Rows) -> Claims:
         many = [row for row in curve if row["runs"] == 10_000]
         closer = all(abs(row["log_z"] - row["exact_log_z"]) < 0.1 for row in many)
-        yield Check("with 10,000 runs every estimate is within 0.1 nats of the truth", closer)
+        yield "with 10,000 runs every estimate is within 0.1 nats of the truth", closer
 
-A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
+One that may fail, or must, is a `Check`. A chapter prints them with `chapter.checks(many_runs(chapter.stored("sm2008-figure-3").rows))`. What is said of stored records is a
 `Claim`, whether a chapter prints it, a paper concludes it (`boltzmann_companion.claims.claims`), or only the prose has it
 (`tests/prose.py`). One test holds all of them against the committed records, and sees each of them fail on changed ones.
 """
@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any, NamedTuple, TypeAlias
+
+from torch import Tensor
 
 from boltzmann_companion.records import load_result
 
@@ -32,6 +34,26 @@ class Check(NamedTuple):
     holds: object
     expected: bool = True
     required: bool = True
+
+
+#: Claims, each as a `Check` or as a pair of its words and whether it holds.
+Claims: TypeAlias = Iterator[Check | tuple[str, object]]
+
+
+def in_full(claim: Check | tuple[str, object]) -> Check:
+    """One of `Claims` as a `Check`."""
+    return claim if isinstance(claim, Check) else Check(*claim)
+
+
+def inside(interval: Sequence[float], value: float) -> bool:
+    """Whether an interval holds a value."""
+    low, high = interval
+    return low <= value <= high
+
+
+def largest_gap(a: Tensor, b: Tensor | float) -> float:
+    """The largest absolute difference, for claims that two computations agree."""
+    return (a - b).abs().max().item()
 
 
 class Stored:
@@ -101,10 +123,16 @@ Checks: TypeAlias = Callable[..., Iterator[Check]]
 STORED: list[Claim] = []
 
 
-def of_stored(*records: str) -> Callable[[Checks], Checks]:
-    """Say that a function of checks is about these records at the papers' size."""
+def of_stored(*records: str, required: bool = True) -> Callable[[Callable[..., Claims]], Checks]:
+    """Say that a function of claims is about these records at the papers' size, and whether they are all required."""
 
-    def marked(checks: Checks) -> Checks:
+    def marked(claims: Callable[..., Claims]) -> Checks:
+        @wraps(claims)
+        def checks(*rows: Rows) -> Iterator[Check]:
+            for each in claims(*rows):
+                check = in_full(each)
+                yield check if required else check._replace(required=False)
+
         STORED.append(Claim(checks, records))
         return checks
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from boltzmann_companion.claims.checks import Claim, Records, Row, Rows, Stored
+from boltzmann_companion.claims.checks import Claim, Records, Row, Rows, Stored, inside
 from boltzmann_companion.recipes import RECIPES, model_path
+from boltzmann_companion.rows import where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
 from boltzmann_companion.tables import format_value
 from paperlib.learning import ContrastiveDivergence
@@ -40,6 +41,7 @@ PAPERS_K = 100_000
 PAPERS_CHAINS = 5_000
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 _PATHS, _OWN = "sm2008-training-paths", "sm2008-own-weights"
+_BOUNDS = ("sm2008-table-2", "dbn-bound-gap")
 _SMALL = "05-exact-partition-functions"
 _FULL, _BELIEF, _RAISE, _DBM = (
     "06-full-size-rbms",
@@ -191,33 +193,25 @@ def _share(held: Mapping[str, bool], ours: Mapping[str, str], what: str, why: st
 # ---- intervals and ratios of the first paper
 
 
-def _inside(interval: Sequence[float], value: float) -> bool:
-    low, high = (float(end) for end in interval)
-    return low <= value <= high
-
-
 @conclusion("sm2008", "Table 1", _SMALL, "AIS", "sm2008-table-1")
 def _intervals_hold_truth(rows: Rows) -> Finding:
     """The 3-sigma interval of 100 AIS runs holds the exact ln Z of each small RBM."""
-    held = {row["model"]: _inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
+    held = {row["model"]: inside(row["interval_3_sigma"], row["exact_log_z"]) for row in rows}
     ours = {row["model"]: f"exact {format_value(row['exact_log_z'])}" for row in rows}
-    missed = ", ".join(name for name, inside in held.items() if not inside)
+    missed = ", ".join(name for name, met in held.items() if not met)
     return _share(held, ours, "intervals of 100 runs hold it", f"missed for {missed}")
 
 
 @conclusion("sm2008", "Section 5.1", _SMALL, "AIS", "sm2008-figure-3")
 def _ten_runs(rows: Rows) -> Finding:
     """Ten runs give good estimates of ln Z for the small RBMs."""
-    few = {row["model"]: row for row in rows if row["runs"] == 10}
+    few = _named(where(rows, runs=10))
     off = {name: row["log_z"] - row["exact_log_z"] for name, row in few.items()}
     warned = [name for name, row in few.items() if row["warned"] == "yes"]
     near = {name: abs(error) <= 1 and name not in warned for name, error in off.items()}
     ours = {name: f"off by {format_value(error)}" for name, error in off.items()}
-    why = (
-        f"the library distrusts ten runs of {', '.join(sorted(warned))}"
-        if warned
-        else "off by more than a nat"
-    )
+    distrusted = f"the library distrusts ten runs of {', '.join(sorted(warned))}"
+    why = distrusted if warned else "off by more than a nat"
     return _share(near, ours, "within a nat and trusted", why)
 
 
@@ -226,10 +220,9 @@ def _ratio_truth(rows: Rows) -> Finding:
     """AIS between two RBMs of different size gives their exact ratio, within its interval."""
     row = rows[0]
     ours = f"ln r {format_value(row['log_ratio'])}, exact {format_value(row['exact'])}"
-    why = (
-        "the chain from which the runs start, and most of their weights, miss a mode of our models"
-    )
-    return _holds(_inside(row["interval_3_sigma"], row["exact"]), ours, why)
+    missed = "the chain from which the runs start, and most of their weights, miss a mode"
+    why = f"{missed} of our models"
+    return _holds(inside(row["interval_3_sigma"], row["exact"]), ours, why)
 
 
 @conclusion("sm2008", "Section 5.1", _FULL, "AIS", "sm2008-ratios-full-size")
@@ -249,20 +242,14 @@ def _ratio_agrees(rows: Rows) -> Finding:
 
 def _judged_after(rows: Rows, model: str) -> str:
     """The length of training at which a model of the released recipe is judged, in words."""
-    [epochs] = {row["epoch"] for row in rows if row["model"] == model and row["judged"] == "yes"}
+    [epochs] = {row["epoch"] for row in where(rows, model=model, judged="yes")}
     return f"after {epochs} epochs"
 
 
 def _at_judged_length(rows: Rows, model: str, column: str) -> dict[int, float]:
     """A model's values by seed, at the training length that was fixed beforehand, where AIS is trusted."""
-    return {
-        row["seed"]: float(row[column])
-        for row in rows
-        if row["model"] == model
-        and row["judged"] == "yes"
-        and row["distrusted"] == "no"
-        and row[column] is not None
-    }
+    judged = where(rows, model=model, judged="yes", distrusted="no")
+    return {row["seed"]: float(row[column]) for row in judged if row[column] is not None}
 
 
 def _difference(
@@ -280,11 +267,8 @@ def _difference(
     if low <= published <= high:
         return Finding("holds", ours)
     if min(gains) > 0:
-        return Finding(
-            "partly",
-            ours,
-            "the order holds for every seed, the size depends on the length of training",
-        )
+        why = "the order holds for every seed, the size depends on the length of training"
+        return Finding("partly", ours, why)
     return Finding("does not hold", ours, "the order depends on seed and length of training")
 
 
@@ -355,11 +339,8 @@ def _bound_gain(row: Row, published: float, why: str) -> Finding:
     low = float(row["ais_error"][0])
     if math.isinf(low) or row["warnings"] != "none":
         runs = format_value(row["effective_sample_size"])
-        return Finding(
-            "no estimate",
-            ours,
-            f"AIS on the second layer is worth {runs} effective runs, so that the bound may be too high; {why}",
-        )
+        worth = f"AIS on the second layer is worth {runs} effective runs"
+        return Finding("no estimate", ours, f"{worth}, so that the bound may be too high; {why}")
     error = math.hypot(row["error_bound"], low)
     if row["gain"] + error >= published:
         return Finding("holds", ours)
@@ -378,27 +359,19 @@ def _gain(model: str, published: float, rows: Rows, sampled: Rows) -> Finding:
     return Finding(test.outcome, test.ours, test.why, details, cases)
 
 
-@conclusion("sm2008", "Section 5.2", _BELIEF, "models", "sm2008-table-2", "dbn-bound-gap")
+@conclusion("sm2008", "Section 5.2", _BELIEF, "models", *_BOUNDS)
 def _dbn_cd1_gain(rows: Rows, sampled: Rows) -> Finding:
     """A second layer on CD1(500) gains at least 25 nats."""
     return _gain("DBN-CD1", 25, rows, sampled)
 
 
-@conclusion("sm2008", "Section 5.2", _BELIEF, "models", "sm2008-table-2", "dbn-bound-gap")
+@conclusion("sm2008", "Section 5.2", _BELIEF, "models", *_BOUNDS)
 def _dbn_cd3_gain(rows: Rows, sampled: Rows) -> Finding:
     """A second layer on CD3(500) gains at least 7 nats."""
     return _gain("DBN-CD3", 7, rows, sampled)
 
 
-@conclusion(
-    "sm2008",
-    "Section 5.2",
-    _BELIEF,
-    "models",
-    "sm2008-table-2",
-    "dbn-bound-gap",
-    "tempering-brackets",
-)
+@conclusion("sm2008", "Section 5.2", _BELIEF, "models", *_BOUNDS, "tempering-brackets")
 def _dbn_cd25_no_gain(rows: Rows, sampled: Rows, tempering: Rows) -> Finding:
     """A second layer on CD25(500) does not gain more than the error."""
     # Of the bound, and of the model: parallel tempering knows the ln Z of both layers, with an error.
@@ -482,18 +455,14 @@ def _bracket_holds_truth(rows: Rows) -> Finding:
     return _share(held, ours, "brackets", why)
 
 
+def _gap_case(row: Row, start: str, gap: float) -> Row:
+    """A gap of a model from a start, with the error of the start's bracket and its K."""
+    error, steps = row[f"{start}_gap_error"], steps_from(row, start)
+    return {"model": row["model"], "start": start, "steps": steps, "gap": gap, "error": error}
+
+
 def _gap_cases(rows: Rows, start: str, models: Callable[[str], bool] = lambda _: True) -> list[Row]:
-    return [
-        {
-            "model": row["model"],
-            "start": start,
-            "steps": steps_from(row, start),
-            "gap": row[f"{start}_gap"],
-            "error": row[f"{start}_gap_error"],
-        }
-        for row in rows
-        if models(row["model"])
-    ]
+    return [_gap_case(row, start, row[f"{start}_gap"]) for row in rows if models(row["model"])]
 
 
 def _gap_text(case: Row) -> str:
@@ -610,11 +579,8 @@ def _uniform_start_misleads(rows: Rows) -> Finding:
     smaller = row["uniform_gap"] - 3 * row["uniform_gap_error"] > abs(row["base_rate_gap"])
     if row["uniform_gap"] - 3 * row["uniform_gap_error"] > 10 and smaller:
         return Finding("holds", ours)
-    return Finding(
-        "partly" if smaller else "does not hold",
-        ours,
-        f"our model's gap is smaller than the paper's, at K = {row['steps']:,}",
-    )
+    why = f"our model's gap is smaller than the paper's, at K = {row['steps']:,}"
+    return Finding("partly" if smaller else "does not hold", ours, why)
 
 
 @conclusion("raise2015", "Table 1", _RAISE, "RAISE", _RBMS)
@@ -661,12 +627,8 @@ def _one_hidden_state(rows: Rows) -> Finding:
 @conclusion("raise2015", "Table 2", _DBM, "RAISE", _DEEP)
 def _mnist_dbm_agrees(rows: Rows) -> Finding:
     """AIS and RAISE agree within a nat for the MNIST DBM."""
-    cases = [
-        case
-        for start in STARTS
-        for case in _gap_cases(rows, start, lambda name: name == "MNIST DBM")
-    ]
-    return _within(cases, 1)
+    row = _named(rows)["MNIST DBM"]
+    return _within([_gap_case(row, start, row[f"{start}_gap"]) for start in STARTS], 1)
 
 
 @conclusion("raise2015", "Section 5.2", _DBM, "RAISE", _DEEP)
@@ -675,11 +637,8 @@ def _omniglot_dbm_overestimate(rows: Rows) -> Finding:
     row = _named(rows)["Omniglot DBM"]
     lowest = min(row["uniform_ais"], row["base_rate_ais"])
     over = max(row["uniform_raise"], row["base_rate_raise"]) - lowest
-    return _holds(
-        over >= 6,
-        f"{format_value(over)} nats",
-        "our DBM was trained anew on other images, and RAISE stays below AIS",
-    )
+    why = "our DBM was trained anew on other images, and RAISE stays below AIS"
+    return _holds(over >= 6, f"{format_value(over)} nats", why)
 
 
 @conclusion("raise2015", "Section 5.3", _DBM, "RAISE", _DEEP)
@@ -703,13 +662,5 @@ def _all_accurate(rbms: Rows, deep: Rows) -> Finding:
             continue
         best = max(STARTS, key=lambda start: row[f"{start}_raise"])
         lowest = min(row[f"{start}_ais"] for start in STARTS)
-        cases.append(
-            {
-                "model": row["model"],
-                "start": best,
-                "steps": steps_from(row, best),
-                "gap": lowest - row[f"{best}_raise"],
-                "error": row[f"{best}_gap_error"],
-            }
-        )
+        cases.append(_gap_case(row, best, lowest - row[f"{best}_raise"]))
     return _within(cases, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from boltzmann_companion.claims.checks import Records, Stored
@@ -20,7 +21,14 @@ from boltzmann_companion.claims.claims import (
 from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
 from boltzmann_companion.records import source_line
-from boltzmann_companion.tables import Table, cell_of, cell_std_error, difference, format_value
+from boltzmann_companion.tables import (
+    Table,
+    cell_of,
+    cell_std_error,
+    difference,
+    format_value,
+    row_of,
+)
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
 # Names for narrow columns.
@@ -115,7 +123,7 @@ def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Reco
         elif entry.criterion.kind == "claim":
             model = cell.row
         elif value is not None:
-            model += f", {_row_of(cell, record)['seeds']} trainings"
+            model += f", {row_of(cell, record)['seeds']} trainings"
             interval, value = value, sum(value) / 2
     return ReportRow(
         entry,
@@ -134,18 +142,10 @@ def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Reco
     )
 
 
-def _row_of(cell: Cell, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    rows = [] if record is None else record["rows"]
-    return next((row for row in rows if row.get("model") == cell.row), {})
-
-
 def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
     """Our K for a number from one of the starts in the second paper's tables."""
-    start = "" if cell is None else start_of(cell.column)
-    if cell is None or not start:
-        return None
-    row = _row_of(cell, record)
-    return steps_from(row, start) if row else None
+    start, row = "" if cell is None else start_of(cell.column), row_of(cell, record)
+    return steps_from(row, start) if start and row else None
 
 
 def comparison_rows(record_name: str) -> Iterator[ReportRow]:
@@ -325,13 +325,16 @@ class Report:
         options = "".join(f"<option>{name}</option>" for name in VERDICTS if name in given)
         kinds = "".join(f"<option>{kind.replace('-', ' ')}</option>" for kind in CRITERIA)
         return (
-            _PAGE.replace("{options}", options)
+            _PAGE.read_text(encoding="utf-8")
+            .rstrip()
+            .replace("{options}", options)
             .replace("{kinds}", kinds)
             .replace("{heading}", heading)
             .replace("{body}", body)
         )
 
 
+_PAGE = Path(__file__).with_name("report.html")
 # A symbol beside the colour, for readers who cannot see the colour.
 _SIGNS = {
     "good": ("✓", ("agrees", "typical", "holds")),
@@ -368,53 +371,3 @@ def _html_row(row: ReportRow) -> str:
         + "".join(f"<td>{cell}</td>" for cell in cells)
         + "</tr>"
     )
-
-
-_PAGE = """\
-<div class="reproduction-report">
-<p><label>Verdict <select><option value="">all</option>{options}</select></label>
-<label>Judged by <select><option value="">all</option>{kinds}</select></label>
-<label><input type="checkbox"> with settings that ours share</label>
-<label>Containing <input type="search" placeholder="for example CD25"></label>
-<span role="status"></span></p>
-<div class="reproduction-report-scroll" tabindex="0" role="region" aria-label="Published numbers beside ours">
-<table><thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>
-<style>
-.reproduction-report-scroll { max-height: 80vh; overflow: auto; }
-.reproduction-report label { margin-right: 1.5em; }
-.reproduction-report th { position: sticky; top: 0; background: #fff; color: #1a1a1a; }
-.verdict-good { color: #1a7f37; font-weight: 600; }
-.verdict-bad { color: #b3261e; font-weight: 600; }
-.verdict-mixed { color: #7a5900; font-weight: 600; }
-html[data-theme="dark"] .verdict-good { color: #57d17c; }
-html[data-theme="dark"] .verdict-bad { color: #ff9b91; }
-html[data-theme="dark"] .verdict-mixed { color: #e8c468; }
-.reproduction-report th { text-align: left; padding: 2px 6px; }
-.reproduction-report td:nth-child(7) { min-width: 14em; }
-.reproduction-report td { border-bottom: 1px solid #8886; padding: 2px 6px; vertical-align: top; }
-</style>
-<script>
-(() => {
-  const report = document.currentScript.closest(".reproduction-report");
-  const [verdict, kind] = report.querySelectorAll("select"), words = report.querySelector("[type=search]"), settings = report.querySelector("[type=checkbox]");
-  const rows = [...report.querySelectorAll("tbody tr")];
-  const show = () => {
-    let shown = 0;
-    for (const row of rows) {
-      const fits = (!verdict.value || row.dataset.verdict === verdict.value)
-        && (!kind.value || row.dataset.kind === kind.value)
-        && (settings.checked || row.dataset.verdict !== "setting" || verdict.value === "setting" || kind.value === "setting")
-        && row.textContent.toLowerCase().includes(words.value.toLowerCase());
-      row.hidden = !fits;
-      shown += fits;
-    }
-    report.querySelector("[role=status]").textContent = `${shown} of ${rows.length} numbers`;
-  };
-  verdict.addEventListener("change", show);
-  kind.addEventListener("change", show);
-  settings.addEventListener("change", show);
-  words.addEventListener("input", show);
-  show();
-})();
-</script>
-</div>"""

@@ -20,7 +20,8 @@ from boltzmann_companion.claims.claims import (
 from boltzmann_companion.published import Cell, Published, find
 from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.studies.bracket_tables import TABLES
-from boltzmann_companion.tables import cell_of, difference, format_value, stored_std_error
+from boltzmann_companion.tables import cell_of, difference, format_value, row_of, stored_std_error
+from paperlib.learning import ContrastiveDivergence
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 
@@ -112,10 +113,8 @@ def _same_recipe(
     record: Mapping[str, Any] | None,
     entries: Iterable[Published],
 ) -> Judgement:
-    assert record is not None  # it has the interval
     assert entry.value is not None
-    row = next(row for row in record["rows"] if row["model"] == cell.row)
-    low, high = interval
+    row, (low, high) = row_of(cell, record), interval
     column = find(entries, paper=entry.paper, where=entry.where, column=entry.column)
     others = [e for e in column if e.row != entry.row and e.value is not None]
     held = [f"{e.row} ({format_value(e.value)})" for e in others if low <= e.value <= high]
@@ -128,11 +127,7 @@ def _same_recipe(
         verdict = "says nothing"
         evidence += f"; the interval also holds what is printed for {', '.join(held)}"
     middle, half_width = (low + high) / 2, (high - low) / 2
-    return Judgement(
-        verdict,
-        evidence,
-        1.96 * (middle - entry.value) / half_width,
-    )
+    return Judgement(verdict, evidence, 1.96 * (middle - entry.value) / half_width)
 
 
 def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judgement:
@@ -144,11 +139,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
     if entry.interval is not None:
         ours, theirs = value, entry.interval
         overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
-        evidence = (
-            f"ours {format_value(ours)}; the two overlap"
-            if overlap
-            else f"ours {format_value(ours)}"
-        )
+        evidence = f"ours {format_value(ours)}{'; the two overlap' if overlap else ''}"
         return Judgement("agrees" if overlap else "differs", evidence)
     # The paper's number was estimated with the same protocol, so its error is as large as ours.
     error = math.sqrt(2) * std_error
@@ -161,7 +152,7 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
 
 def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
     """How much less work our AIS, RAISE or CSL did than the paper's; empty if it did as much or the amount is irrelevant."""
-    row = next(row for row in _rows(record) if row["model"] == cell.row)
+    row = row_of(cell, record)
     steps = row.get(f"{start_of(cell.column)}_steps", PAPERS_K)
     if steps < PAPERS_K:
         return f"K = {steps:,}, the paper's {PAPERS_K:,}"
@@ -190,31 +181,19 @@ def _setting(entry: Published, stored: Records) -> Judgement:
     return Judgement("setting, ours differs", f"ours: {listed}")
 
 
+_UNIFORM = ("uniform",)
 # The record and the starts of our K, and the model if it is the K of a single one.
 _STEPS = {
     "raise2015/table-1/caption/intermediate-distributions": (_RBMS, STARTS, None),
     "raise2015/table-2/caption/intermediate-distributions": (_DEEP, STARTS, None),
     "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
-    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (
-        _RBMS,
-        ("uniform",),
-        "omniPCD-1000",
-    ),
+    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, _UNIFORM, "omniPCD-1000"),
     "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, STARTS, None),
-    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, ("uniform",), None),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, _UNIFORM, None),
 }
-_UNITS_OF = {
-    "CD1(25)": "mnist-cd1-25",
-    "CD3(25)": "mnist-cd3-25",
-    "CD1(20)": "mnist-cd1-20",
-    "CD1(500)": "mnist-cd1-500",
-    "CD3(500)": "mnist-cd3-500",
-    "CD25(500)": "mnist-cd25-500",
-    "DBN-CD1": "mnist-dbn-cd1",
-    "DBN-CD3": "mnist-dbn-cd3",
-    "DBN-CD25": "mnist-dbn-cd25",
-    **TABLES["paper"]["raise-table-1"].models,
-}
+# The models whose hidden units and CD steps are published: those of the first paper, which are all of MNIST, and of the second's Table 1.
+_MODELS = {chosen.label: name for name, chosen in RECIPES.items() if chosen.dataset == "mnist"}
+_MODELS |= TABLES["paper"]["raise-table-1"].models
 
 
 def used_setting(entry: Published, stored: Records) -> list[Any] | None:
@@ -236,11 +215,11 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         record = stored(_RBMS)
         # this many steps of each of the paper's chains make as many hidden states as ours
         return sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)}) or None
-    training = getattr(RECIPES.get(_UNITS_OF.get(entry.row, "")), "training", None)
+    training = getattr(RECIPES.get(_MODELS.get(entry.row, "")), "training", None)
     name = entry.column
-    if training is None:
+    if not isinstance(training, ContrastiveDivergence):
         return None
-    if name == "hidden units" or name == "units of the second hidden layer":
+    if name in ("hidden units", "units of the second hidden layer"):
         return [training.num_hidden]
     if name.startswith("CD steps"):
         return [training.steps_in(1 if name.endswith("first") else training.epochs)]

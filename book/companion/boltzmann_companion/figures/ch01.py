@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from torch import Tensor
 
-from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import PALETTE, draw_frame, draw_images
+from boltzmann_companion.rows import columns
 from boltzmann_companion.tables import Table
+from paperlib.models import RBM
 from paperlib.numerics import all_states
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
-    from paperlib.models import RBM
 
 
 def digits(state: Tensor) -> str:
@@ -72,14 +69,9 @@ def graph(rbm: RBM) -> Figure:
     for i, x_low in enumerate(visible_x):
         for j, x_high in enumerate(hidden_x):
             weight = rbm.weights[i, j].item()
-            axes.plot(
-                [x_low, x_high],
-                [0, 1],
-                color=PALETTE[0] if weight > 0 else PALETTE[1],
-                linestyle="-" if weight > 0 else "--",
-                linewidth=0.6 * abs(weight),
-                zorder=1,
-            )
+            color, line = (PALETTE[0], "-") if weight > 0 else (PALETTE[1], "--")
+            look = {"color": color, "linestyle": line, "linewidth": 0.6 * abs(weight), "zorder": 1}
+            axes.plot([x_low, x_high], [0, 1], **look)
     for layer, name, y, xs, marker, bias in [
         ("v", "b", 0.0, visible_x, "s", rbm.visible_bias),
         ("h", "a", 1.0, hidden_x, "o", rbm.hidden_bias),
@@ -145,7 +137,7 @@ def mixture(rbm: RBM, p_joint: Tensor) -> Figure:
         )
         proportion.grid(False)
         pixels.imshow(rbm.visible_probs(h).reshape(2, 2), vmin=0, vmax=1)
-        _frame(pixels)
+        draw_frame(pixels)
         share.bar(range(len(all_v)), p_joint[:, k], color=PALETTE[0])
         share.set(ylim=(0, 1.05 * p_joint.max()), yticks=[], xlim=(-0.7, 15.7))
         share.grid(False)
@@ -174,7 +166,7 @@ def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
     for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
         panel.imshow(matrix, vmin=0)
         panel.set_title(title)
-        _frame(panel)
+        draw_frame(panel)
     return figure
 
 
@@ -183,12 +175,9 @@ def convergence(rows: Rows, p_v: Tensor, frequency: Tensor, rate: float, num_cha
     standard_error = torch.sqrt(p_v * (1 - p_v) / num_chains)
     # expected distance of independent exact draws
     noise_floor = standard_error.sum() / math.sqrt(2 * math.pi)
-    steps, exact = [row["step"] for row in rows], [row["exact"] for row in rows]
-    curves = {
-        "exact": exact,
-        "simulated": [row["simulated"] for row in rows],
-        "eigenvalue's rate": [2 * exact[10] * rate ** (step - 10) for step in steps],
-    }
+    steps, exact, simulated = columns(rows, "step", "exact", "simulated")
+    by_rate = [2 * exact[10] * rate ** (step - 10) for step in steps]
+    curves = {"exact": exact, "simulated": simulated, "eigenvalue's rate": by_rate}
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), width_ratios=[1, 1.3])
     colors = (PALETTE[0], PALETTE[1], PALETTE[5])
     for (label, values), color, style in zip(curves.items(), colors, ("-", "--", ":"), strict=True):
@@ -221,10 +210,10 @@ def binarised(rows: Iterable[tuple[str, Tensor]], image_shape: tuple[int, int]) 
 
 def filters(rbm: RBM, image_shape: tuple[int, int]) -> Figure:
     """The weights of every hidden unit as an image, and the probabilities of the pixels with all of them off."""
-    columns = -(-rbm.num_hidden // 2)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 1.9), width_ratios=[columns / 2, 1])
+    across = -(-rbm.num_hidden // 2)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 1.9), width_ratios=[across / 2, 1])
     shades = 0.5 + 0.5 * rbm.weights.T / rbm.weights.abs().max()
-    draw_images(left, shades, image_shape, columns)
+    draw_images(left, shades, image_shape, across)
     left.set_title(f"filters of the {rbm.num_hidden} hidden units", fontsize=10)
     draw_images(right, torch.sigmoid(rbm.visible_bias)[None], image_shape, 1)
     right.set_title("visible biases", fontsize=10)
@@ -338,11 +327,7 @@ def versions(log_zs: Tensor, marked: Mapping[str, float]) -> Figure:
 
 def gradient(data_term: Tensor, model_term: Tensor) -> Figure:
     """Both terms [D, M] of the gradient and their difference, in numbers."""
-    titled = {
-        "data": data_term,
-        "\u2212 model": model_term,
-        "= gradient": data_term - model_term,
-    }
+    titled = {"data": data_term, "\u2212 model": model_term, "= gradient": data_term - model_term}
     num_visible, num_hidden = data_term.shape
     figure, panels = plt.subplots(1, 3, figsize=(6.4, 2.6))
     for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
@@ -376,14 +361,6 @@ def _image_ticks(axes: Axes, states: Tensor) -> None:
                 annotation_clip=False,
             )
         )
-
-
-def _frame(axes: Axes) -> None:
-    """A frame and nothing else around a matrix."""
-    axes.set(xticks=[], yticks=[])
-    axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color="0.5")
 
 
 def _near_square(num_units: int) -> tuple[int, int]:

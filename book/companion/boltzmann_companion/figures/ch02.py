@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
 
-from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain, draw_frame
 from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.tiny_chains import bounds, distances
 from boltzmann_companion.tables import Table
-from paperlib.mcmc import acceptance_matrix, autocorrelation, total_variation
+from paperlib.mcmc import MarkovChain, acceptance_matrix, autocorrelation, total_variation
 from paperlib.numerics import all_states
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
-    from paperlib.mcmc import MarkovChain
 
 # where the states are drawn, if not on a circle
 _PLACES = {
@@ -251,10 +245,7 @@ def _matrix(panel: Axes, matrix: Tensor, title: str) -> None:
     """A matrix in shades of grey, the largest entry black, in a frame."""
     panel.imshow(matrix, vmin=0, vmax=max(1e-9, matrix.max().item()))
     panel.set_title(title, fontsize=9)
-    panel.set(xticks=[], yticks=[])
-    panel.grid(False)
-    for spine in panel.spines.values():
-        spine.set(visible=True, color="0.5")
+    draw_frame(panel)
 
 
 def _matrices(titled: Mapping[str, Tensor]) -> Figure:

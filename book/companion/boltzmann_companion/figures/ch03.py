@@ -37,20 +37,10 @@ def bias(rows: Rows, slowest: Mapping[str, float]) -> Figure:
         own = stages[name]
         look: dict[str, Any] = {"marker": marker, "markersize": 5, "label": name}
         (line,) = left.loglog(steps, [row["bias"] / 100 for row in own], **look)
-        left.loglog(
-            steps,
-            [share * row["lambda_2"] ** row["steps"] for row in own],
-            color="0.5",
-            linestyle=(0, (2, 2)),
-            linewidth=1,
-            zorder=0,
-        )
+        slow = [share * row["lambda_2"] ** row["steps"] for row in own]
+        left.loglog(steps, slow, color="0.5", linestyle=(0, (2, 2)), linewidth=1, zorder=0)
         right.semilogx(steps, *columns(own, "angle"), color=line.get_color(), **look)
-    left.set(
-        ylim=(1e-6, 5),
-        xlabel="Gibbs steps $T$",
-        ylabel="norm of bias / norm of gradient",
-    )
+    left.set(ylim=(1e-6, 5), xlabel="Gibbs steps $T$", ylabel="norm of bias / norm of gradient")
     _angle_by_steps(right)
     for axes in (left, right):
         _label_steps(axes, steps)
@@ -79,11 +69,8 @@ def curl(works: Mapping[str, Tensor], asymmetries: Mapping[str, float]) -> Figur
         left.plot(degrees, torch.cat([torch.zeros(1), work]), label=name)
     left.axhline(0, color="0.6", linewidth=0.8, linestyle="-")
     left.margins(y=0.25)
-    left.set(
-        xlabel="angle along the loop (degrees)",
-        ylabel="accumulated work (nats)",
-        xticks=range(0, 361, 90),
-    )
+    left.set(xlabel="angle along the loop (degrees)", xticks=range(0, 361, 90))
+    left.set_ylabel("accumulated work (nats)")
     left.legend(fontsize=8, ncols=3, loc="upper center", columnspacing=1, handlelength=1.8)
     by_steps = {
         int(name.removeprefix("CD-")): value
@@ -126,15 +113,8 @@ def masses(probs: Mapping[str, Tensor], images: Tensor, side: int) -> Figure:
         (-0.2, "gradient", PALETTE[0], ""),
         (0.2, "CD-1", PALETTE[1], "///"),
     ):
-        axes.bar(
-            positions + offset,
-            probs[name],
-            width=0.4,
-            color=color,
-            hatch=hatch,
-            edgecolor="white",
-            label=name,
-        )
+        look = {"color": color, "hatch": hatch, "edgecolor": "white"}
+        axes.bar(positions + offset, probs[name], width=0.4, label=name, **look)
     axes.axhline(1 / len(images), color="0.3", linewidth=0.9, linestyle="--")
     axes.set(ylabel="probability", xticks=[], xlim=(-0.6, len(images) - 0.4))
     axes.legend()
@@ -260,15 +240,12 @@ def recipe_table() -> Table:
 
 def schedule_table(recipe: ContrastiveDivergence, epochs: Sequence[int]) -> Table:
     """Gibbs steps, learning rate and momentum in some epochs of a training."""
-    lines = [
-        [
-            f"{epoch}",
-            f"{recipe.steps_in(epoch)}",
-            f"{recipe.learning_rate_in(epoch):.3g}",
-            f"{recipe.momentum_in(epoch)}",
-        ]
-        for epoch in epochs
-    ]
+    lines = []
+    for epoch in epochs:
+        rate = f"{recipe.learning_rate_in(epoch):.3g}"
+        lines.append(
+            [f"{epoch}", f"{recipe.steps_in(epoch)}", rate, f"{recipe.momentum_in(epoch)}"]
+        )
     return Table(["epoch", "$T$", "learning rate", "momentum"], lines)
 
 

@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import PALETTE, draw_images
+from boltzmann_companion.rows import columns, grouped, where
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
 from paperlib.numerics import log_mean_exp
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
 
 
 def dimension(rows: Rows, num_samples: int) -> Figure:
     """The relative variance of importance weights, and the effective sample size, against the number of units."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    independent = [row for row in rows if row["model"] == "independent units"]
-    units = [row["units"] for row in independent]
-    left.plot(units, [row["predicted"] for row in independent], label="formula")
-    measured = [row["measured"] for row in independent]
+    units, predicted, measured = columns(
+        where(rows, model="independent units"), "units", "predicted", "measured"
+    )
+    left.plot(units, predicted, label="formula")
     left.plot(units, measured, "o", color=PALETTE[1], label="measured")
     left.set(xlabel="visible units", ylabel="log$_{10}$ relative variance")
     left.legend()
     for kind in ("independent units", "RBM, uniform start", "RBM, base-rate start"):
-        own = [row for row in rows if row["model"] == kind]
-        right.plot(
-            [row["units"] for row in own],
-            [row["effective_sample_size"] for row in own],
-            marker="o",
-            markersize=3,
-            label=kind,
-        )
+        points = columns(where(rows, model=kind), "units", "effective_sample_size")
+        right.plot(*points, marker="o", markersize=3, label=kind)
     right.axhline(num_samples, color="black", linestyle=":", linewidth=1)
     right.set(xlabel="visible units", ylabel="effective sample size", yscale="log")
     right.legend(fontsize=8)
@@ -93,15 +83,8 @@ def bias(errors: Mapping[int, Tensor]) -> Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
     thresholds = torch.linspace(0.02, 3, 60)
     for color, (runs, error) in zip(PALETTE, errors.items(), strict=False):
-        left.hist(
-            error.numpy(),
-            bins=50,
-            range=(-9, 4),
-            histtype="step",
-            color=color,
-            linewidth=1.5,
-            label=f"$M = {runs}$",
-        )
+        look = {"histtype": "step", "color": color, "linewidth": 1.5}
+        left.hist(error.numpy(), bins=50, range=(-9, 4), label=f"$M = {runs}$", **look)
         left.axvline(error.mean(), color=color, linestyle="--", linewidth=1)
         share = (error[:, None] > thresholds).double().mean(0)
         share[share == 0] = math.nan
@@ -119,19 +102,12 @@ def bias(errors: Mapping[int, Tensor]) -> Figure:
 def coverage(rows: Rows) -> Figure:
     """How many of 100 intervals hold the truth, against the number of steps."""
     figure, axes = plt.subplots(figsize=(7.0, 3.0))
-    for num_runs in dict.fromkeys(row["runs"] for row in rows):
-        own = [row for row in rows if row["runs"] == num_runs]
-        axes.plot(
-            [row["steps"] for row in own],
-            [row["covered"] for row in own],
-            marker="o",
-            label=f"$M = {num_runs}$ runs",
-        )
+    for num_runs, own in grouped(rows, "runs").items():
+        axes.plot(*columns(own, "steps", "covered"), marker="o", label=f"$M = {num_runs}$ runs")
     axes.axhline(99.7, color="black", linestyle=":", linewidth=1)
-    steps = list(dict.fromkeys(row["steps"] for row in rows))
-    axes.set(
-        xscale="log", xlabel="steps $K$", ylabel="coverage in %", xticks=steps, xticklabels=steps
-    )
+    steps = list(grouped(rows, "steps"))
+    axes.set(xscale="log", xlabel="steps $K$", ylabel="coverage in %")
+    axes.set(xticks=steps, xticklabels=steps)
     axes.minorticks_off()
     axes.legend(loc="lower right")
     return figure
@@ -170,25 +146,12 @@ def schedules(rows: Rows) -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2), sharey=True)
     for panel, start in zip(panels, ("uniform", "base-rate"), strict=True):
         for color, schedule in zip(PALETTE, ("equal steps", "2008"), strict=False):
-            own = [row for row in rows if (row["start"], row["schedule"]) == (start, schedule)]
-            steps = [row["steps"] for row in own]
-            panel.loglog(
-                steps,
-                [row["error"] for row in own],
-                color=color,
-                linestyle="-",
-                marker="o",
-                label=f"{schedule}: error",
-            )
-            panel.loglog(
-                steps,
-                [row["sigma"] for row in own],
-                color=color,
-                linestyle="--",
-                marker="o",
-                markerfacecolor="white",
-                label=f"{schedule}: reported $\\hat\\sigma$",
-            )
+            own = where(rows, start=start, schedule=schedule)
+            steps, error, sigma = columns(own, "steps", "error", "sigma")
+            look = {"color": color, "marker": "o"}
+            panel.loglog(steps, error, linestyle="-", label=f"{schedule}: error", **look)
+            label = f"{schedule}: reported $\\hat\\sigma$"
+            panel.loglog(steps, sigma, linestyle="--", markerfacecolor="white", label=label, **look)
         panel.set(title=f"{start} start", xlabel="steps $K$ (at fixed $MK$)")
     panels[0].set_ylabel("nats")
     panels[1].legend(fontsize=8)

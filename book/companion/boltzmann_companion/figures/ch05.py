@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import draw_runs
-from boltzmann_companion.rows import by_model, published_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.figure import Figure
-
-    from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.rows import by_model, columns, published_numbers
 
 
 def more_runs(points: Rows, zeros: Mapping[str, float], ylabel: str) -> Figure:
@@ -32,15 +27,12 @@ def training(looks: Rows) -> Figure:
     """The exact test log-probability of each model by epoch; dotted, its published value if it has one."""
     figure, axes = plt.subplots()
     for model, own in by_model(looks).items():
-        axes.plot([row["epoch"] for row in own], [row["test"] for row in own], label=model)
+        axes.plot(*columns(own, "epoch", "test"), label=model)
         for value in published_numbers(model, "Avg. Test log-prob. / true"):
             axes.axhline(value, color=axes.lines[-1].get_color(), linewidth=0.8, linestyle=":")
     # the first epochs are far below everything else
     settled = [row["test"] for row in looks if row["epoch"] > 10]
-    axes.set(
-        xlabel="epoch",
-        ylabel="test log-probability in nats",
-        ylim=(min(settled) - 1, max(settled) + 1),
-    )
+    axes.set(xlabel="epoch", ylabel="test log-probability in nats")
+    axes.set_ylim(min(settled) - 1, max(settled) + 1)
     axes.legend()
     return figure

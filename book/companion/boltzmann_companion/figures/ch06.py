@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.figures import ch05
 from boltzmann_companion.players.frames import frame_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.rows import by_model, pixels_on, published_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from matplotlib.figure import Figure
-    from torch import Tensor
-
-    from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.rows import by_model, columns, pixels_on, published_numbers
 
 _MARKERS = "os^"
 
@@ -80,22 +76,15 @@ def mixtures(rows: Rows) -> Figure:
     for height, row in enumerate(reversed(rows)):
         ends = [row["test"], row["train"]]
         axes.plot(ends, [height] * 2, color="0.6", linestyle="-", zorder=1)
-        for end, label, marker, color in zip(
-            ends, ("test", "training"), "os", PALETTE, strict=False
-        ):
-            axes.plot(
-                end,
-                height,
-                marker=marker,
-                color=color,
-                linestyle="none",
-                label=label if height == 0 else None,
-            )
-    axes.set(
-        yticks=range(len(rows)),
-        yticklabels=[row["model"] for row in reversed(rows)],
-        xlabel="average log-probability in nats",
-    )
+        for number, (end, name) in enumerate(zip(ends, ("test", "training"), strict=True)):
+            look: dict[str, Any] = {
+                "marker": "os"[number],
+                "color": PALETTE[number],
+                "linestyle": "none",
+            }
+            axes.plot(end, height, label=name if height == 0 else None, **look)
+    axes.set(yticks=range(len(rows)), yticklabels=[row["model"] for row in reversed(rows)])
+    axes.set_xlabel("average log-probability in nats")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
@@ -107,10 +96,10 @@ def training(looks: Rows, models: Sequence[str]) -> Figure:
         own = by_model(looks).get(model)
         if not own:
             continue
-        epochs = [row["epoch"] for row in own]
+        epochs, test, train = columns(own, "epoch", "test", "train")
         style = {"color": color, "marker": marker, "markersize": 4}
-        axes.plot(epochs, [row["test"] for row in own], linestyle="-", label=model, **style)
-        axes.plot(epochs, [row["train"] for row in own], linestyle="--", **style)
+        axes.plot(epochs, test, linestyle="-", label=model, **style)
+        axes.plot(epochs, train, linestyle="--", **style)
         for value in published_numbers(model, "Avg. Test log-prob. / estimate"):
             axes.axhline(value, color=color, linewidth=0.8, linestyle=":")
     axes.set(xlabel="epoch", ylabel="average log-probability in nats")
@@ -126,23 +115,16 @@ def coverage(rows: Rows) -> Figure:
     for number, (model, own) in enumerate(by_model(rows).items()):
         # beside each other, not on top
         places = [row["runs"] * 1.12 ** (number - 1) for row in own]
-        ends = zip(*(row["covered_interval"] for row in own), strict=True)
-        axes.vlines(places, *ends, color=PALETTE[number])
-        axes.plot(
-            places,
-            [row["covered"] for row in own],
-            marker=_MARKERS[number],
-            color=PALETTE[number],
-            linestyle="none",
-            label=model,
-        )
-    axes.set(
-        xscale="log",
-        xticks=[10, 100, 1_000],
-        xticklabels=["10", "100", "1,000"],
-        xlabel="AIS runs in each experiment",
-        ylabel="share that holds the truth",
-    )
+        intervals, covered = columns(own, "covered_interval", "covered")
+        axes.vlines(places, *zip(*intervals, strict=True), color=PALETTE[number])
+        look: dict[str, Any] = {
+            "marker": _MARKERS[number],
+            "color": PALETTE[number],
+            "linestyle": "none",
+        }
+        axes.plot(places, covered, label=model, **look)
+    axes.set(xscale="log", xticks=[10, 100, 1_000], xticklabels=["10", "100", "1,000"])
+    axes.set(xlabel="AIS runs in each experiment", ylabel="share that holds the truth")
     axes.minorticks_off()
     # above the axes: the points may lie anywhere in them
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)

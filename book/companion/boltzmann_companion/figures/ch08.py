@@ -18,23 +18,21 @@ from boltzmann_companion.players.brackets import bracket_player
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images
+from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.bracket_tables import STARTS
 from boltzmann_companion.studies.two_bumps import Particles, TwoBumpPath
 from boltzmann_companion.tables import Table
 
-START_COLORS: dict[str, str] = dict(zip(STARTS, PALETTE[:2], strict=True))
+_START_COLORS: dict[str, str] = dict(zip(STARTS, PALETTE[:2], strict=True))
 
 
-def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
+def _draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
     """AIS and RAISE of one model and start against K, and the wedge between them."""
-    color, across = START_COLORS[start], [row["steps"] for row in rows]
-    high, low = [row["ais"] for row in rows], [row["raise"] for row in rows]
+    color, (across, high, low) = _START_COLORS[start], columns(rows, "steps", "ais", "raise")
     axes.fill_between(across, low, high, color=color, alpha=0.12, linewidth=0)
     for values, line, marker, name in ((high, "-", "v", "AIS"), (low, "--", "^", "RAISE")):
-        label = f"{name}, {start}"
-        axes.plot(
-            across, values, color=color, linestyle=line, marker=marker, markersize=4, label=label
-        )
+        look = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
+        axes.plot(across, values, label=f"{name}, {start}", **look)
     span = max(max(high) - min(low), 1.0)
     for row in rows:
         bottom, top = row["ais_interval"]
@@ -44,7 +42,7 @@ def draw_bracket(axes: Axes, rows: Rows, start: str) -> None:
         axes.plot([row["steps"]] * 2, ends, color=color, linestyle="-", linewidth=2.5, alpha=0.5)
 
 
-def frame_brackets(axes: Axes, rows: Rows, title: str) -> None:
+def _frame_brackets(axes: Axes, rows: Rows, title: str) -> None:
     """The exact value if it is known, and limits that leave out the smallest K, unless there is no other."""
     smallest = min(row["steps"] for row in rows)
     late = [row for row in rows if row["steps"] > smallest] or rows
@@ -101,14 +99,10 @@ def _draw_scheme(axes: Axes) -> None:
             (-1, PALETTE[1], "--", "\\widetilde{T}"),
         ):
             ends = ((place + 0.2, 0.16 * sign), (place + 0.8, 0.16 * sign))
-            arrow = {
-                "arrowstyle": "-|>",
-                "color": color,
-                "linestyle": line,
-                "connectionstyle": "arc3,rad=-0.25",
-            }
+            look = {"arrowstyle": "-|>", "color": color, "linestyle": line}
+            bent = {"connectionstyle": "arc3,rad=-0.25"}
             start, end = ends[::sign]
-            axes.annotate("", end, start, arrowprops=arrow)
+            axes.annotate("", end, start, arrowprops=look | bent)
             if kernel:
                 label = f"${name}_{{{kernel}}}$"
                 axes.text(place + 0.5, 0.46 * sign, label, color=color, **middle)
@@ -152,20 +146,15 @@ def expectations(rows: Rows) -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.2))
     titles = {"little": "data from the model", "spoilt": "a mode off the data"}
     for panel, (name, title) in zip(panels, titles.items(), strict=True):
-        own = [row for row in rows if row["model"] == name]
+        own = where(rows, model=name)
         panel.axhline(0, color="black", linestyle="-", linewidth=1)
         for key, label, number in (
             ("ais", "AIS", 0),
             ("annealing_model", "annealing model", 2),
             ("raise", "RAISE", 1),
         ):
-            panel.plot(
-                [row["steps"] for row in own],
-                [row[key] for row in own],
-                label=label,
-                color=PALETTE[number],
-                linestyle=LINE_STYLES[number],
-            )
+            look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
+            panel.plot(*columns(own, "steps", key), label=label, **look)
         panel.set(title=title, xscale="log", xlabel="annealing steps $K$")
     panels[0].set_ylabel("nats above average $\\ln p(\\mathbf{v})$")
     panels[0].legend()
@@ -189,18 +178,18 @@ def wedge(rows: Rows) -> Player | None:
     """A player for the bracket of one enumerated model from one start; None if there is nothing to step through."""
     if len(rows) == 1:
         return None
-    steps, high, low = ([row[key] for row in rows] for key in ("steps", "ais", "raise"))
+    steps, high, low = columns(rows, "steps", "ais", "raise")
     title = f"The bracket of {rows[0]['model']} from the {rows[0]['start']}"
     return bracket_player(steps, high, low, rows[0]["exact"], title)
 
 
 def brackets(rows: Rows) -> Figure:
     """The gaps of up to six models against K, and their brackets, one panel each, as in the paper's Figure 3."""
-    names = list(dict.fromkeys(row["model"] for row in rows))
+    names = list(by_model(rows))
     figure = plt.figure(figsize=(7.0, 11.3))
     [above], [below] = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.3, 8])
     for panel, start in zip(above.subplots(1, 2, sharey=True), STARTS, strict=True):
-        draw_gaps(panel, {name: _of(rows, name, start) for name in names})
+        _draw_gaps(panel, {name: where(rows, model=name, start=start) for name in names})
         panel.set(title=start, xlabel="annealing steps $K$")
     above.axes[0].set_ylabel("AIS less RAISE (nats)")
     lines = above.axes[0].get_legend_handles_labels()
@@ -208,8 +197,8 @@ def brackets(rows: Rows) -> Figure:
     grid = below.subplots(3, 2)
     for axes, name in zip(grid.flat, names, strict=False):
         for start in STARTS:
-            draw_bracket(axes, _of(rows, name, start), start)
-        frame_brackets(axes, [row for row in rows if row["model"] == name], name)
+            _draw_bracket(axes, where(rows, model=name, start=start), start)
+        _frame_brackets(axes, where(rows, model=name), name)
     # the others have a panel below them, whose title would touch the label
     for axes in grid.flat[: len(names) - 2]:
         axes.set_xlabel("")
@@ -224,7 +213,7 @@ def brackets(rows: Rows) -> Figure:
     return figure
 
 
-def draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
+def _draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
     """AIS less RAISE of several models against K, with a band of a nat; below a nat the scale is linear, above it logarithmic."""
     axes.axhspan(-1, 1, color="0.9")
     axes.axhline(0, color="black", linestyle="-", linewidth=1)
@@ -245,17 +234,12 @@ def draw_gaps(axes: Axes, models: Mapping[str, Rows]) -> None:
     axes.yaxis.set_major_formatter("{x:,g}")
 
 
-def _of(rows: Rows, model: str, start: str) -> Rows:
-    """The rows of one model and start."""
-    return [row for row in rows if row["model"] == model and row["start"] == start]
-
-
 def two_starts(rows: Rows) -> Figure:
     """The brackets of one model, with a panel for each start, as in the paper's Figure 4."""
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.4), sharey=True)
     for panel, start in zip(panels, STARTS, strict=True):
-        draw_bracket(panel, [row for row in rows if row["start"] == start], start)
-        frame_brackets(panel, rows, f"{rows[0]['model']}, {start}")
+        _draw_bracket(panel, where(rows, start=start), start)
+        _frame_brackets(panel, rows, f"{rows[0]['model']}, {start}")
         panel.legend(loc="lower right")
     panels[0].set_ylabel("test log-probability (nats)")
     return figure
@@ -264,17 +248,13 @@ def two_starts(rows: Rows) -> Figure:
 def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """A bracket beside its exact value, and two rows of five images [10, D] for each label, as in the paper's Figure 5."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.4), width_ratios=[1.1, 1.0])
-    draw_bracket(left, rows, "base rates")
+    _draw_bracket(left, rows, "base rates")
     exact = rows[0]["exact"]
     left.axhline(exact, color="black", linestyle="-", linewidth=1)
     everything = [row[key] for row in rows for key in ("ais", "raise")]
     pad = 0.1 * (max(everything) - min(everything))
-    left.set(
-        xscale="log",
-        title=rows[0]["model"],
-        xlabel="annealing steps $K$",
-        ylabel="test log-probability (nats)",
-    )
+    left.set(xscale="log", title=rows[0]["model"], xlabel="annealing steps $K$")
+    left.set_ylabel("test log-probability (nats)")
     left.set_ylim(min(*everything, exact) - pad, max(everything) + pad)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     draw_images(right, torch.cat(list(fives.values())), image_shape, columns=5)
@@ -291,8 +271,8 @@ def bad_mode(rows: Rows, fives: Mapping[str, Tensor], image_shape: tuple[int, in
 def samples(rows: Rows, pictures: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
     """The bracket of a model from the uniform start, beside two sets of 32 images [32, D], as in the paper's Figure 6."""
     figure, (left, *panels) = plt.subplots(1, 3, figsize=(7.0, 3.6), width_ratios=[1.25, 1, 1])
-    draw_bracket(left, rows, "uniform")
-    frame_brackets(left, rows, rows[0]["model"])
+    _draw_bracket(left, rows, "uniform")
+    _frame_brackets(left, rows, rows[0]["model"])
     left.set_ylabel("test log-probability (nats)")
     left.legend(loc="lower right", fontsize=8)
     for axes, (title, images) in zip(panels, pictures.items(), strict=True):

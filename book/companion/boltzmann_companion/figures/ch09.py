@@ -12,7 +12,7 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE
-from boltzmann_companion.rows import columns
+from boltzmann_companion.rows import columns, where
 
 
 def averages(
@@ -68,16 +68,9 @@ def variance(
         counts, spreads = columns(own, "images", "spread")
         right.plot(counts, spreads, color=color, linestyle="-")
         right.plot(counts, [abs(kappa) / count for count in counts], color=color, linestyle="--")
-        right.errorbar(
-            counts,
-            [abs(row["bias"]) for row in own],
-            [3 * row["error"] for row in own],
-            color=color,
-            marker=marker,
-            markersize=4,
-            linestyle="",
-            label=f"{name} $\\ln p^*$",
-        )
+        sizes, errors = [abs(row["bias"]) for row in own], [3 * row["error"] for row in own]
+        look = {"color": color, "marker": marker, "markersize": 4, "linestyle": ""}
+        right.errorbar(counts, sizes, errors, label=f"{name} $\\ln p^*$", **look)
     right.set(xscale="log", yscale="log", xlabel="images $n$", ylabel="nats")
     right.legend(fontsize=8, loc="lower left")
     return figure
@@ -88,8 +81,7 @@ def reductions(rows: Rows, panels: Mapping[str, Collection[str]]) -> Figure:
     figure, grid = plt.subplots(1, len(panels), figsize=(7.0, 4.0), sharey=True)
     for axes, (title, names) in zip(grid, panels.items(), strict=True):
         for name in names:
-            own = [row for row in rows if row["model"] == name]
-            points = columns(own, "steps", "reduction")
+            points = columns(where(rows, model=name), "steps", "reduction")
             axes.plot(*points, marker="o", markersize=3, label=name)
         axes.axhline(1, color="0.4", linestyle="-", linewidth=0.8)
         label = "intermediate distributions $K$"
@@ -115,15 +107,10 @@ def classes(rows: Rows, x: Tensor, y: Tensor, digit: Tensor, name: str) -> Figur
     left.set(xlabel="$\\ln p^*(\\mathbf{v})$, nats", ylabel="RAISE, nats", title=name)
     left.legend(fontsize=8)
     for number, row in enumerate(rows[::2]):
-        right.plot(
-            [d + 0.12 * (2 * number - 3) / 2 for d in range(10)],
-            [row[f"digit_{d}"] for d in range(10)],
-            marker="o^sDvP"[number],
-            markersize=4,
-            linestyle="",
-            color=PALETTE[number],
-            label=row["model"],
-        )
+        places = [d + 0.12 * (2 * number - 3) / 2 for d in range(10)]
+        look = {"marker": "o^sDvP"[number], "markersize": 4, "color": PALETTE[number]}
+        values = [row[f"digit_{d}"] for d in range(10)]
+        right.plot(places, values, linestyle="", label=row["model"], **look)
     right.axhline(0, color="black", linestyle="-", linewidth=0.8)
     right.set(xlabel="digit", ylabel="average less that of all, nats", xticks=range(10))
     right.legend(fontsize=7)

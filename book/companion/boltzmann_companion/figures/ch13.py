@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
+from boltzmann_companion.claims.checks import Rows
+from boltzmann_companion.claims.report import ReportRow
 from boltzmann_companion.plots import PALETTE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from matplotlib.figure import Figure
-
-    from boltzmann_companion.claims.checks import Rows
-    from boltzmann_companion.claims.report import ReportRow
 
 # Differences beyond so many standard errors stand at the edge.
 _EDGE = 8

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, label_logarithmic
+from boltzmann_companion.rows import by_model, columns, grouped
 from paperlib.datasets import BinaryImages
 
 
@@ -27,23 +28,15 @@ def grey_and_binary(images: BinaryImages) -> Figure:
 
 def bracket_by_steps(rows: Rows) -> Figure:
     """AIS and RAISE against the number of steps, with three standard errors, a panel for each start."""
-    starts = dict.fromkeys(row["start"] for row in rows)
+    starts = grouped(rows, "start")
     figure, panels = plt.subplots(1, len(starts), figsize=(7.0, 3.2), sharey=True)
-    for panel, start in zip(panels, starts, strict=True):
-        own = [row for row in rows if row["start"] == start]
+    for panel, (start, own) in zip(panels, starts.items(), strict=True):
         for number, (key, name) in enumerate((("ais", "AIS"), ("raise", "RAISE"))):
             errors = [3 * row[f"{key}_error"] for row in own]
-            panel.errorbar(
-                [row["steps"] for row in own],
-                [row[key] for row in own],
-                # an error that is not known is not drawn
-                errors if all(map(math.isfinite, errors)) else None,
-                color=PALETTE[number],
-                linestyle=LINE_STYLES[number],
-                marker="o",
-                markersize=3,
-                label=name,
-            )
+            # an error that is not known is not drawn
+            drawn = errors if all(map(math.isfinite, errors)) else None
+            look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number], "markersize": 3}
+            panel.errorbar(*columns(own, "steps", key), drawn, marker="o", label=name, **look)
         panel.set(xscale="log", title=start, xlabel="annealing steps $K$")
     panels[0].set_ylabel("test average (nats)")
     panels[-1].legend(loc="lower right")
@@ -54,17 +47,15 @@ def training_paths(
     rows: Rows, printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
 ) -> Figure:
     """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
-    labels = list(dict.fromkeys(row["model"] for row in rows))
-    size = (7.0, 0.6 + 1.9 * len(labels))
-    figure, grid = plt.subplots(len(labels), 2, figsize=size, squeeze=False)
-    for axes, label in zip(grid, labels, strict=True):
-        own = [row for row in rows if row["model"] == label]
+    models = by_model(rows)
+    size = (7.0, 0.6 + 1.9 * len(models))
+    figure, grid = plt.subplots(len(models), 2, figsize=size, squeeze=False)
+    for axes, (label, own) in zip(grid, models.items(), strict=True):
         quantities = (("test", "test average"), ("log_z", "$\\ln Z$"))
         for axis, (key, name) in zip(axes, quantities, strict=True):
-            for seed in dict.fromkeys(row["seed"] for row in own):
-                points = [(row["epoch"], row[key]) for row in own if row["seed"] == seed]
+            for of_seed in grouped(own, "seed").values():
                 look = {"color": PALETTE[0], "linewidth": 0.8, "marker": "."}
-                axis.plot(*zip(*points, strict=True), **look)
+                axis.plot(*columns(of_seed, "epoch", key), **look)
             axis.axhline(printed[label][key], color="black", linestyle="--")
             axis.axvline(judged_at[label], color="0.6", linestyle=":")
             axis.set(xscale="log", title=f"{label}, {name}")

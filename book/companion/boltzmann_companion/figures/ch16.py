@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import label_logarithmic
 from boltzmann_companion.published import LATER_PAPERS, find, load_published
+from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.tempering_runs import AIS_CHAINS, ESTIMATORS
 from boltzmann_companion.tables import Table, format_value
 from paperlib.estimators import TemperingEstimate
@@ -32,20 +33,17 @@ def error_against_cost(rows: Rows, with_published: bool) -> Figure:
     The published ones belong beside those of CD25(500).
     """
     curves = {
-        (model, estimator): [
-            (row["chain_steps"], row["rmse"])
-            for row in rows
-            if (row["model"], row["estimator"]) == (model, estimator)
-        ]
-        for model in dict.fromkeys(row["model"] for row in rows)
+        (model, estimator): columns(where(own, estimator=estimator), "chain_steps", "rmse")
+        for model, own in by_model(rows).items()
         for estimator in ESTIMATORS
     }
     if with_published:
         for estimator in ("RTS", "AIS"):
-            curves["Carlson et al. 2016", estimator] = _published_errors(estimator)
+            published = zip(*_published_errors(estimator), strict=True)
+            curves["Carlson et al. 2016", estimator] = list(map(list, published))
     figure, axes = plt.subplots(figsize=(7.0, 3.6))
     for (model, estimator), points in curves.items():
-        axes.plot(*zip(*points, strict=True), marker="o", label=f"{estimator}, {model}")
+        axes.plot(*points, marker="o", label=f"{estimator}, {model}")
     axes.set(xscale="log", yscale="log", xlabel="chain-steps", ylabel="error (nats)")
     label_logarithmic(axes.xaxis, between=not with_published)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
@@ -74,11 +72,5 @@ def errors_beside_published(rows: Rows) -> Table:
         ]
         for steps, error in _published_errors("RTS")
     ]
-    heading = [
-        "chain-steps",
-        "RTS, published",
-        "AIS, published",
-        "parallel tempering, ours",
-        "AIS, ours",
-    ]
-    return Table(heading, lines)
+    heading = ["chain-steps", "RTS, published", "AIS, published"]
+    return Table([*heading, "parallel tempering, ours", "AIS, ours"], lines)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
+from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, label_logarithmic
-from boltzmann_companion.rows import by_model, columns
+from boltzmann_companion.rows import by_model, columns, where
 from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from boltzmann_companion.claims.checks import Rows
 
 _ACROSS = 3
 # Two more than the palette has: no two estimators share a colour. They are as far from the palette's as these are from each other, for the
@@ -40,20 +35,17 @@ def errors(rows: Rows) -> Figure:
     for model, panel in panels.items():
         panel.axvline(WRONG, color="0.6", linestyle=":", linewidth=1)
         for place, name in enumerate(names):
-            [ends] = columns(_of(rows, model=model, estimator=name), "median_error")
+            [ends] = columns(where(rows, model=model, estimator=name), "median_error")
             panel.plot(ends, [place] * len(ends), color="0.7", linestyle="-", linewidth=1, zorder=1)
         for budget in budgets:
-            own = _of(rows, model=model, budget=budget)
-            panel.plot(
-                [row["median_error"] for row in own],
-                [names.index(row["estimator"]) for row in own],
-                linestyle="none",
-                marker="o",
-                markersize=5,
-                color=PALETTE[0],
-                markerfacecolor=PALETTE[0] if budget == largest else "white",
-                label=f"{budget:,} chain-steps",
+            own = where(rows, model=model, budget=budget)
+            [found], places = (
+                columns(own, "median_error"),
+                [names.index(r["estimator"]) for r in own],
             )
+            face = PALETTE[0] if budget == largest else "white"
+            look = {"marker": "o", "markersize": 5, "color": PALETTE[0], "markerfacecolor": face}
+            panel.plot(found, places, linestyle="none", label=f"{budget:,} chain-steps", **look)
         panel.set_xscale("log")
         panel.set_yticks(range(len(names)), names)
         panel.xaxis.set_tick_params(labelbottom=True)
@@ -72,7 +64,7 @@ def errors_by_time(rows: Rows) -> Figure:
     figure, panels = _panels(rows, 2.5, "chain-steps of AIS in the same time")
     for number, (model, panel) in enumerate(panels.items()):
         for name, look in _LOOKS.items():
-            own = _of(rows, model=model, estimator=name)
+            own = where(rows, model=model, estimator=name)
             points = columns(own, "same_time", "median_error")
             panel.loglog(*points, markersize=4, linewidth=1, label=name, **look)
         label_logarithmic(panel.xaxis, panel.yaxis, between=_within_two_decades(rows))
@@ -101,11 +93,6 @@ def _panels(
         panel.set_xlabel(label, fontsize=8)
         panel.tick_params(labelsize=7)
     return figure, panels
-
-
-def _of(rows: Rows, **values: Any) -> list[Mapping[str, Any]]:
-    """The rows with these values."""
-    return [row for row in rows if values.items() <= row.items()]
 
 
 def _within_two_decades(rows: Rows) -> bool:

@@ -214,10 +214,18 @@ def stored_csl(
     return kept(begun, size.folder), sum(part.steps for part in begun.parts)
 
 
+_rbms = partial(BracketTable, strides=(1_000, 100), own_images=False)
+_deep = partial(BracketTable, strides=(100, 20), own_images=True)
+_PAPERS: dict[str, Any] = {
+    "steps": (10, 100, 1_000, 10_000, 100_000),
+    "ais_chains": 5_000,
+    "raise_chains": 50,
+    "images": 100,
+}
 #: For each profile, the tables by the names of their records.
 TABLES: dict[str, dict[str, BracketTable]] = {
     "digits": {
-        "raise-table-1": BracketTable(
+        "raise-table-1": _rbms(
             {
                 "digitsCD1-16": "digits-cd1-16",
                 "digitsPCD-16": "digits-pcd-16",
@@ -229,21 +237,17 @@ TABLES: dict[str, dict[str, BracketTable]] = {
             ais_chains=300,
             raise_chains=10,
             images=30,
-            strides=(1_000, 100),
-            own_images=False,
         ),
-        "raise-table-2": BracketTable(
+        "raise-table-2": _deep(
             {"DBM": "digits-dbm", "DBN-CD25": "digits-dbn-cd25"},
             steps=(10, 30, 100, 200),
             ais_chains=500,
             raise_chains=10,
             images=50,
-            strides=(100, 20),
-            own_images=True,
         ),
     },
     "paper": {
-        "raise-table-1": BracketTable(
+        "raise-table-1": _rbms(
             {
                 "mnistCD1-20": "mnist-cd1-20",
                 "mnistPCD-20": "mnist-pcd-20",
@@ -252,26 +256,16 @@ TABLES: dict[str, dict[str, BracketTable]] = {
                 "mnistCD25-500": "mnist-cd25-500",
                 "omniPCD-1000": "omniglot-pcd-1000",
             },
-            steps=(10, 100, 1_000, 10_000, 100_000),
-            ais_chains=5_000,
-            raise_chains=50,
-            images=100,
-            strides=(1_000, 100),
-            own_images=False,
+            **_PAPERS,
         ),
-        "raise-table-2": BracketTable(
+        "raise-table-2": _deep(
             {
                 "MNIST DBM": "mnist-dbm",
                 "Omniglot DBM": "omniglot-dbm",
                 "MNIST DBN": "mnist-dbn-cd25",
                 "Omniglot DBN": "omniglot-dbn",
             },
-            steps=(10, 100, 1_000, 10_000, 100_000),
-            ais_chains=5_000,
-            raise_chains=50,
-            images=100,
-            strides=(100, 20),
-            own_images=True,
+            **_PAPERS,
         ),
     },
 }

@@ -25,6 +25,8 @@ from typing import Any
 from scipy.stats import binomtest
 from tqdm import tqdm
 
+from boltzmann_companion.claims.checks import Row, Rows
+from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
     ESTIMATORS,
@@ -226,21 +228,7 @@ def _finite(value: float) -> float | None:
 # ---- summaries of outcomes
 
 
-def together(outcomes: Iterable[Outcome], *keys: str) -> dict[tuple[Any, ...], list[Outcome]]:
-    """Outcomes grouped by their values of some keys, in the order in which these values first occur.
-
-    Examples
-    --------
-    >>> together([{"budget": 1}, {"budget": 2}, {"budget": 1}], "budget")
-    {(1,): [{'budget': 1}, {'budget': 1}], (2,): [{'budget': 2}]}
-    """
-    groups: dict[tuple[Any, ...], list[Outcome]] = {}
-    for each in outcomes:
-        groups.setdefault(tuple(each[key] for key in keys), []).append(each)
-    return groups
-
-
-def accuracy_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def accuracy_rows(outcomes: Rows) -> list[dict[str, Any]]:
     """Errors of each estimator on each model with each budget.
 
     Returns
@@ -257,7 +245,7 @@ def accuracy_rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
         for each in outcomes
         if each["estimator"] == YARDSTICK
     }
-    for (model, budget, estimator), own in together(
+    for (model, budget, estimator), own in grouped(
         outcomes, "model", "budget", "estimator"
     ).items():
         errors = [_number(each["error"]) for each in own]
@@ -361,8 +349,8 @@ def _with_set(each: Outcome) -> Outcome:
     return each | {"models": HIDDEN if each["kind"] == "hidden mode" else OTHERS}
 
 
-def _sorted(judged: list[Outcome]) -> list[tuple[tuple[Any, ...], list[Outcome]]]:
-    groups = together(judged, "models", "budget", "estimator").items()
+def _sorted(judged: Rows) -> list[tuple[Any, list[Row]]]:
+    groups = grouped(judged, "models", "budget", "estimator").items()
     return sorted(groups, key=lambda group: (group[0][0] == HIDDEN, group[0][1]))
 
 
@@ -398,11 +386,10 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
         (OTHERS, "smallest error"),
         (HIDDEN, "smallest error with a hidden mode"),
     ):
-        chosen = [each for each in estimates if each["models"] == models]
-        accuracy = together(accuracy_rows(chosen), "estimator")
+        accuracy = grouped(accuracy_rows(where(estimates, models=models)), "estimator")
         errors = {
             name: _geometric_mean([row["median_error"] for row in of_models])
-            for (name,), of_models in accuracy.items()
+            for name, of_models in accuracy.items()
         }
         best(purpose, errors, "nats")
         if models == OTHERS and all(
@@ -411,7 +398,7 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
             # an error falls in proportion to one over the square root of the time
             per_time = {
                 name: errors[name] * math.sqrt(_geometric_mean([row["time"] for row in of_models]))
-                for (name,), of_models in accuracy.items()
+                for name, of_models in accuracy.items()
             }
             best("smallest error in the same time", per_time, "nats, in the time of AIS")
     misses = {
@@ -422,7 +409,7 @@ def good_for(outcomes: Sequence[Outcome], budget: int) -> list[dict[str, str]]:
     best("95 % intervals nearest to 95 %, no hidden mode", misses, "per cent off")
     trust = {
         estimator: {word: sum(row[word] for row in both) for word in OUTCOMES}
-        for (estimator,), both in together(trust_rows(own), "estimator").items()
+        for estimator, both in grouped(trust_rows(own), "estimator").items()
     }
     # Shares, since an estimator may have run more often than another, or be seldom right.
     for word, purpose, among, unit in (

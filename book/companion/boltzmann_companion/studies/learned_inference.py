@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from paperlib.datasets import load_digits
+from boltzmann_companion.studies import small_inference
 from paperlib.numerics import all_states, log_mean_exp, seeded_generator, softplus
 from paperlib.variational import (
     RecognitionWeights,
@@ -128,7 +128,5 @@ def start_rows(remaining: Mapping[str, Sequence[Tensor]]) -> list[Row]:
 
 def digit_patches(num_train: int, num_new: int, seed: int) -> tuple[Tensor, Tensor]:
     """Grey patches of 5 x 5 pixels, [num_train, 25] and [num_new, 25], in random order."""
-    digits = load_digits().train.double().view(-1, 8, 8)
-    patches = digits.unfold(1, 5, 1).unfold(2, 5, 1).reshape(-1, 25)
-    order = torch.randperm(len(patches), generator=seeded_generator(seed))
-    return patches[order[:num_train]], patches[order[num_train : num_train + num_new]]
+    patches = small_inference.digit_patches(num_train + num_new, seed)
+    return patches[:num_train], patches[num_train:]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from boltzmann_companion.claims.checks import Rows, inside
 from boltzmann_companion.published import find, load_published
+from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
 from boltzmann_companion.studies.training_paths import distrusted
 
@@ -66,7 +68,7 @@ def path_rows(paths: Iterable[Row], judged_at: Mapping[str, int]) -> list[dict[s
 
 
 def verdict_rows(
-    rows: Sequence[Row], printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
+    rows: Rows, printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
 ) -> Iterator[dict[str, Any]]:
     """Rows of `sm2008-same-recipe`, one for each model: which printed numbers are typical of the seeds.
 
@@ -81,26 +83,24 @@ def verdict_rows(
     judged_at : mapping of str to int
         As for `path_rows`.
     """
-    for label in dict.fromkeys(row["model"] for row in rows):
-        own, values = [row for row in rows if row["model"] == label], printed[label]
-        intervals = _intervals_at(own, judged_at[label])
+    for label, own in by_model(rows).items():
+        intervals, values = _intervals_at(own, judged_at[label]), printed[label]
         row = {"model": label, "seeds": len({entry["seed"] for entry in own})}
         row["judged_at"] = judged_at[label]
         for key in QUANTITIES:
             low_high = None if intervals is None else intervals[key]
             row[f"{key}_printed"] = values[key]
             row[f"{key}_interval"] = None if low_high is None else list(low_high)
-            row[f"{key}_typical"] = (
-                None if low_high is None else _yes_or_no(_holds(low_high, values[key]))
-            )
+            typical = None if low_high is None else _yes_or_no(inside(low_high, values[key]))
+            row[f"{key}_typical"] = typical
         lengths = sorted({entry["epoch"] for entry in own})
         fitting = [str(length) for length in lengths if _fits(_intervals_at(own, length), values)]
         yield row | {"fits_at": ", ".join(fitting) or "none"}
 
 
-def _intervals_at(rows: Sequence[Row], epoch: int) -> dict[str, Interval] | None:
+def _intervals_at(rows: Rows, epoch: int) -> dict[str, Interval] | None:
     """The prediction interval of each quantity at a length; None with too few seeds."""
-    at = [row for row in rows if row["epoch"] == epoch and row["distrusted"] == "no"]
+    at = where(rows, epoch=epoch, distrusted="no")
     if len(at) < FEWEST_SEEDS:
         return None
     return {key: prediction_interval([row[key] for row in at]) for key in QUANTITIES}
@@ -108,11 +108,7 @@ def _intervals_at(rows: Sequence[Row], epoch: int) -> dict[str, Interval] | None
 
 def _fits(intervals: Mapping[str, Interval] | None, values: Mapping[str, float]) -> bool:
     """Whether every printed number is typical."""
-    return intervals is not None and all(_holds(intervals[key], values[key]) for key in QUANTITIES)
-
-
-def _holds(interval: Interval, value: float) -> bool:
-    return interval[0] <= value <= interval[1]
+    return intervals is not None and all(inside(intervals[key], values[key]) for key in QUANTITIES)
 
 
 def _yes_or_no(holds: bool) -> str:

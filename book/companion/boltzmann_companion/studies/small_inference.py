@@ -14,12 +14,7 @@ from boltzmann_companion.tables import significant
 from paperlib.datasets import load_digits
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import all_states, seeded_generator
-from paperlib.variational import (
-    block_mean_field,
-    evidence_lower_bound,
-    kl_divergence,
-    mean_field,
-)
+from paperlib.variational import block_mean_field, evidence_lower_bound, kl_divergence, mean_field
 from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
 
 
