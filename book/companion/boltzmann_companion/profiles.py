@@ -22,7 +22,7 @@ from boltzmann_companion.recipes import Model, load_model
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import BinaryImages, binary_images, cache_folder
-from paperlib.errors import InputError
+from paperlib.errors import InputError, never_changed
 from paperlib.estimators import (
     PartitionEstimate,
     ReverseEstimate,
@@ -37,6 +37,9 @@ from paperlib.numerics import seeded_generator
 Result = TypeVar("Result")
 
 
+@never_changed(
+    "change what the chapter takes from it: images = dataclasses.replace(size.images(), test=...), or the entries of chapter 8"
+)
 @dataclass(frozen=True)
 class Profile:
     """What a chapter needs to know about the size at which it runs.
