@@ -1,5 +1,13 @@
 """The errors that the library raises on purpose. Any other exception is a fault of the library itself."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import TypeVar
+
+_Class = TypeVar("_Class")
+
 
 class InputError(ValueError):
     """An argument, a file or a setting that cannot be used.
@@ -11,3 +19,33 @@ class InputError(ValueError):
 
 class ReproductionError(Exception):
     """A chapter's cell failed or the book could not be built; the message says which and why."""
+
+
+def never_changed(instead: str) -> Callable[[type[_Class]], type[_Class]]:
+    """For a frozen dataclass that notebooks hold: an assignment to its attribute says what to write `instead`.
+
+    Python's own message, `cannot assign to field 'test'`, leaves a reader of a notebook with nothing to do.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @never_changed("write start = Point(...)")
+    ... @dataclass(frozen=True)
+    ... class Point:
+    ...     x: float
+    >>> Point(0.0).x = 1.0
+    Traceback (most recent call last):
+    dataclasses.FrozenInstanceError: cannot assign to 'x' of a Point, which other parts of a program may hold; write start = Point(...)
+    """
+
+    def refuse(self: object, name: str, _: object) -> None:
+        kind = type(self).__name__
+        raise FrozenInstanceError(
+            f"cannot assign to {name!r} of a {kind}, which other parts of a program may hold; {instead}"
+        )
+
+    def with_advice(frozen: type[_Class]) -> type[_Class]:
+        frozen.__setattr__ = refuse
+        return frozen
+
+    return with_advice

@@ -335,6 +335,13 @@ def test_columns_are_marked_by_what_they_hold():
     assert classes == [[], [], []] + [["values"], ["words"], []] * 2
 
 
+def test_long_heading_is_marked_above_short_values():
+    page = publish_doctree(TABLE.replace("command\n", "what computed it, and when\n"))
+    mark_columns(None, page, "page")
+    heads = list(page.findall(nodes.entry))[:3]
+    assert [head["classes"] for head in heads] == [[], [], ["words"]]
+
+
 # ---- the glossary's terms
 
 

@@ -5,6 +5,7 @@ import doctest
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,6 +16,9 @@ import torch
 from boltzmann_companion import chapter as module
 from boltzmann_companion import records
 from boltzmann_companion.chapter import open_chapter, read_settings
+from boltzmann_companion.profiles import get_profile
+from boltzmann_companion.studies.bracket_rows import entries_of
+from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.tables import Record
 from paperlib.errors import InputError
 
@@ -255,6 +259,42 @@ def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp
     written = json.loads((home / "figures" / "digits" / "sm2008-table-1.json").read_text())
     assert written["rows"] == [{"model": "one", "test": 2}]
     (home / "figures" / "digits" / "sm2008-table-1.json").unlink()
+
+
+# ---- images of one's own
+
+
+@pytest.fixture
+def entry():
+    return next(
+        iter(entries_of(get_profile("digits"), TABLES["digits"]["raise-table-1"], 1).values())
+    )
+
+
+def test_assignment_says_what_to_write_instead(entry):
+    for holder, name, advice in (
+        (entry, "images", r"entries\[name\] = dataclasses\.replace\("),
+        (entry.images, "test", r"images = dataclasses\.replace\("),
+        (get_profile("digits"), "images", r"replace\(size\.images\(\), test="),
+    ):
+        with pytest.raises(AttributeError, match=advice):
+            setattr(holder, name, None)
+
+
+@pytest.mark.parametrize("form", [torch.Tensor.numpy, torch.Tensor.bool, torch.Tensor.double])
+def test_own_images_may_have_any_type(entry, form):
+    mine = replace(entry.images, test=form(entry.images.test[:30]))
+    own = replace(entry, images=mine, cases=range(20))
+    assert torch.equal(own.log_p, entry.log_p[:30])
+
+
+def test_own_images_that_do_not_fit_are_refused_in_words(entry):
+    few = replace(entry.images, test=entry.images.test[:10])
+    with pytest.raises(InputError, match=r"choose others with cases=torch\.arange\(10\)"):
+        replace(entry, images=few)
+    grey = replace(entry.images, test=entry.images.grey.test)
+    with pytest.raises(InputError, match="expected only 0 and 1"):
+        print(replace(entry, images=grey).log_p)
 
 
 # ---- every notebook

@@ -5,13 +5,21 @@ import http.server
 import math
 import struct
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from paperlib import storage
-from paperlib.datasets import base_rate_bias, binarize, load_digits, load_mnist, mnist
+from paperlib.datasets import (
+    base_rate_bias,
+    binarize,
+    binary_images,
+    load_digits,
+    load_mnist,
+    mnist,
+)
 
 
 @pytest.fixture
@@ -163,3 +171,12 @@ def test_pixels_that_are_always_on_are_smoothed_like_those_that_are_never_on():
     counts = torch.tensor([39, 7, 0]).double()
     assert torch.equal(bias[1:], torch.logit((counts / 40 + 0.05) / 1.05))
     assert base_rate_bias(train[:1]).isfinite().all()
+
+
+def test_images_of_ones_own_are_a_copy_and_an_assignment_says_how_to_make_it():
+    images = binary_images("digits")
+    mine = images.test.flip(1)
+    with pytest.raises(AttributeError, match=r"write images = dataclasses\.replace\(images, test="):
+        images.test = mine
+    assert torch.equal(replace(images, test=mine).test, mine)
+    assert binary_images("digits").test is images.test

@@ -110,6 +110,20 @@ const makeEnlargeable = () => {
   }
 };
 
+// ---- one switch unfolds all code of a page
+
+const addCodeSwitch = () => {
+  const folded = document.querySelectorAll("article details.hide");
+  if (!folded.length) return;
+  const label = document.createElement("label"), box = document.createElement("input");
+  label.className = "all-code";
+  box.type = "checkbox";
+  box.autocomplete = "off"; // a browser that comes back to a page folds its code, and would keep the tick
+  label.append(box, " Show all code");
+  box.addEventListener("change", () => folded.forEach((details) => { details.open = box.checked; }));
+  document.querySelector("article h1").after(label);
+};
+
 document.addEventListener("DOMContentLoaded", () => {
   // Sphinx has no hook for what it quotes from a page.
   if (typeof Search !== "undefined") Search.htmlToText = excerptSource;
@@ -119,6 +133,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const arrow of document.querySelectorAll("nav details > summary"))
     if (!arrow.textContent.trim()) arrow.ariaLabel = "Pages below " + arrow.closest("li").querySelector("a").textContent.trim();
   makeEnlargeable();
+  addCodeSwitch();
   keepPunctuation();
   keepOptions();
   breakNames();

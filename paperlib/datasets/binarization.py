@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paperlib.datasets.images import ImageDataset
-from paperlib.errors import InputError
+from paperlib.errors import InputError, never_changed
 from paperlib.numerics import seeded_generator
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, blocks, require_finite
 
@@ -148,6 +148,7 @@ def base_rate_bias(
     return torch.logit(frequency)
 
 
+@never_changed("write images = dataclasses.replace(images, test=...)")
 @dataclass(frozen=True)
 class BinaryImages:
     """A data set binarised once and for all, as every model and every evaluation here sees it.

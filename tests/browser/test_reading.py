@@ -102,6 +102,31 @@ def test_picture_is_enlarged_and_put_back(new_tab, width):
     assert tab.problems == []
 
 
+# ---- all code of a page
+
+
+@pytest.mark.parametrize("width", [1400, 360])
+def test_one_switch_unfolds_all_code(new_tab, width):
+    tab = go(new_tab(width), "book/05-exact-partition-functions", formulas=False)
+    tab.problems.clear()
+    folded = tab.locator("article details.hide")
+    opened = "all => all.map(details => details.open)"
+    assert folded.count() > 10
+    assert not any(folded.evaluate_all(opened))
+    box = tab.get_by_role("checkbox", name="Show all code")
+    box.focus()
+    for unfolded in (True, False):
+        tab.keyboard.press("Space")
+        assert box.is_checked() == unfolded
+        assert set(folded.evaluate_all(opened)) == {unfolded}
+    assert tab.problems == []
+
+
+def test_page_without_code_has_no_such_switch(new_tab):
+    tab = go(new_tab(), "book/intro", formulas=False)
+    assert tab.get_by_role("checkbox", name="Show all code").count() == 0
+
+
 # ---- opening a section
 
 

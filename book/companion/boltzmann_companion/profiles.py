@@ -22,8 +22,18 @@ from boltzmann_companion.recipes import Model, load_model
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import BinaryImages, binary_images, cache_folder
+<<<<<<< HEAD
 from paperlib.errors import InputError
 from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, raise_log_prob
+=======
+from paperlib.errors import InputError, never_changed
+from paperlib.estimators import (
+    PartitionEstimate,
+    ReverseEstimate,
+    ais,
+    raise_log_prob,
+)
+>>>>>>> h43
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
 from paperlib.models import DBM, DBN
@@ -32,6 +42,9 @@ from paperlib.numerics import seeded_generator
 Result = TypeVar("Result")
 
 
+@never_changed(
+    "change what the chapter takes from it: images = dataclasses.replace(size.images(), test=...), or the entries of chapter 8"
+)
 @dataclass(frozen=True)
 class Profile:
     """What a chapter needs to know about the size at which it runs.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from boltzmann_companion.published import find, load_published
+from paperlib.validation import as_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -64,8 +65,12 @@ def words(warnings: Iterable[str]) -> str:
 
 
 def by_blocks(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> Tensor:
-    """A value for each image [N, D], float64 [N], block by block: 60,000 images fill too much memory as floats."""
-    return torch.cat([log_values(block.to(dtype)).double() for block in data.split(5_000)])
+    """A value for each image [N, D], float64 [N], block by block: 60,000 images fill too much memory as floats.
+
+    A reader's own images may be an array, and are refused if they are not binary.
+    """
+    binary = as_binary("images", data)
+    return torch.cat([log_values(block.to(dtype)).double() for block in binary.split(5_000)])
 
 
 def average(log_values: Callable[[Tensor], Tensor], data: Tensor, dtype: torch.dtype) -> float:

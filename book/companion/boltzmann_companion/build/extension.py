@@ -63,6 +63,7 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Give the class `words` to the cells of every column that holds sentences, and `values` to those of every column of short entries.
 
     The style sheet widens the first, and breaks no line in the second, where names of models and intervals have hyphens and spaces.
+    A long heading is marked with `words`, too: above narrow values it would stand a word to a line on a phone.
 
     Parameters
     ----------
@@ -83,6 +84,11 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 continue
             for cell in column:
                 cell["classes"].append(kind)
+        for cell in (
+            cell for head in group.findall(nodes.thead) for cell in head.findall(nodes.entry)
+        ):
+            if len(cell.astext()) > _CHARACTERS:
+                cell["classes"].append("words")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from boltzmann_companion.studies.bracket_tables import (
 )
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.datasets import BinaryImages, binary_images
+from paperlib.errors import InputError, never_changed
 from paperlib.estimators import (
     Bracket,
     PartitionEstimate,
@@ -41,6 +42,7 @@ from paperlib.numerics import seeded_generator
 _ENUMERABLE = 25
 
 
+@never_changed("write entries[name] = dataclasses.replace(entries[name], images=..., cases=...)")
 @dataclass(frozen=True, eq=False)
 class Entry:
     """An RBM and its images, for some of which RAISE is run.
@@ -64,6 +66,14 @@ class Entry:
     model: RBM
     images: BinaryImages
     cases: Tensor
+
+    def __post_init__(self) -> None:
+        """Refuse `cases` that a reader's own, fewer images do not have."""
+        count, last = len(self.images.test), int(max(self.cases))
+        if last >= count:
+            raise InputError(
+                f"cases: expected indices of {count} test images, got {last}; choose others with cases=torch.arange({count})"
+            )
 
     @property
     def v(self) -> Tensor:

@@ -24,6 +24,7 @@ from boltzmann_companion.studies.bracket_tables import (
 )
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import BinaryImages, binary_images
+from paperlib.errors import never_changed
 from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.estimators.bracket import Bracket
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -34,6 +35,7 @@ from paperlib.numerics import all_states, bernoulli_log_prob, log_mean_exp
 Runs: TypeAlias = Mapping[tuple[str, str, int], tuple[PartitionEstimate, Bracket]]
 
 
+@never_changed("write models[name] = dataclasses.replace(models[name], test=...)")
 @dataclass(frozen=True, eq=False)
 class DeepModel:
     """A model of Table 2 with its images; its place in the table chooses its random numbers, whether or not all models exist."""
