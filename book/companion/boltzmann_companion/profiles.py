@@ -22,18 +22,8 @@ from boltzmann_companion.recipes import Model, load_model
 from paperlib import cluster
 from paperlib.annealing import BaseRatePath, RBMPairPath
 from paperlib.datasets import BinaryImages, binary_images, cache_folder
-<<<<<<< HEAD
-from paperlib.errors import InputError
-from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, raise_log_prob
-=======
 from paperlib.errors import InputError, never_changed
-from paperlib.estimators import (
-    PartitionEstimate,
-    ReverseEstimate,
-    ais,
-    raise_log_prob,
-)
->>>>>>> h43
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, ais, raise_log_prob
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
 from paperlib.models import DBM, DBN
