@@ -102,13 +102,6 @@ def test_importance_sampling_of_the_posterior():
     assert ((singles.mean(1) - expected).abs() < 4 * error).all()
 
 
-def test_mean_field_of_other_vectors_is_refused():
-    field = DBM_.mean_field(V[:5])
-    for call in (DBM_.log_unnormalized_bound, DBM_.log_unnormalized):
-        with pytest.raises(ValueError, match=r"mean_field.logits_2: expected shape \[8, 2\]"):
-            call(V, mean_field=field)
-
-
 HIDDEN_BIAS = torch.tensor([-1.2, 0.7], dtype=torch.float64)
 
 

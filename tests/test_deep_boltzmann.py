@@ -186,23 +186,3 @@ def test_it_learns(centred):
     best = 2 * (0.2 * math.log(0.2) + 0.3 * math.log(0.3))
     assert log_likelihood(before) < log_likelihood(after) - 0.1
     assert best - 0.25 < log_likelihood(after) < best
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epochs": 0}, "epochs: expected a whole number"),
-        ({"chains": 0}, "chains: expected a whole number"),
-        ({"learning_rate": 0.0}, "learning_rate: expected a positive number"),
-        ({"weight_cost": -1.0}, "weight_cost: expected a number of at least 0"),
-        ({"momentum": 1.0}, "momentum: expected a number in"),
-    ],
-)
-def test_bad_recipes(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(RECIPE, **changes)
-
-
-def test_bad_data():
-    with pytest.raises(ValueError, match="train: expected only 0 and 1"):
-        train_dbm(DATA / 2, RECIPE, 0, progress=False)

@@ -315,40 +315,7 @@ def test_genealogical_collapse_wide_spreads_and_lone_populations_are_warned_abou
     assert smc(problem()[0], 100, seeded_generator(17)).warnings == ()
 
 
-# ---- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_chains": 0}, "num_chains: expected a whole number of at least 1, got 0"),
-        ({"num_chains": 2.5}, "num_chains: expected a whole number"),
-        ({"num_populations": 0}, "num_populations: expected a whole number of at least 1"),
-        ({"betas": [0, 0.5]}, "betas: expected to run from 0 to 1"),
-        ({"betas": [0, math.nan, 1]}, "betas: expected finite numbers"),
-        ({"betas": "warm"}, "betas: expected an array of numbers"),
-        ({"betas": [0, 1], "chain_steps": 1_000}, "chain_steps: expected none beside given betas"),
-        ({"chain_steps": 199}, "chain_steps: expected a whole number of at least 200, got 199"),
-        ({"chain_steps": 1e4}, "chain_steps: expected a whole number"),
-        ({"cess": 1.0}, "cess: expected a number between 0 and 1, got 1.0"),
-        ({"cess": math.nan}, "cess: expected a number between 0 and 1, got nan"),
-        ({"cess": "most"}, "cess: expected a number between 0 and 1, got 'most'"),
-        ({"threshold": -0.1}, "threshold: expected a number from 0 to 1, got -0.1"),
-        ({"threshold": None}, "threshold: expected a number from 0 to 1, got None"),
-        ({"generator": 3}, r"generator: expected a torch.Generator or None, got int"),
-        ({"path": "RBM"}, "path: expected an AnnealingPath"),
-    ],
-)
-def test_bad_input(options, message):
-    with pytest.raises(InputError, match=message):
-        smc(**({"path": problem()[0], "num_chains": 10} | options))
-
-
-@pytest.mark.parametrize("level", [0, 1, 1.5, math.nan, "most", True])
-def test_levels_that_are_none(level):
-    found = smc(problem()[0], 10, betas=[0, 1], num_populations=2, check=False)
-    with pytest.raises(InputError, match="level: expected a number between 0 and 1"):
-        found.interval(level)
+# ---- paths that cannot be walked
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -544,38 +544,6 @@ PATH = BaseRatePath(random_rbm(4, 3, seed=21))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "keywords", "message"),
-    [
-        ((None,), {}, r"^path: expected an AnnealingPath"),
-        ((PATH, 999), {}, r"^chain_steps: expected a whole number of at least 1000, got 999"),
-        ((PATH, 1e4), {}, r"^chain_steps: expected a whole number"),
-        ((PATH, 1_000, 7), {}, r"^generator: expected a torch.Generator"),
-        ((PATH, 1_000), {"num_replicas": 0}, r"^num_replicas: expected a whole number"),
-        ((PATH, 1_000), {"num_replicas": 99}, r"^chain_steps: expected at least 5940"),
-        ((PATH, 1_000), {"betas": [0, 0.5]}, r"^betas: expected"),
-        ((PATH, 1_000), {"betas": torch.linspace(0, 1, 99)}, r"^chain_steps: expected at least"),
-        ((PATH, 1_000), {"max_samples": 0}, r"^max_samples: expected"),
-        ((PATH, 1_000), {"checkpoint": "a.pkl"}, r"expected a .safetensors"),
-        ((Frozen(), 1_000), {"checkpoint": "a.safetensors"}, r"^path: .* checksum"),
-    ],
-)
-def test_bad_input(arguments, keywords, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
-        parallel_tempering(*arguments, **keywords)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_overflow_is_told():
-    class Endless(Frozen):
-        def sample_start(self, num_chains, generator):
-            return torch.full([num_chains], math.inf, dtype=torch.float64)
-
-    with pytest.raises(InputError, match=r"^path: expected finite log-weights"):
-        parallel_tempering(Endless(), 1_000, seeded_generator(0))
-
-
-@pytest.mark.parametrize(
     ("chain_steps", "num_temperatures", "replicas"),
     [(10_000, 24, 2), (100_000, 23, 4), (100_000, 5, 18), (1_000_000, 25, 4), (10**8, 25, 4)],
 )

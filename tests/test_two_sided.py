@@ -8,8 +8,7 @@ from backends import BACKENDS
 from enumeration import all_states, random_rbm
 from tempering_problems import base_rate_problem, dbm_problem, pair_problem
 
-from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
-from paperlib.errors import InputError
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import TwoSidedEstimate, ais, parallel_tempering, two_sided_ais
 from paperlib.numerics import seeded_generator
 
@@ -83,37 +82,3 @@ def test_draws_that_are_not_the_targets_are_noticed_where_the_sides_cross():
     assert any("exceeds" in text for text in TwoSidedEstimate(weights + 1, weights).warnings)
     lone = TwoSidedEstimate(weights[:1], weights[:1])
     assert lone.interval() == (-math.inf, math.inf)
-
-
-class OneWay(AnnealingPath[torch.Tensor]):
-    def sample_start(self, num_chains, generator):
-        return torch.zeros(num_chains, 2)
-
-    def log_f(self, state, beta):
-        return state.double().sum(1)
-
-    def transition(self, state, beta, generator):
-        return state
-
-
-PATH = BaseRatePath(random_rbm(4, 3, seed=21))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "keywords", "message"),
-    [
-        ((None, [0, 1], [[0]]), {}, r"^path: expected an AnnealingPath"),
-        ((OneWay(), [0, 1], [[0]]), {}, r"^path: expected one that can be walked back"),
-        ((PATH, [0, 2], [[0, 1, 0, 1]]), {}, r"^betas: expected"),
-        ((PATH, [0, 1], [[0, 1, 0]]), {}, r"^v: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 0.5]]), {}, r"^v: expected only 0 and 1"),
-        ((PATH, [0, 1], [0, 1, 0, 1]), {}, r"^draws: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]], 0), {}, r"^num_chains: expected"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": [math.nan]}, r"^forward: expected finite"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": []}, r"^forward: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_batches": 1}, r"^num_batches: expected"),
-    ],
-)
-def test_bad_input(arguments, keywords, message):
-    with pytest.raises(InputError, match=message):
-        two_sided_ais(*arguments, **keywords)
