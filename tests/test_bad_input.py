@@ -403,7 +403,6 @@ CASES = [
     ("chain_steps: expected", partial(TEMPERING_SHARDS, PATH, 10, 3)),
     ("path: expected", partial(TEMPERING_SHARDS, RBM_5_4, 2_000, 3)),
     # models and what learns them
-    ("tensors: hidden_bias as well, got weights", models.RBM.from_tensors, {"weights": zeros(3, 2), "visible_bias": zeros(3)}),
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized_bound, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
     ("path: a .safetensors file", MIXTURE.save, "mixture.npz"),

@@ -17,8 +17,6 @@ from paperlib.evaluation import (
     audit_evaluation,
     compare,
     evaluate,
-    read_model,
-    read_rbm,
     read_sequences,
 )
 from paperlib.evaluation.annealing_runs import AnnealingRuns
@@ -251,21 +249,6 @@ def test_deep_models_compare():
 
 
 # ---- files and the command
-
-
-@EACH_MODEL
-def test_files_are_recognised(tmp_path, name):
-    model = MODELS[name]
-    path = tmp_path / "m.safetensors"
-    model.save(path)
-    found = read_model(path)
-    assert type(found.rbm) is type(model)
-    assert found.rbm.checksum() == model.checksum()
-    assert found.origin == f"m.safetensors, {model.called}"
-    np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
-    assert read_model(tmp_path / "m.npz").rbm.checksum() == model.checksum()
-    with pytest.raises(InputError, match="expected an RBM of binary units"):
-        read_rbm(path)
 
 
 @EACH_MODEL
