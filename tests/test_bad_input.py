@@ -372,6 +372,7 @@ CASES = [
     ("chain_steps: at least", partial(TEMPERING, betas=torch.linspace(0, 1, 99))),
     ("max_samples: expected", partial(TEMPERING, max_samples=0)),
     ("path: a .safetensors file", partial(TEMPERING, checkpoint="a.pkl")),
+    ("path: one that can be identified", Coins().checksum),
     ("path: checksum", partial(TEMPERING, path=Coins(), checkpoint="a.safetensors")),
     ("path: finite log-weights", partial(TEMPERING, path=annealing.BaseRatePath(HUGE))),
     ("runs: at least one", estimators.join_tempering, []),

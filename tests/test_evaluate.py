@@ -54,16 +54,6 @@ OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "v
 OLD_KEYS |= {"findings", "start", "interrupted", "estimates"}
 
 
-def test_exact_for_small_models():
-    test = draws(SMALL, 50, 2)
-    result = evaluate(SMALL, test)
-    truth = SMALL.log_unnormalized(test).double() - log_z(SMALL)
-    assert result.exact.log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert result.exact.test == pytest.approx(truth.mean().item(), abs=1e-9)
-    assert result.trustworthy
-    assert "exact" in describe(result)
-
-
 def estimate(rbm, test, **options):
     return evaluate(rbm, test, generator=seeded_generator(5), progress=False, **options)
 

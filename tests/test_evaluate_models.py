@@ -70,7 +70,7 @@ def definition(model):
         log_p = log_p.logsumexp(0)
         return log_p, log_p.logsumexp(0).item()
     # p*(x) of the top, then p*(below) = sum over above of p(below | above) p*(above)
-    layers = model.layers
+    layers = [model] if isinstance(model, RBM) else model.layers
     states = all_states(layers[-1].num_visible)
     table = -layers[-1].energy(states[:, None], all_states(layers[-1].num_hidden))
     log_p = table.logsumexp(1)
@@ -83,6 +83,7 @@ def definition(model):
 
 
 MODELS = {
+    "RBM": random_rbm(seeded_generator(6), VISIBLE, LOWER),
     "DBM": random_dbm(),
     "DBN": random_dbn(),
     "DBN of three layers": random_dbn(3),
@@ -122,7 +123,7 @@ def test_exact(name):
     assert describe(found).startswith(found.model)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "Potts"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("RBM", "Potts")])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_enumeration_of_deep_models(name, scale):
     model = MODELS[name]

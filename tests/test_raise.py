@@ -51,13 +51,6 @@ def test_many_steps_approach_the_target():
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
 
 
-def test_types_of_test_vectors():
-    path, betas = BaseRatePath(RBM), uniform_betas(5)
-    whole = raise_log_prob(path, V, betas, 30, seeded_generator(1))
-    same = raise_log_prob(path, V.to(torch.uint8), betas, 30, seeded_generator(1))
-    assert torch.equal(whole.log_weights, same.log_weights)
-
-
 def test_standard_errors():
     """Over 200 repetitions the average scatters as the Monte Carlo error says: a chi-square with 199 degrees of freedom."""
     betas, path = uniform_betas(10), BaseRatePath(RBM)

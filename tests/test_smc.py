@@ -12,7 +12,7 @@ from enumeration import (
     random_rbm,
     state_numbers,
 )
-from walks import BIAS, EVERY_WALK, Coins, CoinsOfUnknownStart
+from walks import BIAS, EVERY_WALK
 
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
@@ -84,13 +84,6 @@ def test_weighed_chains_are_draws_of_the_target():
         assert abs(each.mean() - probability) < 4 * each.std() / math.sqrt(len(each)) + 1e-9
 
 
-def test_three_verbs_are_enough_and_an_unknown_start_gives_a_ratio():
-    found = smc(CoinsOfUnknownStart(), 100, seeded_generator(4), num_populations=200)
-    assert_unbiased(found.log_weights, Coins.log_z - Coins.log_z_start)
-    assert found.warnings == ()
-    assert found.lower_bound is None
-
-
 # ---- error
 
 
@@ -115,16 +108,6 @@ def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
     stated = log_z_std_error(draws).square().mean().sqrt()
     assert stated == pytest.approx(errors.std().item(), rel=0.1)
     assert log_z_std_error(draws[:1, 0]).item() == math.inf
-
-
-def test_a_wrong_interval_would_be_noticed():
-    path, truth = problem()
-    found = smc(path, 50, seeded_generator(6), num_populations=20)
-    low, high = found.interval(0.95)
-    assert low < found.log_z < high
-    assert found.interval(0.5)[0] > low
-    assert abs(found.log_z - truth) < 4 * found.std_error
-    assert found.std_error < 0.1
 
 
 # ---- resampling

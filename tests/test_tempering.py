@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -40,7 +38,6 @@ FLOAT64 = BACKENDS[0]
 PROBLEMS = pytest.mark.parametrize(
     "make_problem", [base_rate_problem, pair_problem, dbm_problem], ids=["RBM", "pair", "DBM"]
 )
-EXAMPLES = Path(__file__).parents[1] / "book" / "examples"
 
 
 @PROBLEMS
@@ -248,20 +245,6 @@ def test_intervals_cover_as_often_as_they_say():
         low, high = estimate.interval()
         covered += low <= truth <= high
     assert covered >= 25
-
-
-def test_a_path_with_the_defaults_alone():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        from ising_ring_path import IsingRingPath
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    couplings = [0.9, -0.4, 0.7, 0.3]
-    path = IsingRingPath(couplings)
-    spins = 2 * torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 4) - 1
-    truth = (path.couplings * spins * spins.roll(-1, 1)).sum(1).logsumexp(0).item()
-    estimate = parallel_tempering(path, 5_000, seeded_generator(0), num_replicas=10)
-    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
 
 
 def test_given_temperatures_and_the_same_bits_for_the_same_generator():
