@@ -183,7 +183,7 @@ GROUPS = {
         mutant(
             "the rounding at the target counted with the wrong sign",
             "estimators/tempering/tempering.py: for end, sign in ((0, -1), (1, «→-»1)):",
-            f"{TEMPERING}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-DBM]",
+            f"{TEMPERING}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-RBM]",
         ),
         mutant(
             "an error that is smaller where chains have not been at the start",

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from backends import BACKENDS
 from enumeration import log_z, random_rbm
-from tempering_problems import base_rate_problem, dbm_problem
+from walks import base_rates, dbm
 
 from paperlib.annealing import BaseRatePath
 from paperlib.estimators import join_tempering, parallel_tempering, tempering_in_shards
@@ -28,11 +27,11 @@ def single(seed, **options):
     )
 
 
-@pytest.mark.parametrize("make_problem", [base_rate_problem, dbm_problem])
-def test_truth_by_enumeration(tmp_path, make_problem):
-    path, truth = make_problem(BACKENDS[0])
-    found = run(tmp_path, path, runs=4)
-    assert abs(found.log_z - truth) < 4.5 * found.std_error  # two seeds, fixed
+@pytest.mark.parametrize("make", [base_rates, dbm])
+def test_truth_by_enumeration(tmp_path, make):
+    walk = make()
+    found = run(tmp_path, walk.path, runs=4)
+    assert abs(found.log_z - walk.truth) < 4.5 * found.std_error  # two seeds, fixed
     assert found.std_error < 0.2
     assert not found.warnings
 
