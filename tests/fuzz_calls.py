@@ -12,7 +12,6 @@ other call.
 import dataclasses
 import faulthandler
 import inspect
-import itertools
 import json
 import math
 import os
@@ -384,7 +383,7 @@ class Session:
     def __init__(self, log):
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         self.outcomes, self.others, self.unmade = Counter(), Counter(), Counter()
-        self.wrong, self.examples = [], {}
+        self.examples = {}
 
     def prepared(self, make, *arguments):
         """What is to be passed, or None if it could not be made, of parts that do not fit together."""
@@ -531,35 +530,12 @@ def takes_state(attribute):
     return callable(attribute) and {"state", "last"} & set(inspect.signature(attribute).parameters)
 
 
-def run_known(session):
-    """What has crashed or gone wrong before: other chains than those whose products are remembered."""
-    for name, path in paths().items():
-        if isinstance(path, Coin):
-            continue
-        label = f"{type(path).__name__}.state_at #{name}"
-
-        def check(v, last, what, path=path, label=label):
-            state, fresh = session.call(label, path.state_at, v, last), path.state_at(v.clone())
-            same = state is not None and torch.equal(state.hidden_input, fresh.hidden_input)
-            if not same:
-                session.wrong.append(f"{label}: {what}")
-
-        for here, there in itertools.product((1, 3, 50), repeat=2):
-            generator = torch.Generator().manual_seed(0)
-            one = path.transition(path.sample_start(here, generator), 0.5, generator)
-            v = one.v[:1].expand(there, -1).clone()
-            v[:, :3] = ~v[:, :3]
-            check(v, one, f"{there} chains after {here}")
-        one.v[:, :3] = ~one.v[:, :3]
-        check(one.v, one, "edited in place")
-
-
 def main():
     faulthandler.enable()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     session = Session(sys.argv[1])
-    for part in (run_known, run_functions, run_methods, run_files, run_programs):
+    for part in (run_functions, run_methods, run_files, run_programs):
         part(session)
         print(part.__name__, dict(session.outcomes), file=sys.stderr, flush=True)
     print(json.dumps({name: found for name, found in vars(session).items() if name != "log"}))

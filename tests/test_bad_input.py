@@ -8,70 +8,44 @@ import numpy as np
 import pytest
 import torch
 from enumeration import all_states, random_rbm
+from players import SHAPE, ring, some_runs, some_traces, some_visits
 from torch import full, zeros
+from walks import Coins
 from writers import as_npz
 
+from boltzmann_companion import log_probability_store, seeds
+from boltzmann_companion.columns import record_columns
+from boltzmann_companion.players import brackets, chains, frames, particles, tempering
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import load_model, recipe
-from paperlib.annealing import (
-    BaseRatePath,
-    DBMPath,
-    DBNPath,
-    MixturePath,
-    PottsPath,
-    RBMPairPath,
-    TrajectoryPath,
-    base_rate_path,
-    mean_field_bias,
-    mean_field_mixture,
-    salakhutdinov_murray_betas,
-    uniform_betas,
+from boltzmann_companion.studies import (
+    audit_study,
+    estimator_study,
+    known_models,
+    open_brackets,
+    tempering_runs,
+    training_paths,
+    two_bumps,
 )
-from paperlib.datasets import (
-    base_rate_bias,
-    binarize,
-    binary_images,
-    load_digits,
-    site_frequency_bias,
-)
-from paperlib.estimators import (
-    ais,
-    ais_in_shards,
-    certified_lower_bound,
-    dbn_lower_bound,
-    exact_hidden_samples,
-    exact_log_z,
-    importance_sampling,
-    log_z_along_training,
-    raise_log_prob,
-    smc,
-)
+from paperlib import annealing, datasets, estimators, evaluation, learning, mcmc, models
+from paperlib import variational as vi
+from paperlib.errors import InputError
+from paperlib.evaluation.along_training import evenly
 from paperlib.kernels import draw_categories
-from paperlib.learning import (
-    ContrastiveDivergence,
-    MixtureEM,
-    train_mixture,
-    train_rbm,
-)
-from paperlib.mcmc import (
-    MarkovChain,
-    acceptance_matrix,
-    autocorrelation,
-    autocorrelation_time,
-    gibbs_update,
-    loopy_belief_propagation,
-    metropolis_samples,
-)
-from paperlib.models import DBM, DBN, RBM, BernoulliMixture, PottsRBM, log_z_lower_bound
+from paperlib.models import planted
 from paperlib.numerics import seeded_generator
+from paperlib.variational.recognition import Network
+from paperlib.variational.sigmoid_belief_net import SigmoidBeliefNet
+from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
+from paperlib.variational.vae import VAE
 
 RBM_5_4 = random_rbm(5, 4, seed=1)
-PATH = BaseRatePath(RBM_5_4)
-PAIR = partial(RBMPairPath, RBM_5_4)
-WIDE = RBM(zeros(40, 30), zeros(40), zeros(30))
-WIDER = RBM(zeros(1500, 1100), zeros(1500), zeros(1100))
-HUGE = RBM(full((5, 4), 3e38), zeros(5), zeros(4))
-CD = partial(ContrastiveDivergence, 2, 1)
+PATH = annealing.BaseRatePath(RBM_5_4)
+PAIR = partial(annealing.RBMPairPath, RBM_5_4)
+WIDE = models.RBM(zeros(40, 30), zeros(40), zeros(30))
+WIDER = models.RBM(zeros(1500, 1100), zeros(1500), zeros(1100))
+HUGE = models.RBM(full((5, 4), 3e38), zeros(5), zeros(4))
+CD = partial(learning.ContrastiveDivergence, 2, 1)
 NAN = float("nan")
 
 
@@ -82,129 +56,179 @@ def with_nan(*shape):
 
 
 def started_at(sample):
-    return ais(PAIR(RBM_5_4, sample), [0, 1], 3)
+    return estimators.ais(PAIR(RBM_5_4, sample), [0, 1], 3)
 
 
 def trained_on(images, **options):
-    return train_rbm(images, CD(), 0, **options)
+    return learning.train_rbm(images, CD(), 0, **options)
 
 
-POTTS = PottsRBM(zeros(2, 3, 3), zeros(2, 3), zeros(3))
-POTTS_PATH = PottsPath(POTTS)
-MIXTURE = BernoulliMixture(zeros(2, 4), zeros(2))
-TRAINING = TrajectoryPath([RBM_5_4] * 3)
-DBM_3_2 = DBM(zeros(3, 3), zeros(3, 2), zeros(3), zeros(3), zeros(2))
-DBN_3_3 = DBN([RBM(zeros(3, 4), zeros(3), zeros(4)), RBM(zeros(4, 3), zeros(4), zeros(3))])
+POTTS = models.PottsRBM(zeros(2, 3, 3), zeros(2, 3), zeros(3))
+POTTS_PATH = annealing.PottsPath(POTTS)
+MIXTURE = models.BernoulliMixture(zeros(2, 4), zeros(2))
+TRAINING = annealing.TrajectoryPath([RBM_5_4] * 3)
+DBM_3_2 = models.DBM(zeros(3, 3), zeros(3, 2), zeros(3), zeros(3), zeros(2))
+DBN_3_3 = models.DBN(
+    [models.RBM(zeros(3, 4), zeros(3), zeros(4)), models.RBM(zeros(4, 3), zeros(4), zeros(3))]
+)
 EVERY_3 = all_states(3)
-CHAIN = MarkovChain(torch.eye(3))
+CHAIN = mcmc.MarkovChain(torch.eye(3))
 
 
 def along(**options):
-    return log_z_along_training(**{"path": TRAINING, "num_chains": 10, "betas": [0, 1]} | options)
+    return estimators.log_z_along_training(
+        **{"path": TRAINING, "num_chains": 10, "betas": [0, 1]} | options
+    )
+
+
+V = all_states(5)
+BITS = [[0, 1, 0, 1, 0]]
+AIS_ABOVE = estimators.PartitionEstimate(zeros(2).double(), zeros(2, 1))
+RAISE_BELOW = estimators.ReverseEstimate(zeros(3, 2).double())
+RAISE = partial(estimators.raise_log_prob, path=PATH, v=V, betas=[0, 0.5, 1], num_chains=2)
+CSL = partial(estimators.csl_log_prob, rbm=RBM_5_4, v=V, num_chains=2, num_steps=2)
+CONTROL = estimators.control_variate_mean
+WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
+SMC = partial(estimators.smc, path=PATH, num_chains=10)
+POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
+TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
+ONE_RUN, OTHER_RUN = (TEMPERING(betas=betas, num_replicas=5) for betas in ([0, 1], [0, 0.5, 1]))
+TWO_SIDED = partial(estimators.two_sided_ais, path=PATH, betas=[0, 1], draws=BITS)
+SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
+TEMPERING_SHARDS = partial(estimators.tempering_in_shards, seed=1, folder="unused")
+EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
+COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
+AUDIT = partial(evaluation.audit, RBM_5_4, V)
+ALONG = partial(evaluation.evaluate_training, [RBM_5_4] * 2, V, progress=False)
+CHECKPOINTS = evaluation.read_checkpoints
+DEEP = learning.DeepBoltzmannLearning
+SPARSE = BinarySparseCoding(full((3, 4), 0.5), zeros(4), full((3,), 1.0))
+X = full((6, 3), 0.5)
+NET = SigmoidBeliefNet(zeros(4, 3), zeros(4), zeros(3))
+KNOWN = partial(known_models.KnownModel, name="m", kind="planted", rbm=RBM_5_4, log_z=1.0, start_bias=zeros(5))  # fmt: skip
+STUDY = partial(estimator_study.run_study, models=[KNOWN()], budgets={2_000: 1}, progress=False)
+AUDITS = partial(audit_study.audit_study, [audit_study.AuditedModel("one", "random", lambda: None)])
+FRAMES = partial(frames.frame_player, description="Nothing", image_shape=SHAPE)
+FLAT = [0.0] * 5
+WALK = particles.particle_run("run", [0.0, 1.0], [[0], [5]], [[0.0], [0.0]], ["a", "b"])
+LONGER = particles.particle_run("longer", [0.0, 0.5, 1.0], [[0]] * 3, [[0.0]] * 3, ["a", "b", "c"])
+THRICE = [0.0, 0.5, 1.0]
+
+
+class NoWayIn(Coins):
+    """Reversible, but nobody knows how a test vector becomes a state."""
+
+    reversible = True
+
+
+def bracketed(x=None, chosen=(4, 1, 2)):
+    return estimators.bracket(
+        zeros(5) if x is None else x, torch.tensor(chosen), AIS_ABOVE, RAISE_BELOW
+    )
 
 
 #: What the message begins with and what else it says, what is called, and its arguments.
 CASES = [
-    ("weights: array of numbers", RBM, "abc", [0], [0]),
-    (r"weights: \[5\]", RBM, zeros(5), zeros(5), zeros(4)),
-    (r"weights: \[5, 0\]", RBM, zeros(5, 0), zeros(5), zeros(0)),
-    ("weights: real", RBM, zeros(2, 2, dtype=torch.cfloat), [0, 0], [0, 0]),
-    ("weights: 1 NaN or infinite of 20", RBM, with_nan(5, 4), zeros(5), zeros(4)),
-    ("weights: 4 NaN or infinite", RBM, np.full((2, 2), np.inf), [0, 0], [0, 0]),
-    ("weights: list", RBM, [[1.0], [1.0, 2.0]], [0, 0], [0]),
-    (r"visible_bias: \[5\], got \[4\]", RBM, zeros(5, 4), zeros(4), zeros(5)),
-    (r"hidden_bias: \[4\], got \[5\]", RBM, zeros(5, 4), zeros(5), zeros(5)),
-    ("visible_bias: NaN", RBM, zeros(5, 4), with_nan(5), zeros(4)),
+    ("weights: array of numbers", models.RBM, "abc", [0], [0]),
+    (r"weights: \[5\]", models.RBM, zeros(5), zeros(5), zeros(4)),
+    (r"weights: \[5, 0\]", models.RBM, zeros(5, 0), zeros(5), zeros(0)),
+    ("weights: real", models.RBM, zeros(2, 2, dtype=torch.cfloat), [0, 0], [0, 0]),
+    ("weights: 1 NaN or infinite of 20", models.RBM, with_nan(5, 4), zeros(5), zeros(4)),
+    ("weights: 4 NaN or infinite", models.RBM, np.full((2, 2), np.inf), [0, 0], [0, 0]),
+    ("weights: list", models.RBM, [[1.0], [1.0, 2.0]], [0, 0], [0]),
+    (r"visible_bias: \[5\], got \[4\]", models.RBM, zeros(5, 4), zeros(4), zeros(5)),
+    (r"hidden_bias: \[4\], got \[5\]", models.RBM, zeros(5, 4), zeros(5), zeros(5)),
+    ("visible_bias: NaN", models.RBM, zeros(5, 4), with_nan(5), zeros(4)),
     ("v: expected 5 values", RBM_5_4.log_unnormalized, zeros(3, 4).double()),
     ("h: expected 4 values", RBM_5_4.log_unnormalized_hidden, zeros(5).double()),
     ("h: expected 4 values", RBM_5_4.log_unnormalized_flips, zeros(5).double()),
-    (r"visible_bias: \[5\], got \[4\]", BaseRatePath, RBM_5_4, zeros(4)),
-    ("visible_bias: 5 NaN or infinite", BaseRatePath, RBM_5_4, full((5,), math.inf)),
+    (r"visible_bias: \[5\], got \[4\]", annealing.BaseRatePath, RBM_5_4, zeros(4)),
+    ("visible_bias: 5 NaN or infinite", annealing.BaseRatePath, RBM_5_4, full((5,), math.inf)),
     ("rbm_b: num_visible 5 .* got 6", PAIR, random_rbm(6, 4, seed=1)),
     ("rbm_b: float64", PAIR, RBM_5_4.to(dtype=torch.float32)),
     ("burn_in: at least 1, got 0", partial(PAIR, RBM_5_4, burn_in=0)),
     ("sample_a: 0.5", started_at, lambda n, g: full((n, 5), 0.5)),
     (r"sample_a: \[3, 5\]", started_at, lambda n, g: zeros(n, 4)),
-    ("betas: from 0 to 1, got 0.1 first", ais, PATH, [0.1, 1], 10),
-    ("betas: 0.9 last", ais, PATH, [0, 0.9], 10),
-    ("betas: 0.7 then 0.3 at index 2", ais, PATH, [0, 0.7, 0.3, 1], 10),
-    ("betas: strictly increasing", ais, PATH, [0, 0.5, 0.5, 1], 10),
-    ("betas: NaN", ais, PATH, [0, NAN, 1], 10),
-    ("betas: at least two", ais, PATH, [0.0], 10),
-    (r"betas: \[2, 2\]", ais, PATH, zeros(2, 2), 10),
-    ("betas: str|betas", ais, PATH, "uniform", 10),
-    ("num_steps: at least 1, got 0", uniform_betas, 0),
-    ("num_steps: 2.5", uniform_betas, 2.5),
-    (r"fraction: \(0, 1\], got 0", salakhutdinov_murray_betas, 0),
-    ("num_chains: at least 1, got 0", ais, PATH, [0, 1], 0),
-    ("num_chains: got -5", ais, PATH, [0, 1], -5),
-    ("num_chains: got True", ais, PATH, [0, 1], True),
-    ("num_chains: got 10.0", ais, PATH, [0, 1], 10.0),
-    ("num_chains: at least 1", importance_sampling, PATH, 0),
-    ("generator: torch.Generator or None, got int", ais, PATH, [0, 1], 10, 42),
-    ("threshold: number from 0 to 1, got 2", partial(smc, PATH, 3, threshold=2)),
-    ("device: cpu or cuda, got 'meta'", partial(ais_in_shards, PATH, [0, 1], 3, 1, "unused", device="meta")),
-    ("path: finite log-weights", ais, BaseRatePath(HUGE), [0, 1], 3),
-    (r"rbm: 2\^30 = 1.1e\+09 states", exact_log_z, WIDE),
-    (r"rbm: 1500 visible and 1100 hidden: 2\^1100 states", exact_log_z, WIDER),
+    ("betas: from 0 to 1, got 0.1 first", estimators.ais, PATH, [0.1, 1], 10),
+    ("betas: 0.9 last", estimators.ais, PATH, [0, 0.9], 10),
+    ("betas: 0.7 then 0.3 at index 2", estimators.ais, PATH, [0, 0.7, 0.3, 1], 10),
+    ("betas: strictly increasing", estimators.ais, PATH, [0, 0.5, 0.5, 1], 10),
+    ("betas: NaN", estimators.ais, PATH, [0, NAN, 1], 10),
+    ("betas: at least two", estimators.ais, PATH, [0.0], 10),
+    (r"betas: \[2, 2\]", estimators.ais, PATH, zeros(2, 2), 10),
+    ("betas: str|betas", estimators.ais, PATH, "uniform", 10),
+    ("num_steps: at least 1, got 0", annealing.uniform_betas, 0),
+    ("num_steps: 2.5", annealing.uniform_betas, 2.5),
+    (r"fraction: \(0, 1\], got 0", annealing.salakhutdinov_murray_betas, 0),
+    ("num_chains: at least 1, got 0", estimators.ais, PATH, [0, 1], 0),
+    ("num_chains: got -5", estimators.ais, PATH, [0, 1], -5),
+    ("num_chains: got True", estimators.ais, PATH, [0, 1], True),
+    ("num_chains: got 10.0", estimators.ais, PATH, [0, 1], 10.0),
+    ("num_chains: at least 1", estimators.importance_sampling, PATH, 0),
+    ("generator: torch.Generator or None, got int", estimators.ais, PATH, [0, 1], 10, 42),
+    ("threshold: number from 0 to 1, got 2", partial(estimators.smc, PATH, 3, threshold=2)),
+    ("device: cpu or cuda, got 'meta'", partial(estimators.ais_in_shards, PATH, [0, 1], 3, 1, "unused", device="meta")),
+    ("path: finite log-weights", estimators.ais, annealing.BaseRatePath(HUGE), [0, 1], 3),
+    (r"rbm: 2\^30 = 1.1e\+09 states", estimators.exact_log_z, WIDE),
+    (r"rbm: 1500 visible and 1100 hidden: 2\^1100 states", estimators.exact_log_z, WIDER),
     ("dtype: torch.float32 or .*float16", partial(RBM_5_4.to, dtype=torch.float16)),
     ("dtype: torch.float32 or .*int32", partial(RBM_5_4.to, dtype=torch.int32)),
-    ("rbm: at most 25 units", exact_hidden_samples, WIDE, 10),
-    ("rbm: hidden as visible", exact_hidden_samples, RBM_5_4.transposed(), 10),
-    ("num_samples: at least 1", exact_hidden_samples, RBM_5_4, 0),
+    ("rbm: at most 25 units", estimators.exact_hidden_samples, WIDE, 10),
+    ("rbm: hidden as visible", estimators.exact_hidden_samples, RBM_5_4.transposed(), 10),
+    ("num_samples: at least 1", estimators.exact_hidden_samples, RBM_5_4, 0),
     ("train: 0.3", trained_on, full((4, 5), 0.3)),
     ("train: nan", trained_on, with_nan(4, 5)),
     (r"train: \[0, 5\]", trained_on, zeros(0, 5)),
     (r"train: \[5\]", trained_on, zeros(5)),
-    ("num_hidden: at least 1", ContrastiveDivergence, 0, 1),
-    ("epochs: at least 1", ContrastiveDivergence, 2, 0),
+    ("num_hidden: at least 1", learning.ContrastiveDivergence, 0, 1),
+    ("epochs: at least 1", learning.ContrastiveDivergence, 2, 0),
     ("cd_steps: at least 1", partial(CD, cd_steps=0)),
     ("learning_rate: positive number, got -1", partial(CD, learning_rate=-1)),
     (r"final_momentum: \[0, 1\)", partial(CD, final_momentum=1.0)),
     ("weight_cost: nan", partial(CD, weight_cost=NAN)),
-    ("images: 0, 1.*255", binarize, full((2, 2), 255.0), 0),
-    ("images: NaN", binarize, with_nan(2, 2), 0),
-    ("images: at least one", binarize, zeros(0, 4), 0),
-    ("train: 255", base_rate_bias, full((2, 2), 255.0)),
-    (r"train: \[0, 4\]", base_rate_bias, zeros(0, 4)),
-    ("pseudo_on, pseudo_off: 5 always off", partial(base_rate_bias, zeros(4, 5), pseudo_on=0)),
-    ("pseudo_on, pseudo_off: 2 pixels are always on", partial(base_rate_bias, 1 - zeros(3, 2), pseudo_on=0)),
-    ("pseudo_on: at least 0, got -1", partial(base_rate_bias, zeros(4, 5), pseudo_on=-1)),
-    (r"visible_starts: \[5\]", log_z_lower_bound, RBM_5_4, zeros(5)),
-    ("visible_starts: 1 NaN or infinite of 15", log_z_lower_bound, RBM_5_4, with_nan(3, 5)),
-    ("path: expected an AnnealingPath, such as BaseRatePath.rbm., got RBM", ais_in_shards, RBM_5_4, [0, 1], 3, 1, "unused"),
-    ("test_fraction: 1.0", partial(load_digits, test_fraction=1.0)),
+    ("images: 0, 1.*255", datasets.binarize, full((2, 2), 255.0), 0),
+    ("images: NaN", datasets.binarize, with_nan(2, 2), 0),
+    ("images: at least one", datasets.binarize, zeros(0, 4), 0),
+    ("train: 255", datasets.base_rate_bias, full((2, 2), 255.0)),
+    (r"train: \[0, 4\]", datasets.base_rate_bias, zeros(0, 4)),
+    ("pseudo_on, pseudo_off: 5 always off", partial(datasets.base_rate_bias, zeros(4, 5), pseudo_on=0)),
+    ("pseudo_on, pseudo_off: 2 pixels are always on", partial(datasets.base_rate_bias, 1 - zeros(3, 2), pseudo_on=0)),
+    ("pseudo_on: at least 0, got -1", partial(datasets.base_rate_bias, zeros(4, 5), pseudo_on=-1)),
+    (r"visible_starts: \[5\]", models.log_z_lower_bound, RBM_5_4, zeros(5)),
+    ("visible_starts: 1 NaN or infinite of 15", models.log_z_lower_bound, RBM_5_4, with_nan(3, 5)),
+    ("path: expected an AnnealingPath, such as BaseRatePath.rbm., got RBM", estimators.ais_in_shards, RBM_5_4, [0, 1], 3, 1, "unused"),
+    ("test_fraction: 1.0", partial(datasets.load_digits, test_fraction=1.0)),
     ("profile: digits, paper, got 'imagenet'", get_profile, "imagenet"),
     ("model_id: mnist-cd1-20", recipe, "mnist-cd7-3"),
     ("model_id: got 'x'", load_model, "x", torch.float64),
-    ("dataset: digits, mnist, omniglot, mnist-2008, got 'cifar'", binary_images, "cifar"),
-    (r"weights: shape \[any, any, any\], got \[2, 3\]", PottsRBM, zeros(2, 3), zeros(2, 3), [0.0]),
-    ("weights: at least two states", PottsRBM, zeros(2, 1, 3), zeros(2, 1), zeros(3)),
-    (r"visible_bias: \[2, 3\], got \[6\]", PottsRBM, zeros(2, 3, 1), zeros(6), [0.0]),
-    ("hidden_bias: finite", PottsRBM, zeros(2, 3, 1), zeros(2, 3), [NAN]),
+    ("dataset: digits, mnist, omniglot, mnist-2008, got 'cifar'", datasets.binary_images, "cifar"),
+    (r"weights: shape \[any, any, any\], got \[2, 3\]", models.PottsRBM, zeros(2, 3), zeros(2, 3), [0.0]),
+    ("weights: at least two states", models.PottsRBM, zeros(2, 1, 3), zeros(2, 1), zeros(3)),
+    (r"visible_bias: \[2, 3\], got \[6\]", models.PottsRBM, zeros(2, 3, 1), zeros(6), [0.0]),
+    ("hidden_bias: finite", models.PottsRBM, zeros(2, 3, 1), zeros(2, 3), [NAN]),
     ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0, 3]]),
     ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0, -1]]),
     ("sequences: whole numbers from 0 to 2", POTTS.one_hot, [[0.5, 1.0]]),
     ("sequences: expected 2 sites", POTTS.one_hot, [[0, 1, 2]]),
     ("sequences: expected 2 sites", POTTS.one_hot, 1),
     ("v: one bit on of each", POTTS_PATH.state_at, [[1, 1, 0, 0, 1, 0]]),
-    ("v: one bit on of each", raise_log_prob, POTTS_PATH, [[0, 0, 0, 0, 1, 0]], [0, 1], 2),
-    ("v: expected", raise_log_prob, POTTS_PATH, [[0, 1]], [0, 1], 2),
-    ("visible_bias: expected shape", PottsPath, POTTS, zeros(6)),
-    ("rbm: at most 25 units to enumerate, got 4 visible and 30 hidden", exact_log_z, PottsRBM(zeros(2, 2, 30), zeros(2, 2), zeros(30))),
+    ("v: one bit on of each", estimators.raise_log_prob, POTTS_PATH, [[0, 0, 0, 0, 1, 0]], [0, 1], 2),
+    ("v: expected", estimators.raise_log_prob, POTTS_PATH, [[0, 1]], [0, 1], 2),
+    ("visible_bias: expected shape", annealing.PottsPath, POTTS, zeros(6)),
+    ("rbm: at most 25 units to enumerate, got 4 visible and 30 hidden", estimators.exact_log_z, models.PottsRBM(zeros(2, 2, 30), zeros(2, 2), zeros(30))),
     ("logits: a multiple of 3", draw_categories, zeros(1, 5), 3, seeded_generator(0)),
-    ("train: expected shape", site_frequency_bias, zeros(0, 3), 3),
-    ("train: whole numbers", site_frequency_bias, [[4]], 3),
-    ("pseudo_count: expected a", site_frequency_bias, [[1]], 3, 0.0),
-    (r"rbms: a sequence of at least one RBM, got \[\]", TrajectoryPath, []),
-    ("rbms: a sequence of at least one RBM", TrajectoryPath, RBM_5_4),
-    ("rbms: a sequence of at least one RBM", TrajectoryPath, "RBMs"),
-    ("rbms[1]: an RBM, got NoneType", TrajectoryPath, [RBM_5_4, None]),
-    (r"rbms[1]: num_hidden 4 as in rbms\[0\], got 2", TrajectoryPath, [RBM_5_4, random_rbm(5, 2, 1)]),
-    ("rbms[1]: num_visible 5", TrajectoryPath, [RBM_5_4, random_rbm(6, 4, 1)]),
-    ("rbms[1]: dtype torch.float64", TrajectoryPath, [RBM_5_4, RBM_5_4.to(dtype=torch.float32)]),
-    ("visible_bias: expected shape", TrajectoryPath, [RBM_5_4], [0.0]),
-    ("visible_bias: expected finite", TrajectoryPath, [RBM_5_4], [NAN] * 5),
+    ("train: expected shape", datasets.site_frequency_bias, zeros(0, 3), 3),
+    ("train: whole numbers", datasets.site_frequency_bias, [[4]], 3),
+    ("pseudo_count: expected a", datasets.site_frequency_bias, [[1]], 3, 0.0),
+    (r"rbms: a sequence of at least one RBM, got \[\]", annealing.TrajectoryPath, []),
+    ("rbms: a sequence of at least one RBM", annealing.TrajectoryPath, RBM_5_4),
+    ("rbms: a sequence of at least one RBM", annealing.TrajectoryPath, "RBMs"),
+    ("rbms[1]: an RBM, got NoneType", annealing.TrajectoryPath, [RBM_5_4, None]),
+    (r"rbms[1]: num_hidden 4 as in rbms\[0\], got 2", annealing.TrajectoryPath, [RBM_5_4, random_rbm(5, 2, 1)]),
+    ("rbms[1]: num_visible 5", annealing.TrajectoryPath, [RBM_5_4, random_rbm(6, 4, 1)]),
+    ("rbms[1]: dtype torch.float64", annealing.TrajectoryPath, [RBM_5_4, RBM_5_4.to(dtype=torch.float32)]),
+    ("visible_bias: expected shape", annealing.TrajectoryPath, [RBM_5_4], [0.0]),
+    ("visible_bias: expected finite", annealing.TrajectoryPath, [RBM_5_4], [NAN] * 5),
     ("path: a TrajectoryPath, got BaseRate", partial(along, path=PATH)),
     ("num_chains: a whole number of at least 1", partial(along, num_chains=0)),
     ("chain_steps: a whole number of at least 800", partial(along, betas=None, chain_steps=799)),
@@ -213,94 +237,379 @@ CASES = [
     ("second: a number from 0 to 2", lambda: along().difference(0, 3)),
     ("first: a whole number", lambda: along().difference(-1, 2)),
     ("level: a number between 0 and 1", lambda: along().interval(95)),
-    ("rbm: an RBM, got str", MixturePath, "RBM", MIXTURE),
-    ("mixture: a BernoulliMixture, got NoneType", MixturePath, RBM_5_4, None),
-    ("mixture: 5 visible units as in", MixturePath, RBM_5_4, MIXTURE),
-    ("rbm: an RBM, got NoneType", mean_field_bias, None),
-    ("rbm: an RBM, got list", mean_field_mixture, [1]),
-    ("num_components: a whole number", mean_field_mixture, RBM_5_4, 0),
-    ("logits: expected shape", BernoulliMixture, zeros(3), zeros(3)),
-    ("log_mixing_weights: expected", BernoulliMixture, zeros(3, 2), zeros(2)),
-    ("logits: finite", BernoulliMixture, full((3, 2), math.inf), zeros(3)),
+    ("rbm: an RBM, got str", annealing.MixturePath, "RBM", MIXTURE),
+    ("mixture: a BernoulliMixture, got NoneType", annealing.MixturePath, RBM_5_4, None),
+    ("mixture: 5 visible units as in", annealing.MixturePath, RBM_5_4, MIXTURE),
+    ("rbm: an RBM, got NoneType", annealing.mean_field_bias, None),
+    ("rbm: an RBM, got list", annealing.mean_field_mixture, [1]),
+    ("num_components: a whole number", annealing.mean_field_mixture, RBM_5_4, 0),
+    ("logits: expected shape", models.BernoulliMixture, zeros(3), zeros(3)),
+    ("log_mixing_weights: expected", models.BernoulliMixture, zeros(3, 2), zeros(2)),
+    ("logits: finite", models.BernoulliMixture, full((3, 2), math.inf), zeros(3)),
     ("v: 4 values in the last dimension", MIXTURE.log_prob, zeros(2, 3)),
     ("num_samples: a whole number", MIXTURE.sample, 0, seeded_generator(0)),
-    ("num_components: a whole number", MixtureEM, 0),
-    ("smoothing: a positive number", partial(MixtureEM, 2, smoothing=0)),
-    ("tolerance: a positive number", partial(MixtureEM, 2, tolerance=NAN)),
-    ("start: one of images, noise, got 'zero'", partial(MixtureEM, 2, start="zero")),
-    ("train: at least 4 images", train_mixture, zeros(3, 4), MixtureEM(4), 0),
-    ("train: only 0 and 1", train_mixture, full((5, 4), 0.5), MixtureEM(2), 0),
-    (r"weights_2: shape \[2, any\], got \[3, 2\]", DBM, zeros(3, 2), zeros(3, 2), zeros(3), zeros(2), zeros(2)),
-    (r"hidden_bias_2: shape \[4\]", DBM, zeros(3, 2), zeros(2, 4), zeros(3), zeros(2), zeros(2)),
+    ("num_components: a whole number", learning.MixtureEM, 0),
+    ("smoothing: a positive number", partial(learning.MixtureEM, 2, smoothing=0)),
+    ("tolerance: a positive number", partial(learning.MixtureEM, 2, tolerance=NAN)),
+    ("start: one of images, noise, got 'zero'", partial(learning.MixtureEM, 2, start="zero")),
+    ("train: at least 4 images", learning.train_mixture, zeros(3, 4), learning.MixtureEM(4), 0),
+    ("train: only 0 and 1", learning.train_mixture, full((5, 4), 0.5), learning.MixtureEM(2), 0),
+    (r"weights_2: shape \[2, any\], got \[3, 2\]", models.DBM, zeros(3, 2), zeros(3, 2), zeros(3), zeros(2), zeros(2)),
+    (r"hidden_bias_2: shape \[4\]", models.DBM, zeros(3, 2), zeros(2, 4), zeros(3), zeros(2), zeros(2)),
     ("v: only 0 and 1", DBM_3_2.log_unnormalized, EVERY_3 / 2),
     (r"v: shape \[any, 3\]", DBM_3_2.log_unnormalized, EVERY_3[:, :2]),
     ("max_updates: a whole number", partial(DBM_3_2.mean_field, EVERY_3, max_updates=0)),
-    (r"visible_bias: shape \[3\]", DBMPath, DBM_3_2, zeros(5)),
-    (r"hidden_bias_2: shape \[2\]", DBMPath, DBM_3_2, None, zeros(3)),
-    ("hidden_bias_2: finite", DBMPath, DBM_3_2, None, [0.0, NAN]),
-    ("model: an RBM, DBM or DBN, got BaseRatePath", base_rate_path, PATH, EVERY_3),
-    (r"train: shape \[any, 3\]", base_rate_path, DBM_3_2, EVERY_3[:, :2]),
-    (r"train: values in \[0, 1\]", base_rate_path, DBM_3_2, EVERY_3 * 2),
-    ("generator: a torch.Generator", base_rate_path, DBM_3_2, EVERY_3, 5),
-    (r"v: shape \[any, 3\]", raise_log_prob, DBMPath(DBM_3_2), all_states(5), [0, 1], 1),
-    (r"v: shape \[any, 3\]", raise_log_prob, DBNPath(DBN_3_3), all_states(4), [0, 1], 1),
-    ("layers: at least one RBM", DBN, []),
-    ("layers: 3 visible", DBN, [random_rbm(4, 3, 0), random_rbm(4, 3, 0)]),
-    ("layers: torch.float64", DBN, [random_rbm(4, 3, 0), random_rbm(3, 2, 0, dtype=torch.float32)]),
-    ("v: only 0 and 1", dbn_lower_bound, DBN_3_3, EVERY_3 / 2, 0.0),
-    (r"v: shape \[any, 3\]", dbn_lower_bound, DBN_3_3, EVERY_3[:0], 0.0),
-    (r"v: shape \[any, 3\]", dbn_lower_bound, DBN_3_3, EVERY_3[:, :2], 0.0),
-    ("log_z: finite", dbn_lower_bound, DBN_3_3, EVERY_3, NAN),
-    ("num_samples: a whole number", dbn_lower_bound, DBN_3_3, EVERY_3, 0.0, 0),
-    ("log_z: an estimate for the top RBM with 4 visible and 3 hidden units, got one for 5", dbn_lower_bound, DBN_3_3, EVERY_3, ais(PATH, [0, 1], 2)),
+    (r"visible_bias: shape \[3\]", annealing.DBMPath, DBM_3_2, zeros(5)),
+    (r"hidden_bias_2: shape \[2\]", annealing.DBMPath, DBM_3_2, None, zeros(3)),
+    ("hidden_bias_2: finite", annealing.DBMPath, DBM_3_2, None, [0.0, NAN]),
+    ("model: an RBM, DBM or DBN, got BaseRatePath", annealing.base_rate_path, PATH, EVERY_3),
+    (r"train: shape \[any, 3\]", annealing.base_rate_path, DBM_3_2, EVERY_3[:, :2]),
+    (r"train: values in \[0, 1\]", annealing.base_rate_path, DBM_3_2, EVERY_3 * 2),
+    ("generator: a torch.Generator", annealing.base_rate_path, DBM_3_2, EVERY_3, 5),
+    (r"v: shape \[any, 3\]", estimators.raise_log_prob, annealing.DBMPath(DBM_3_2), all_states(5), [0, 1], 1),
+    (r"v: shape \[any, 3\]", estimators.raise_log_prob, annealing.DBNPath(DBN_3_3), all_states(4), [0, 1], 1),
+    ("layers: at least one RBM", models.DBN, []),
+    ("layers: 3 visible", models.DBN, [random_rbm(4, 3, 0), random_rbm(4, 3, 0)]),
+    ("layers: torch.float64", models.DBN, [random_rbm(4, 3, 0), random_rbm(3, 2, 0, dtype=torch.float32)]),
+    ("v: only 0 and 1", estimators.dbn_lower_bound, DBN_3_3, EVERY_3 / 2, 0.0),
+    (r"v: shape \[any, 3\]", estimators.dbn_lower_bound, DBN_3_3, EVERY_3[:0], 0.0),
+    (r"v: shape \[any, 3\]", estimators.dbn_lower_bound, DBN_3_3, EVERY_3[:, :2], 0.0),
+    ("log_z: finite", estimators.dbn_lower_bound, DBN_3_3, EVERY_3, NAN),
+    ("num_samples: a whole number", estimators.dbn_lower_bound, DBN_3_3, EVERY_3, 0.0, 0),
+    ("log_z: an estimate for the top RBM with 4 visible and 3 hidden units, got one for 5", estimators.dbn_lower_bound, DBN_3_3, EVERY_3, estimators.ais(PATH, [0, 1], 2)),
     ("hidden: 1 layers", DBN_3_3.log_joint_unnormalized, EVERY_3, []),
     ("num_samples: expected", DBN_3_3.sample, 0, 1, seeded_generator(0)),
     ("gibbs_steps: expected", DBN_3_3.sample, 1, 0, seeded_generator(0)),
     ("path: a .safetensors file", DBN_3_3.save, "model.npz"),
     ("layers_below: 4 visible units in layer 0, got 5", partial(trained_on, layers_below=[RBM_5_4]), zeros(3, 4)),
     (r"initial.weights: shape \[4, 2\]", partial(trained_on, initial=RBM_5_4), zeros(3, 4)),
-    (r"transition: shape \[any, any\], got \[2\]", MarkovChain, [0.5, 0.5]),
-    (r"transition: shape \[1, 1\], got \[1, 2\]", MarkovChain, [[0.5, 0.5]]),
-    ("transition, row 0: probabilities .* got sum 0.9", MarkovChain, [[0.5, 0.4], [0.0, 1.0]]),
-    ("transition, row 1: minimum -0.5", MarkovChain, [[1.0, 0.0], [1.5, -0.5]]),
-    ("transition: finite numbers", MarkovChain, [[NAN, 1.0], [0.0, 1.0]]),
+    (r"transition: shape \[any, any\], got \[2\]", mcmc.MarkovChain, [0.5, 0.5]),
+    (r"transition: shape \[1, 1\], got \[1, 2\]", mcmc.MarkovChain, [[0.5, 0.5]]),
+    ("transition, row 0: probabilities .* got sum 0.9", mcmc.MarkovChain, [[0.5, 0.4], [0.0, 1.0]]),
+    ("transition, row 1: minimum -0.5", mcmc.MarkovChain, [[1.0, 0.0], [1.5, -0.5]]),
+    ("transition: finite numbers", mcmc.MarkovChain, [[NAN, 1.0], [0.0, 1.0]]),
     (r"start: shape \[3\]", CHAIN.distributions, full((2,), 0.5), 1),
     ("start: probabilities", CHAIN.distributions, full((3,), 1.0), 1),
     ("num_steps: a whole number of at least 1", CHAIN.sample, zeros(1), 0),
-    (r"other: shape \[3, 3\]", CHAIN.then, MarkovChain(torch.eye(4))),
+    (r"other: shape \[3, 3\]", CHAIN.then, mcmc.MarkovChain(torch.eye(4))),
     (r"values: shape \[3\]", CHAIN.variance_of_mean, full((4,), 1.0), 2),
-    ("log_target: a power of two values", gibbs_update, zeros(6), [0]),
-    ("block: units from 0 to 2", gibbs_update, zeros(8), [3]),
-    ("log_target: finite", gibbs_update, [0.0, math.inf], [0]),
-    (r"log_target: shape \[3\]", acceptance_matrix, zeros(4), CHAIN),
-    (r"starts: shape \[any, any\]", metropolis_samples, torch.sum, torch.sub, zeros(3), 1),
-    (r"values: shape \[any, any\]", autocorrelation, zeros(5)),
-    ("values: at least two different ones", autocorrelation_time, zeros(2, 5)),
-    ("values: finite", autocorrelation, with_nan(1, 2)),
-    ("couplings: a symmetric matrix", loopy_belief_propagation, [[0.0, 1.0], [2.0, 0.0]], zeros(2)),
-    ("couplings: zero diagonal", loopy_belief_propagation, [[1.0, 1.0], [1.0, 0.0]], zeros(2)),
-    (r"couplings: shape \[2, 2\]", loopy_belief_propagation, [[0.0]], zeros(2)),
-    ("biases: finite", loopy_belief_propagation, [[0.0]], [math.inf]),
-    (r"log_weights: shape \[any\], got \[0\]", certified_lower_bound, []),
-    (r"log_weights: shape \[any\]", certified_lower_bound, [[0.0]]),
-    ("log_weights: got 1 others of 2", certified_lower_bound, [0.0, NAN]),
-    ("log_weights: got 1 others of 2", certified_lower_bound, [0.0, math.inf]),
-    ("log_weights: an array of numbers", certified_lower_bound, "abc"),
-    ("level: between 0 and 1, got 1.0", certified_lower_bound, [0.0], 1.0),
-    ("level: got 0", certified_lower_bound, [0.0], 0),
-    ("level: got nan", certified_lower_bound, [0.0], NAN),
-    ("level: got 'high'", certified_lower_bound, [0.0], "high"),
-    ("level: got True", certified_lower_bound, [0.0], True),
+    ("log_target: a power of two values", mcmc.gibbs_update, zeros(6), [0]),
+    ("block: units from 0 to 2", mcmc.gibbs_update, zeros(8), [3]),
+    ("log_target: finite", mcmc.gibbs_update, [0.0, math.inf], [0]),
+    (r"log_target: shape \[3\]", mcmc.acceptance_matrix, zeros(4), CHAIN),
+    (r"starts: shape \[any, any\]", mcmc.metropolis_samples, torch.sum, torch.sub, zeros(3), 1),
+    (r"values: shape \[any, any\]", mcmc.autocorrelation, zeros(5)),
+    ("values: at least two different ones", mcmc.autocorrelation_time, zeros(2, 5)),
+    ("values: finite", mcmc.autocorrelation, with_nan(1, 2)),
+    ("couplings: a symmetric matrix", mcmc.loopy_belief_propagation, [[0.0, 1.0], [2.0, 0.0]], zeros(2)),
+    ("couplings: zero diagonal", mcmc.loopy_belief_propagation, [[1.0, 1.0], [1.0, 0.0]], zeros(2)),
+    (r"couplings: shape \[2, 2\]", mcmc.loopy_belief_propagation, [[0.0]], zeros(2)),
+    ("biases: finite", mcmc.loopy_belief_propagation, [[0.0]], [math.inf]),
+    (r"log_weights: shape \[any\], got \[0\]", estimators.certified_lower_bound, []),
+    (r"log_weights: shape \[any\]", estimators.certified_lower_bound, [[0.0]]),
+    ("log_weights: got 1 others of 2", estimators.certified_lower_bound, [0.0, NAN]),
+    ("log_weights: got 1 others of 2", estimators.certified_lower_bound, [0.0, math.inf]),
+    ("log_weights: an array of numbers", estimators.certified_lower_bound, "abc"),
+    ("level: between 0 and 1, got 1.0", estimators.certified_lower_bound, [0.0], 1.0),
+    ("level: got 0", estimators.certified_lower_bound, [0.0], 0),
+    ("level: got nan", estimators.certified_lower_bound, [0.0], NAN),
+    ("level: got 'high'", estimators.certified_lower_bound, [0.0], "high"),
+    ("level: got True", estimators.certified_lower_bound, [0.0], True),
+    # estimators
+    ("v: only 0 and 1", partial(RAISE, v=V * 0.5)),
+    (r"v: shape \[any, 5\], got \[32, 4\]", partial(RAISE, v=V[:, :4])),
+    (r"v: shape \[any, 5\], got \[0, 5\]", partial(RAISE, v=V[:0])),
+    (r"v: shape \[any, 5\], got \[5\]", partial(RAISE, v=V[0])),
+    ("betas: to run from 0 to 1", partial(RAISE, betas=[0, 0.5])),
+    ("num_chains: a whole number of at least 1", partial(RAISE, num_chains=0)),
+    ("path: one that can be walked back.*reverse_transition", partial(RAISE, path=Coins())),
+    ("path: one that can start at a test vector.*state_at", partial(RAISE, path=NoWayIn())),
+    ("path: an AnnealingPath.*got str", partial(RAISE, path="base rates")),
+    ("path: one whose start has a known partition", partial(RAISE, path=PAIR(RBM_5_4))),
+    ("v: only 0 and 1", partial(CSL, v=V * 0.5)),
+    (r"v: shape \[any, 5\]", partial(CSL, v=V[:, :2])),
+    ("num_chains: a whole number", partial(CSL, num_chains=0)),
+    ("num_steps: a whole number", partial(CSL, num_steps=0)),
+    (r"x_batch: shape \[2\], got \[1\]", CONTROL, [1.0, 2.0], [1.0], [1.0, 2.0]),
+    ("y: at least 2 cases", CONTROL, [1.0], [1.0], [1.0, 2.0]),
+    ("y: at least 2 cases and no more than the 1", CONTROL, [1.0, 2.0], [1.0, 2.0], [1.0]),
+    ("y: finite", CONTROL, [1.0, NAN], [1.0, 2.0], [1.0, 2.0]),
+    ("alpha: a number", CONTROL, [1.0, 2.0], [1.0, 1.0], [1.0, 1.0], None),
+    ("alpha: finite", CONTROL, [1.0, 2.0], [1.0, 2.0], [1.0, 2.0], math.inf),
+    ("batch_weights, all_weights: both or none, got one", partial(WEIGHTED, batch_weights=[1] * 3)),
+    ("batch_weights: expected shape", partial(WEIGHTED, batch_weights=[1] * 2, all_weights=[1] * 4)),
+    ("all_weights: numbers above 0", partial(WEIGHTED, batch_weights=[1] * 3, all_weights=[0] * 4)),
+    ("batch_weights: finite", partial(WEIGHTED, batch_weights=[1, 1, NAN], all_weights=[1] * 4)),
+    (r"log_unnormalized: shape \[any\]", bracketed, zeros(5, 1)),
+    ("log_unnormalized: finite", bracketed, with_nan(5)),
+    (r"chosen: shape \[3\]", bracketed, None, (4, 1)),
+    ("chosen: indices from 0 to 4", bracketed, None, (4, 1, 62)),
+    ("num_chains: a whole number of at least 1, got 0", partial(SMC, num_chains=0)),
+    ("num_chains: a whole number", partial(SMC, num_chains=2.5)),
+    ("num_populations: a whole number of at least 1", partial(SMC, num_populations=0)),
+    ("betas: to run from 0 to 1", partial(SMC, betas=[0, 0.5])),
+    ("betas: finite numbers", partial(SMC, betas=[0, NAN, 1])),
+    ("betas: an array of numbers", partial(SMC, betas="warm")),
+    ("chain_steps: none beside given betas", partial(SMC, betas=[0, 1], chain_steps=1_000)),
+    ("chain_steps: a whole number of at least 200, got 199", partial(SMC, chain_steps=199)),
+    ("chain_steps: a whole number", partial(SMC, chain_steps=1e4)),
+    ("cess: a number between 0 and 1, got 1.0", partial(SMC, cess=1.0)),
+    ("cess: a number between 0 and 1, got nan", partial(SMC, cess=NAN)),
+    ("cess: a number between 0 and 1, got 'most'", partial(SMC, cess="most")),
+    ("threshold: a number from 0 to 1, got -0.1", partial(SMC, threshold=-0.1)),
+    ("threshold: a number from 0 to 1, got None", partial(SMC, threshold=None)),
+    ("generator: a torch.Generator or None, got int", partial(SMC, generator=3)),
+    ("path: an AnnealingPath", partial(SMC, path="RBM")),
+    *(("level: a number between 0 and 1", POPULATIONS.interval, level) for level in (0, 1, 1.5, NAN, "most", True)),
+    ("path: an AnnealingPath", partial(TEMPERING, path=None)),
+    ("chain_steps: a whole number of at least 1000, got 999", partial(TEMPERING, chain_steps=999)),
+    ("chain_steps: a whole number", partial(TEMPERING, chain_steps=1e4)),
+    ("generator: a torch.Generator", partial(TEMPERING, generator=7)),
+    ("num_replicas: a whole number", partial(TEMPERING, num_replicas=0)),
+    ("chain_steps: at least 5940", partial(TEMPERING, num_replicas=99)),
+    ("betas: expected", partial(TEMPERING, betas=[0, 0.5])),
+    ("chain_steps: at least", partial(TEMPERING, betas=torch.linspace(0, 1, 99))),
+    ("max_samples: expected", partial(TEMPERING, max_samples=0)),
+    ("path: a .safetensors file", partial(TEMPERING, checkpoint="a.pkl")),
+    ("path: one that can be identified", Coins().checksum),
+    ("path: checksum", partial(TEMPERING, path=Coins(), checkpoint="a.safetensors")),
+    ("path: finite log-weights", partial(TEMPERING, path=annealing.BaseRatePath(HUGE))),
+    ("runs: at least one", estimators.join_tempering, []),
+    ("runs: the same temperatures", estimators.join_tempering, [ONE_RUN, OTHER_RUN]),
+    ("forward: finite .* got 1 NaN or infinite of 1", estimators.bennett, [NAN], [0.0]),
+    ("reverse: finite", estimators.bennett, [0.0], [math.inf]),
+    (r"forward: shape \[any\]", estimators.bennett, [], [0.0]),
+    ("forward: shape", estimators.bennett, [[0.0]], [0.0]),
+    ("forward: an array", estimators.bennett, ["a"], [0.0]),
+    ("forward: draws that overlap", estimators.bennett, [-math.inf], [-math.inf]),
+    ("num_batches: a whole number of at least 2", partial(estimators.bennett, [0.0], [0.0], num_batches=1)),
+    ("num_batches: at most one for each draw", partial(estimators.bennett, [0.0], [0.0], num_batches=2)),
+    *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, NAN, "a", True)),
+    ("path: an AnnealingPath", partial(TWO_SIDED, path=None)),
+    ("path: one that can be walked back", partial(TWO_SIDED, path=Coins())),
+    ("betas: expected", partial(TWO_SIDED, betas=[0, 2])),
+    ("v: shape", partial(TWO_SIDED, draws=[[0, 1, 0]])),
+    ("v: only 0 and 1", partial(TWO_SIDED, draws=[[0, 1, 0, 0.5, 0]])),
+    ("draws: shape", partial(TWO_SIDED, draws=[0, 1, 0, 1, 0])),
+    ("num_chains: expected", partial(TWO_SIDED, num_chains=0)),
+    ("forward: finite", partial(TWO_SIDED, forward=[NAN])),
+    ("forward: shape", partial(TWO_SIDED, forward=[])),
+    ("num_batches: expected", partial(TWO_SIDED, num_batches=1)),
+    ("path: a path that can be identified.*sample_a", estimators.ais_in_shards, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1, "unused"),
+    ("num_chains: a whole number of at least 1", partial(SHARDS, num_chains=0)),
+    ("device: cpu or cuda, got 'tpu'", partial(SHARDS, num_chains=3, device="tpu")),
+    ("device: a device that torch finds .* 'cuda:99'", partial(estimators.raise_in_shards, PATH, V, [0, 1], 3, 1, "unused", device="cuda:99")),
+    ("num_runs: expected", partial(TEMPERING_SHARDS, PATH, 2_000, 0)),
+    ("chain_steps: expected", partial(TEMPERING_SHARDS, PATH, 10, 3)),
+    ("path: expected", partial(TEMPERING_SHARDS, RBM_5_4, 2_000, 3)),
+    # models and what learns them
+    (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized_bound, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
+    (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
+    ("path: a .safetensors file", MIXTURE.save, "mixture.npz"),
+    ("epochs: a whole number", partial(DEEP, CD(), CD(), epochs=0)),
+    ("chains: a whole number", partial(DEEP, CD(), CD(), 1, chains=0)),
+    ("learning_rate: a positive number", partial(DEEP, CD(), CD(), 1, learning_rate=0.0)),
+    ("weight_cost: a number of at least 0", partial(DEEP, CD(), CD(), 1, weight_cost=-1.0)),
+    ("momentum: a number in", partial(DEEP, CD(), CD(), 1, momentum=1.0)),
+    ("train: only 0 and 1", partial(learning.train_dbm, full((4, 5), 0.5), DEEP(CD(), CD(), 1), 0)),
+    # planted models
+    ("num_visible: expected", planted.block_diagonal, 0),
+    ("num_hidden: expected", planted.block_diagonal, 5, 2.5),
+    ("num_blocks: at most 5", planted.block_diagonal, 9, 5, 6),
+    ("rbm: at most 20 units", planted.block_diagonal, 90, 50, 1),
+    ("weight_std: expected", partial(planted.block_diagonal, weight_std=NAN)),
+    ("bias_std: expected", partial(planted.block_diagonal, bias_std=-1)),
+    ("dtype: expected", partial(planted.block_diagonal, dtype=torch.float16)),
+    ("dtype: expected", partial(planted.ising_2d, dtype="float32")),
+    ("generator: expected", partial(planted.block_diagonal, generator=0)),
+    ("rank: 1 or 2, got 3", partial(planted.low_rank, rank=3)),
+    ("values: expected", partial(planted.low_rank, values=())),
+    ("values: expected", partial(planted.low_rank, values=(0,))),
+    ("values: whole", partial(planted.low_rank, values=(0.5, 1))),
+    ("strength: expected", partial(planted.low_rank, strength=math.inf)),
+    ("threshold: expected", partial(planted.low_rank, threshold="2")),
+    ("threshold: expected", partial(planted.low_rank, threshold=1e3)),
+    ("threshold: expected", partial(planted.low_rank, threshold=-1e3)),
+    ("visible_factors: counts", partial(planted.low_rank, values=(50,))),
+    ("visible_factors: whole numbers", planted.from_factors, [[0.5]], [[1.0]], [0.0], [0.0]),
+    ("visible_factors: finite", planted.from_factors, [[NAN]], [[1.0]], [0.0], [0.0]),
+    ("hidden_factors: expected", planted.from_factors, [[1, 2]], [[1.0]], [0.0], [0.0]),
+    ("visible_bias: expected", planted.from_factors, [[1]], [[1.0]], [0.0, 0.0], [0.0]),
+    ("hidden_bias: expected", planted.from_factors, [[1]], [[1.0]], [0.0], [NAN]),
+    ("side: expected", planted.ising_2d, 1),
+    ("coupling: expected", planted.ising_2d, 3, 0.0),
+    ("coupling: expected", planted.ising_2d, 3, NAN),
+    ("rbm: an RBM, got str", planted.hidden_mode, "rbm"),
+    ("rbm: expected", planted.from_components, None),
+    ("log_odds: expected", planted.hidden_mode, RBM_5_4, NAN),
+    ("units: expected", partial(planted.hidden_mode, RBM_5_4, units=0)),
+    ("fraction: expected", partial(planted.hidden_mode, RBM_5_4, fraction=2.0)),
+    ("strength: expected", partial(planted.hidden_mode, RBM_5_4, strength=-1.0)),
+    ("rbm: 30 visible and 21 hidden", planted.hidden_mode, random_rbm(30, 21, 1)),
+    ("num_draws: expected", planted.ising_2d(3).draws, 0),
+    ("num_draws: expected", planted.low_rank(9, 6).draws, 1.5),
+    ("generator: expected", planted.block_diagonal(9, 7, 3).draws, 3, 1),
+    ("num_draws: expected", planted.hidden_mode(RBM_5_4).draws, True),
+    ("path: a .npz file", planted.write_planted, "model.mat", planted.low_rank(9, 6)),
+    ("model: expected", planted.write_planted, "model.npz", RBM_5_4),
+    ("path: expected", planted.read_planted, "nowhere.npz"),
+    # variational
+    *(("rbm: an RBM, got str", method, "model") for method in (vi.mean_field_log_z, vi.tap_log_z, vi.bethe_log_z, vi.tree_reweighted_log_z)),
+    (r"starts: shape \[any, 4\]", vi.mean_field_log_z, RBM_5_4, zeros(4)),
+    ("starts: 4 values", vi.mean_field_log_z, RBM_5_4, zeros(2, 5)),
+    (r"starts: \[0, 1\], got 2", partial(vi.tap_log_z, RBM_5_4, starts=full((1, 4), 2.0))),
+    (r"starts: \[0, 1\], got nan", vi.bethe_log_z, RBM_5_4, full((1, 4), NAN)),
+    ("order: 2 or 3, got 4", vi.tap_log_z, RBM_5_4, 4),
+    ("order: expected", vi.tap_log_z, RBM_5_4, 1),
+    ("damping: below 1, got 1.0", partial(vi.tap_log_z, RBM_5_4, damping=1.0)),
+    ("damping: expected", partial(vi.bethe_log_z, RBM_5_4, damping=-0.1)),
+    ("damping: got 'half'", partial(vi.bethe_log_z, RBM_5_4, damping="half")),
+    ("max_iterations: got 0", partial(vi.tap_log_z, RBM_5_4, max_iterations=0)),
+    ("max_iterations: got 2.5", partial(vi.bethe_log_z, RBM_5_4, max_iterations=2.5)),
+    ("max_iterations: expected", partial(vi.tree_reweighted_log_z, RBM_5_4, max_iterations=0)),
+    ("tolerance: got -1", partial(vi.tree_reweighted_log_z, RBM_5_4, tolerance=-1)),
+    ("tolerance: got nan", partial(vi.tap_log_z, RBM_5_4, tolerance=NAN)),
+    ("tolerance: got 'small'", partial(vi.bethe_log_z, RBM_5_4, tolerance="small")),
+    ("weights: shape", BinarySparseCoding, zeros(3), [0.0], [1.0]),
+    ("hidden_bias: expected", BinarySparseCoding, zeros(3, 2), [0.0], [1.0] * 3),
+    ("precision: a positive number", BinarySparseCoding, zeros(1, 1), [0.0], [0.0]),
+    ("weights: finite", BinarySparseCoding, with_nan(1, 1), [0.0], [1.0]),
+    ("model: at most 16 hidden units", BinarySparseCoding(zeros(1, 17), [0.0] * 17, [1.0]).log_prob, X[:, :1]),
+    ("v: 3 values in the last dimension", SPARSE.log_joint, X[:, :2], zeros(4)),
+    ("num_samples: a whole number", SPARSE.sample, 0, seeded_generator(0)),
+    ("rate: a positive number", LaplaceSparseCoding, [[1.0]], [0.0], 0.0, 1.0),
+    ("v: shape", vi.mean_field, SPARSE, X[0]),
+    (r"start: means in \[0, 1\]", vi.mean_field, SPARSE, X, full((6, 4), 2.0)),
+    ("start: shape", vi.mean_field, SPARSE, X, zeros(3, 4)),
+    ("max_sweeps: a whole number", partial(vi.mean_field, SPARSE, X, max_sweeps=0)),
+    (r"step: a number in \(0, 1\]", vi.block_mean_field, SPARSE, X, 1.5),
+    ("weights: no column of zeros", vi.map_codes, LaplaceSparseCoding([[0.0]], [0.0], 1.0, 1.0), X[:, :1]),
+    ("v: at least 3 vectors", vi.learn_dictionary, full((9, 2), 1.0), 3, 1.0, 1.0, 1, 0),
+    ("visible_bias: shape", SigmoidBeliefNet, zeros(4, 3), zeros(3), zeros(3)),
+    ("model: at most 12 hidden units", SigmoidBeliefNet(zeros(2, 13), zeros(2), zeros(13)).log_prob, zeros(1, 2)),
+    ("v: shape", NET.log_prob, zeros(4)),
+    ("widths: at least two", Network, [3], seeded_generator(0)),
+    ("model: one or two latent dimensions", VAE(5, 3, 7, seeded_generator(0)).log_prob_on_grid, V),
+    # the tool
+    *(
+        (said, partial(call, **options))
+        for call in (EVALUATE, COMPARE)
+        for said, options in (
+            ("steps: a whole number of at least 32, got 31", {"steps": 31}),
+            ("steps: a whole number of at least 32", {"steps": 1.5}),
+            ("steps: a whole number of at least 32", {"steps": True}),
+            ("tempering_steps: a whole number of at least", {"steps": 64, "tempering_steps": 100}),
+            ("tempering_steps: together with steps", {"tempering_steps": 9_000}),
+        )
+    ),
+    ("second: 5 visible units", evaluation.compare, RBM_5_4, random_rbm(7, 5, seed=1), V),
+    ("claimed_log_z, claimed_log_prob: one of the two, got both or none", AUDIT),
+    ("claimed_log_z, claimed_log_prob: got both or none", partial(AUDIT, claimed_log_z=1.0, claimed_log_prob=1.0)),
+    ("claimed_log_z: a finite number", partial(AUDIT, claimed_log_z=NAN)),
+    ("claimed_log_prob: a finite number", partial(AUDIT, claimed_log_prob=-math.inf)),
+    ("tolerance: a number of", partial(AUDIT, claimed_log_z=1.0, tolerance=-1.0)),
+    ("rbms: a sequence of at least one", evaluation.evaluate_training, [], V),
+    ("rbms: a sequence", evaluation.evaluate_training, "RBM.h5", V),
+    ("rbms[1]: expected", evaluation.evaluate_training, [RBM_5_4, 3], V),
+    ("rbms[1]: 5 visible and 4", evaluation.evaluate_training, [RBM_5_4, random_rbm(5, 3, 1)], V),
+    ("test: at least two images", evaluation.evaluate_training, [RBM_5_4], V[:1]),
+    ("test: expected", evaluation.evaluate_training, [RBM_5_4], V[:, :3]),
+    ("test: expected", evaluation.evaluate_training, [RBM_5_4], V * 0.5),
+    ("train: expected", ALONG, V * 3.0),
+    ("names: 2", partial(ALONG, names=["a"])),
+    ("by: trajectory or ladder", partial(ALONG, by="ais")),
+    ("minutes: expected", partial(ALONG, minutes=NAN)),
+    ("chain_steps: expected", partial(ALONG, by="ladder", chain_steps=10)),
+    ("chain_steps: expected", partial(ALONG, by="trajectory", chain_steps=1e6)),
+    ("most: expected", evenly, 3, 0),
+    ("models: an archive", CHECKPOINTS, []),
+    ("path: a file, found none", CHECKPOINTS, ["a.npz", "b.npz"]),
+    ("models: an archive of rbms, a folder, or at least two", CHECKPOINTS, ["a.npz"]),
+    ("updates: none", partial(CHECKPOINTS, ["a.npz", "b.npz"], updates=[1])),
+    # studies
+    ("kind: one of planted, trained, hidden mode, published", partial(KNOWN, kind="real")),
+    ("rbm: expected", partial(KNOWN, rbm=None)),
+    ("log_z: a finite number", partial(KNOWN, log_z=NAN)),
+    ("log_z_error: a finite number", partial(KNOWN, log_z_error=-0.1)),
+    ("start_bias: expected", partial(KNOWN, start_bias=zeros(6))),
+    ("start_bias: expected", partial(KNOWN, start_bias=full((5,), NAN))),
+    ("profile: expected", known_models.known_models, "huge"),
+    ("models: some, no two of one name", partial(STUDY, models=[])),
+    ("models: some, no two of one name", partial(STUDY, models=[KNOWN()] * 2)),
+    ("budgets: at least one", partial(STUDY, budgets={})),
+    ("budgets: expected", partial(STUDY, budgets={1_999: 1})),
+    ("budgets: expected", partial(STUDY, budgets={2_500.5: 1})),
+    ("repeats: expected", partial(STUDY, budgets={2_000: 0})),
+    ("seed: expected", partial(STUDY, seed=-1)),
+    (r"estimators: some of .*, got \['guess", partial(STUDY, estimators=("guess",))),
+    ("estimators: some of", partial(STUDY, estimators=())),
+    ("budget: one of the outcomes', got 7", estimator_study.good_for, [{"budget": 2_000}], 7),
+    ("estimator: one of ladder, AIS, got 'RTS'", tempering_runs.timed_run, "RTS", PATH, 2_000, 1),
+    ("chain_steps: 200", tempering_runs.timed_run, "AIS", PATH, 100, 1),
+    ("chain_steps: expected", tempering_runs.timed_run, "ladder", PATH, 2_000.5, 1),
+    ("seed: expected", tempering_runs.timed_run, "ladder", PATH, 2_000, -1),
+    ("runs: at least two, got 1", tempering_runs.error_row, [{}], 0.0),
+    ("tables: names among raise-table-1, .* got 'x'", lambda: list(open_brackets.open_brackets(get_profile("digits"), ["x"]))),
+    ("row: one of cd1-20, .*, got 'cd1-30'", training_paths.training_path, "cd1-30", 0),
+    ("seed: expected", training_paths.training_path, "cd1-20", -1),
+    ("values: at least 5 numbers, got 4", seeds.prediction_interval, [1.0] * 4, 0.95),
+    ("values: finite numbers", seeds.prediction_interval, [1.0] * 4 + [math.inf], 0.95),
+    ("level: a number between 0 and 1", seeds.prediction_interval, [1.0] * 5, 1.0),
+    ("v: expected", log_probability_store.log_unnormalized_run, DBM_3_2, [[0.5, 0, 1]], 30, 1),
+    ("num_samples: expected", log_probability_store.log_unnormalized_run, DBM_3_2, EVERY_3, 0, 1),
+    ("largest_steps: expected", partial(AUDITS, largest_steps=3)),
+    ("tempering_steps: expected", partial(AUDITS, tempering_steps=3)),
+    *(("v: expected", two_bumps.TwoBumpPath(moves=1).state_at, v) for v in ([[-1]], [[61]], [[0.5]], [[NAN]], [1], [[1, 2]])),
+    *(("moves: expected", two_bumps.TwoBumpPath, moves) for moves in (0, 1.5, "two")),
+    # records and players
+    ("rows: columns of raise-gaps in columns.yaml, got log_q, medain$", record_columns, "raise-gaps", "digits", [{"model": "a"}, {"log_q": 1, "medain": 2}]),
+    # a column that other records have is not one of this record
+    ("rows: columns of raise-gaps .*, got log_z$", record_columns, "raise-gaps", "digits", [{"log_z": 1}]),
+    ("rows: columns of my-own .*, got surprise$", record_columns, "my-own", "digits", [{"surprise": 1.0}]),
+    ("captions: one for each of at least one frame", FRAMES, [], []),
+    ("captions: got 1 for 2 frames", FRAMES, [zeros(2, 64)] * 2, ["one"]),
+    (r"frames: shape \[2, 64\]", FRAMES, [zeros(2, 63)], ["one"]),
+    ("frames: shape", FRAMES, [zeros(2, 64), zeros(3, 64)], ["one", "two"]),
+    (r"frames: values in \[0, 1\]", FRAMES, [full((1, 64), 1.5)], ["one"]),
+    (r"frames: values in \[0, 1\]", FRAMES, [full((1, 64), NAN)], ["one"]),
+    ("chains: at least one", chains.chain_player, {}, [], zeros(0), 1, ""),
+    (r"chains: shape \[2, 2\]", chains.chain_player, {"a": ring(3)}, ["0", "1"], full((2,), 0.5), 1, ""),
+    (r"target: shape \[3\]", chains.chain_player, {"a": ring(3)}, ["0", "1", "2"], full((2,), 0.5), 1, ""),
+    ("runs: at least one", partial(some_traces, runs={})),
+    ("runs: at least one update", partial(some_traces, runs=some_runs(0))),
+    ("limits: two increasing numbers", partial(some_traces, limits=(0.0, -1.0))),
+    ("means of step <0.5>: shape", partial(some_traces, exact=zeros(3))),
+    ("visited: at least one step at two temperatures, got 0", tempering.tempering_player, some_visits(0), THRICE, ""),
+    ("visited: at least one step at two temperatures, got 1 at 1", tempering.tempering_player, [[0], [0]], [0.0], ""),
+    ("visited: shape", tempering.tempering_player, some_visits(), [0.0, 1.0], ""),
+    *(("visited: each temperature once in every row", tempering.tempering_player, [[0, 1], row], [0.0, 1.0], "") for row in ([1, 1], [0, 2], [0, NAN])),
+    ("captions: one for each of at least two betas", particles.particle_run, "run", [0.0], [[0]], [[0.0]], ["a"]),
+    ("captions: got 1 for 2", particles.particle_run, "run", [0.0, 1.0], [[0], [1]], [[0.0], [0.0]], ["a"]),
+    ("log_weights: shape", particles.particle_run, "run", [0.0, 1.0], [[0], [1]], [[0.0, 0.0]] * 2, ["a", "b"]),
+    ("places: shape", particles.particle_run, "run", [0.0, 1.0], [[0]], [[0.0]], ["a", "b"]),
+    ("runs: places from 0 to 4", particles.particle_player, [WALK], FLAT, FLAT, ""),
+    ("runs: at least one, all of one size", particles.particle_player, [WALK, LONGER], FLAT * 2, FLAT * 2, ""),
+    ("runs: at least one, all of one size", particles.particle_player, [], FLAT, FLAT, ""),
+    ("target: shape", particles.particle_player, [WALK], FLAT, [0.0], ""),
+    ("steps: at least two", brackets.bracket_player, [1], [1.0], [0.0], 0.5, ""),
+    ("steps: got 2, 1 and 2", brackets.bracket_player, [1, 2], [1.0], [0.0, 0.0], 0.5, ""),
+    ("steps: increasing", brackets.bracket_player, [2, 2], [1.0, 1.0], [0.0, 0.0], 0.5, ""),
+    ("steps: increasing", brackets.bracket_player, [0, 2], [1.0, 1.0], [0.0, 0.0], 0.5, ""),
+    ("above: finite numbers", brackets.bracket_player, [1, 2], [1.0, math.inf], [0.0, 0.0], 0.5, ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("said", "call", "arguments"), [(c[0], c[1], c[2:]) for c in CASES], ids=[c[0] for c in CASES]
 )
-def test_wrong_argument_is_named(said, call, arguments):
+def test_wrong_argument_is_named(said, call, arguments, tmp_path, monkeypatch):
+    """In one line, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
     name, message = said.split(": ", 1)
-    with pytest.raises(ValueError, match=f"^{re.escape(name)}.*: (?s:.*){message}"):
+    with pytest.raises(InputError, match=f"^{re.escape(name)}.*: (?s:.*){message}") as raised:
         call(*arguments)
+    assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 W, B = np.zeros((2, 2)), np.zeros(2)
@@ -318,7 +627,7 @@ def test_what_a_file_lacks_is_named(tmp_path, message):
     """What is no model at all is told in the words of `hostile_files`."""
     (tmp_path / "model.npz").write_bytes(as_npz(FILES[message]))
     with pytest.raises(ValueError, match=f"^path: expected .*{message}"):
-        RBM.load(tmp_path / "model.npz")
+        models.RBM.load(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize("name", ["model.pt", "model"])
@@ -329,7 +638,7 @@ def test_unknown_format_is_not_written(tmp_path, name):
 
 
 def test_parameters_that_overflow_the_storage_type_are_not_written(tmp_path):
-    huge = RBM(full((2, 2), 1e6), zeros(2), zeros(2))
+    huge = models.RBM(full((2, 2), 1e6), zeros(2), zeros(2))
     with pytest.raises(ValueError, match=r"stored as torch.float16"):
         huge.save(tmp_path / "model.safetensors", dtype=torch.float16)
     assert list(tmp_path.iterdir()) == []
@@ -355,9 +664,9 @@ def test_types_that_a_file_cannot_hold_are_named(tmp_path, name, dtype):
 def test_a_file_in_half_precision_is_not_loaded_as_such(tmp_path):
     path = tmp_path / "model.npz"
     RBM_5_4.save(path, dtype=torch.float16)
-    assert RBM.load(path).dtype == torch.float32
+    assert models.RBM.load(path).dtype == torch.float32
     with pytest.raises(ValueError, match=r"^dtype: expected torch\.float32 or"):
-        RBM.load(path, dtype=torch.float16)
+        models.RBM.load(path, dtype=torch.float16)
 
 
 def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):

@@ -145,18 +145,3 @@ def test_error_of_the_gap_by_hand():
     assert result.upper_slack == pytest.approx(math.log(5 / 2), abs=1e-12)
     # differences 1, 2, 3 have variance 1; 3 of 5 vectors leave (1 / 3) (1 - 3 / 5)
     assert result.gap_std_error == pytest.approx(math.sqrt(0.25 + 2 / 15), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda x, i, a, b: (x[:, None], i, a, b), r"log_unnormalized: expected shape \[any\]"),
-        (lambda x, i, a, b: (x * float("nan"), i, a, b), "log_unnormalized: expected finite"),
-        (lambda x, i, a, b: (x, i[:2], a, b), r"chosen: expected shape \[20\]"),
-        (lambda x, i, a, b: (x, i + 60, a, b), "chosen: expected indices from 0 to 63"),
-    ],
-)
-def test_bad_input(change, message):
-    chosen, above, below = estimates(2, 40, 20)
-    with pytest.raises(ValueError, match=message):
-        bracket(*change(RBM.log_unnormalized(V), chosen, above, below))

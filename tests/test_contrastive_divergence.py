@@ -1,4 +1,4 @@
-"""Training: one update against its definition, resuming, determinism, and that it learns."""
+"""Training: one update against its definition, what interrupts it, and that it learns; `test_every_training` has checkpoints."""
 
 import os
 import signal
@@ -7,7 +7,6 @@ import pytest
 import torch
 from enumeration import all_states, random_rbm
 from faults import FORKS
-from interruptions import interrupt_epoch
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, train_rbm
@@ -91,22 +90,6 @@ def test_reconstruction_errors_are_of_all_minibatches_or_of_every_tenth(chains, 
     assert error == pytest.approx((v - torch.sigmoid(bias)).square().mean().item(), abs=1e-9)
 
 
-@pytest.mark.parametrize("chains", [0, 3])
-def test_resumed_training_ends_with_the_identical_result(tmp_path, chains):
-    chosen = recipe(cd_steps=3, cd_ramp_epochs=1, persistent_chains=chains)
-    whole, errors = train(chosen)
-    path = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(KeyboardInterrupt):
-        train(chosen, checkpoint=path, on_epoch=interrupt_epoch(2))
-    seen = []
-    resumed, resumed_errors = train(
-        chosen, checkpoint=path, on_epoch=lambda epoch, rbm: seen.append(epoch)
-    )
-    assert seen == [3, 4]
-    assert resumed.checksum() == whole.checksum()
-    assert resumed_errors == errors
-
-
 def long_training(checkpoint=None):
     data = (torch.rand(200, 30, generator=seeded_generator(0)) < 0.4).to(torch.uint8)
     chosen = ContrastiveDivergence(8, epochs=60, batch_size=5)
@@ -137,42 +120,6 @@ def test_interrupted_process_leaves_a_whole_checkpoint(tmp_path):
         assert process.exitcode == 1
         assert list(tmp_path.iterdir()) == [path]
     assert long_training(path) == long_training()
-
-
-@pytest.mark.parametrize("change", ["recipe", "seed", "data"])
-def test_checkpoint_of_another_training_is_refused(tmp_path, change):
-    path = tmp_path / "checkpoint.safetensors"
-    train(recipe(epochs=2), checkpoint=path)
-    data = DATA.clone()
-    data[0, 0] = 1 - data[0, 0]
-    arguments = {
-        "recipe": (DATA, recipe(epochs=2, learning_rate=0.1), 0),
-        "seed": (DATA, recipe(epochs=2), 1),
-        "data": (data, recipe(epochs=2), 0),
-    }[change]
-    with pytest.raises(ValueError, match="checkpoint: expected"):
-        train_rbm(*arguments, dtype=torch.float64, checkpoint=path, progress=False)
-
-
-@pytest.mark.parametrize("name", ["initial", "layers_below"])
-def test_checkpoint_that_knows_of_more_is_refused(tmp_path, name):
-    """An argument that is dropped makes another training, just as one that is added."""
-    path, below = tmp_path / "checkpoint.safetensors", random_rbm(6, 6, 1)
-    options = {"initial": random_rbm(6, 3, 2)} if name == "initial" else {"layers_below": [below]}
-    chosen = recipe(epochs=1)
-    for first, second in ((options, {}), ({}, options)):
-        train(chosen, checkpoint=path, **first)
-        with pytest.raises(ValueError, match=f"checkpoint: expected {name}"):
-            train(chosen, checkpoint=path, **second)
-        path.unlink()
-
-
-def test_damaged_checkpoint_is_refused(tmp_path):
-    path = tmp_path / "checkpoint.safetensors"
-    train(recipe(epochs=1), checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match="undamaged"):
-        train(recipe(epochs=1), checkpoint=path)
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent_chains": 100}, {"cd_steps": 5}])

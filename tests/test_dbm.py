@@ -17,7 +17,7 @@ from every_draw import EveryDraw
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas
 from paperlib.datasets import base_rate_bias
 from paperlib.estimators import exact_log_z, raise_log_prob
-from paperlib.models import DBM, DBN, RBM
+from paperlib.models import DBN, RBM
 from paperlib.numerics import seeded_generator
 
 DBM_ = random_dbm(3, 3, 2, 0)
@@ -100,13 +100,6 @@ def test_importance_sampling_of_the_posterior():
     assert (expected < truth).all()
     error = singles.std(1) / math.sqrt(5_000)
     assert ((singles.mean(1) - expected).abs() < 4 * error).all()
-
-
-def test_mean_field_of_other_vectors_is_refused():
-    field = DBM_.mean_field(V[:5])
-    for call in (DBM_.log_unnormalized_bound, DBM_.log_unnormalized):
-        with pytest.raises(ValueError, match=r"mean_field.logits_2: expected shape \[8, 2\]"):
-            call(V, mean_field=field)
 
 
 HIDDEN_BIAS = torch.tensor([-1.2, 0.7], dtype=torch.float64)
@@ -210,13 +203,3 @@ def test_one_layer_is_ordinary_raise():
     ours = raise_log_prob(DBNPath(DBN([rbm])), V, betas, 10, seeded_generator(0))
     plain = raise_log_prob(BaseRatePath(rbm), V, betas, 10, seeded_generator(0))
     assert torch.equal(ours.log_weights, plain.log_weights)
-
-
-def test_files(tmp_path):
-    path = tmp_path / "dbm.safetensors"
-    DBM_.save(path, metadata={"id": "x"})
-    assert DBM.load(path).checksum() == DBM_.checksum()
-    assert DBM.load(path, dtype=torch.float32).dtype == torch.float32
-    RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(tmp_path / "rbm.safetensors")
-    with pytest.raises(ValueError, match="path: expected the arrays weights_1"):
-        DBM.load(tmp_path / "rbm.safetensors")

@@ -1,17 +1,15 @@
 """DBNs: densities, samples and the variational bound against sums over every state; greedy learning."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
 from enumeration import all_states, bernoulli_table, directed_table, log_z, random_rbm
-from interruptions import interrupt_epoch
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, dbn_lower_bound
 from paperlib.learning import ContrastiveDivergence, train_dbn, train_rbm
-from paperlib.models import DBN, RBM
+from paperlib.models import DBN
 from paperlib.numerics import bernoulli_entropy, bernoulli_log_prob, seeded_generator
 
 TWO_LAYERS = DBN([random_rbm(4, 3, 0), random_rbm(3, 5, 1)])
@@ -171,35 +169,6 @@ def test_recognition_frequencies():
         assert ((h.mean(0) - mean).abs() < 4 * error).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_files(tmp_path, dtype):
-    path = tmp_path / "dbn.safetensors"
-    THREE_LAYERS.save(path, metadata={"id": "x"}, dtype=dtype)
-    loaded = DBN.load(path, dtype=torch.float64)
-    assert [repr(layer) for layer in loaded.layers] == [
-        repr(layer) for layer in THREE_LAYERS.layers
-    ]
-    for ours, theirs in zip(THREE_LAYERS.layers, loaded.layers, strict=True):
-        torch.testing.assert_close(ours.weights.to(dtype), theirs.weights.to(dtype))
-    assert DBN.load(path).checksum() == DBN.load(path).checksum() != THREE_LAYERS.checksum()
-
-
-def test_parameters_by_name_make_the_same_dbn():
-    tensors = THREE_LAYERS.tensors()
-    assert DBN.from_tensors(tensors).checksum() == THREE_LAYERS.checksum()
-    single = THREE_LAYERS.to(dtype=torch.float32)
-    assert (single.dtype, [layer.dtype for layer in single.layers]) == (
-        torch.float32,
-        [torch.float32] * 3,
-    )
-    for missing in ("layers.0.weights", "layers.1.hidden_bias"):
-        rest = {name: tensor for name, tensor in tensors.items() if name != missing}
-        with pytest.raises(ValueError, match=f"expected {missing}"):
-            DBN.from_tensors(rest)
-    with pytest.raises(ValueError, match=r"expected layers\.3\.weights"):
-        DBN.from_tensors({**tensors, "other": torch.zeros(2)})
-
-
 TRAIN = all_states(4)[torch.tensor([0, 3, 3, 12, 15, 15, 12, 5])].to(torch.uint8)
 RECIPE = ContrastiveDivergence(3, epochs=1, batch_size=8, weight_cost=0.0)
 
@@ -228,24 +197,6 @@ def test_an_upper_layer_learns_from_draws_of_the_frozen_one():
     )
 
 
-def test_upper_layers_resume_to_the_identical_result(tmp_path):
-    chosen = ContrastiveDivergence(3, epochs=4, batch_size=3)
-    train = partial(
-        train_rbm, TRAIN, chosen, 1, layers_below=TWO_LAYERS.layers[:1], dtype=torch.float64,
-        progress=False,
-    )  # fmt: skip
-    whole, _ = train()
-    path = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(KeyboardInterrupt):
-        train(checkpoint=path, on_epoch=interrupt_epoch(2))
-    assert train(checkpoint=path)[0].checksum() == whole.checksum()
-    with pytest.raises(ValueError, match="layers_below"):
-        train_rbm(
-            TRAIN, chosen, 1, layers_below=[random_rbm(4, 3, 77)], dtype=torch.float64,
-            checkpoint=path, progress=False,
-        )  # fmt: skip
-
-
 def test_a_dbn_grows_layer_by_layer():
     recipes = [RECIPE, ContrastiveDivergence(4, epochs=1, batch_size=8, weight_cost=0.0)]
     dbn = train_dbn(TRAIN, recipes, 5, start_transposed=True, dtype=torch.float64, progress=False)
@@ -264,15 +215,3 @@ def test_starting_parameters_are_copied():
 
 
 V = all_states(4)
-
-
-def test_files_that_are_not_a_dbn(tmp_path):
-    path = tmp_path / "rbm.safetensors"
-    RBM(torch.zeros(2, 2), torch.zeros(2), torch.zeros(2)).save(path)
-    with pytest.raises(
-        ValueError, match=r"path: expected a DBN in .*: expected layers\.0\.weights"
-    ):
-        DBN.load(path)
-    path.write_bytes(b"no tensors")
-    with pytest.raises(ValueError, match="path: expected an undamaged"):
-        DBN.load(path)

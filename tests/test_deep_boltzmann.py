@@ -1,4 +1,4 @@
-"""Learning DBMs: one update against its definition, pre-training with doubled inputs, resuming, and that it learns."""
+"""Learning DBMs: one update against its definition, pre-training with doubled inputs, and that it learns; `test_every_training` has checkpoints."""
 
 import math
 from dataclasses import replace
@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 from enumeration import all_states
-from interruptions import interrupt_epoch
 
 from paperlib.estimators import exact_log_z
 from paperlib.learning import (
@@ -147,25 +146,6 @@ def test_centred_gradient_is_that_of_the_model_with_offsets():
     torch.testing.assert_close(torch.cat([g.flatten() for g in ours]), expected, rtol=0, atol=1e-14)
 
 
-def test_resumed_training_ends_with_the_identical_result(tmp_path):
-    whole = train()
-    path, other = tmp_path / "checkpoint.safetensors", tmp_path / "other.safetensors"
-    with pytest.raises(KeyboardInterrupt):
-        train(checkpoint=path, on_epoch=interrupt_epoch(2))
-    assert train(checkpoint=path).checksum() == whole.checksum()
-    assert train(checkpoint=path).checksum() == whole.checksum()
-    with pytest.raises(ValueError, match="checkpoint: expected seed 1"):
-        train(seed=1, checkpoint=path)
-    # one of a DBM and one of an RBM are never taken for each other
-    stored = path.read_bytes()
-    train_rbm(DATA, LAYER, 0, dtype=torch.float64, progress=False, checkpoint=other)
-    with pytest.raises(ValueError, match="checkpoint: expected recipe"):
-        train(checkpoint=other)
-    path.write_bytes(stored[:-9])
-    with pytest.raises(ValueError, match="checkpoint: expected an undamaged file"):
-        train(checkpoint=path)
-
-
 def log_likelihood(dbm):
     """Average ln p(v) of the data by summing over h2 and every state."""
     h2 = all_states(dbm.num_hidden_2)
@@ -186,23 +166,3 @@ def test_it_learns(centred):
     best = 2 * (0.2 * math.log(0.2) + 0.3 * math.log(0.3))
     assert log_likelihood(before) < log_likelihood(after) - 0.1
     assert best - 0.25 < log_likelihood(after) < best
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"epochs": 0}, "epochs: expected a whole number"),
-        ({"chains": 0}, "chains: expected a whole number"),
-        ({"learning_rate": 0.0}, "learning_rate: expected a positive number"),
-        ({"weight_cost": -1.0}, "weight_cost: expected a number of at least 0"),
-        ({"momentum": 1.0}, "momentum: expected a number in"),
-    ],
-)
-def test_bad_recipes(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(RECIPE, **changes)
-
-
-def test_bad_data():
-    with pytest.raises(ValueError, match="train: expected only 0 and 1"):
-        train_dbm(DATA / 2, RECIPE, 0, progress=False)

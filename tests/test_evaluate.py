@@ -30,7 +30,7 @@ from paperlib.estimators import (
     bracket,
     parallel_tempering,
 )
-from paperlib.evaluation import annealing_runs, evaluate, read_images, read_rbm
+from paperlib.evaluation import annealing_runs, evaluate, read_images
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.averages import average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
@@ -51,16 +51,6 @@ from paperlib.numerics import seeded_generator
 # What the JSON had before there was parallel tempering.
 OLD_KEYS = {"num_visible", "num_hidden", "num_images", "unit", "trustworthy", "verdict"}
 OLD_KEYS |= {"findings", "start", "interrupted", "estimates"}
-
-
-def test_exact_for_small_models():
-    test = draws(SMALL, 50, 2)
-    result = evaluate(SMALL, test)
-    truth = SMALL.log_unnormalized(test).double() - log_z(SMALL)
-    assert result.exact.log_z == pytest.approx(log_z(SMALL), abs=1e-9)
-    assert result.exact.test == pytest.approx(truth.mean().item(), abs=1e-9)
-    assert result.trustworthy
-    assert "exact" in describe(result)
 
 
 def estimate(rbm, test, **options):
@@ -614,18 +604,8 @@ def test_interruption_of_parallel_tempering_leaves_ais_and_raise(monkeypatch):
     assert len(plot(result).axes) == 2
 
 
-def test_formats(tmp_path):
-    """The same model and images through every format."""
-    w, b, a = (tensor.numpy() for tensor in SMALL.tensors().values())
-    for suffix in (".safetensors", ".npz", ".mat"):
-        SMALL.save(tmp_path / f"model{suffix}")
-    of_sklearn = {"components_": w.T, "intercept_visible_": b, "intercept_hidden_": a}
-    (tmp_path / "sklearn.npz").write_bytes(as_npz(of_sklearn))
-    columns = as_mat({"vishid": w, "visbiases": b[:, None], "hidbiases": a[None]})
-    (tmp_path / "columns.mat").write_bytes(columns)
-    for path in tmp_path.iterdir():
-        assert read_rbm(path).checksum() == SMALL.checksum()
-
+def test_images_in_every_format(tmp_path):
+    """The same images; `test_model_files` has models."""
     images = draws(SMALL, 6, 1).to(torch.uint8).numpy()
     squares = images.reshape(6, 2, 4)
     contents = {

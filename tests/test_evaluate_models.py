@@ -17,8 +17,6 @@ from paperlib.evaluation import (
     audit_evaluation,
     compare,
     evaluate,
-    read_model,
-    read_rbm,
     read_sequences,
 )
 from paperlib.evaluation.annealing_runs import AnnealingRuns
@@ -72,7 +70,7 @@ def definition(model):
         log_p = log_p.logsumexp(0)
         return log_p, log_p.logsumexp(0).item()
     # p*(x) of the top, then p*(below) = sum over above of p(below | above) p*(above)
-    layers = model.layers
+    layers = [model] if isinstance(model, RBM) else model.layers
     states = all_states(layers[-1].num_visible)
     table = -layers[-1].energy(states[:, None], all_states(layers[-1].num_hidden))
     log_p = table.logsumexp(1)
@@ -85,6 +83,7 @@ def definition(model):
 
 
 MODELS = {
+    "RBM": random_rbm(seeded_generator(6), VISIBLE, LOWER),
     "DBM": random_dbm(),
     "DBN": random_dbn(),
     "DBN of three layers": random_dbn(3),
@@ -124,7 +123,7 @@ def test_exact(name):
     assert describe(found).startswith(found.model)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "Potts"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("RBM", "Potts")])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_enumeration_of_deep_models(name, scale):
     model = MODELS[name]
@@ -251,21 +250,6 @@ def test_deep_models_compare():
 
 
 # ---- files and the command
-
-
-@EACH_MODEL
-def test_files_are_recognised(tmp_path, name):
-    model = MODELS[name]
-    path = tmp_path / "m.safetensors"
-    model.save(path)
-    found = read_model(path)
-    assert type(found.rbm) is type(model)
-    assert found.rbm.checksum() == model.checksum()
-    assert found.origin == f"m.safetensors, {model.called}"
-    np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
-    assert read_model(tmp_path / "m.npz").rbm.checksum() == model.checksum()
-    with pytest.raises(InputError, match="expected an RBM of binary units"):
-        read_rbm(path)
 
 
 @EACH_MODEL

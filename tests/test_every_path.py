@@ -16,6 +16,10 @@ from paperlib.estimators import ais, raise_log_prob
 UNEVEN = [0.0, 0.4, 1.0]
 
 
+# What is sampled shows that the generators' own numbers do what every draw together has been shown to do: the tests of every draw are
+# exact, on each backend. More chains would show the same with a smaller error, and take most of this file's time.
+
+
 def one_each(betas, walk, repeats=1):
     """These inverse temperatures in turn, one for each state."""
     each = list(itertools.islice(itertools.cycle(betas), len(walk.states)))
@@ -115,7 +119,7 @@ def test_every_draw_of_a_transition_makes_up_the_enumerated_kernel(
 @EVERY_WALK
 @pytest.mark.parametrize("betas", [[0.7], [0.2, 0.9]], ids=["one beta", "two betas"])
 def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
-    walk, count = make(backend), 10_000
+    walk, count = make(backend), 4_000
     # in turn, so that chains of a temperature do not stand together
     each = torch.tensor(betas, dtype=torch.float64).repeat(count * len(walk.states))
     beta = betas[0] if len(betas) == 1 else each.to(walk.path.device)
@@ -235,7 +239,7 @@ def test_every_draw_of_ais_makes_up_the_models_own_partition_function(make, back
 
 def check_ais(walk, num_steps, backend):
     """Mean and spread of the weights, and the final states, against products of transition matrices."""
-    betas, count = uniform_betas(num_steps).tolist(), 20_000
+    betas, count = uniform_betas(num_steps).tolist(), 8_000
     mean, square, cube, fourth = walk.weights(betas)
     log_mean = mean.log().item() + (walk.path.log_z_start or 0.0)
     assert log_mean == pytest.approx(walk.truth, abs=walk.tolerance)  # unbiased for every K
@@ -308,12 +312,12 @@ TRUSTED_BACK = pytest.mark.parametrize("make", TRUSTED_BACK.values(), ids=TRUSTE
 @TRUSTED_BACK
 @pytest.mark.parametrize("num_steps", [1, 2, 20])
 def test_mean_weight_of_raise_is_the_probability_under_the_annealing_model(make, num_steps):
-    check_raise(make(), num_steps, 10_000, FLOAT64, num_steps)
+    check_raise(make(), num_steps, 4_000, FLOAT64, num_steps)
 
 
 @TRUSTED_BACK
 def test_mean_weight_of_raise_is_that_probability_on_every_backend(make, backend):
-    check_raise(make(backend), 6, 5_000, backend, 7)
+    check_raise(make(backend), 6, 2_000, backend, 7)
 
 
 def test_blocks_may_begin_and_end_within_the_chains_of_a_vector(monkeypatch):

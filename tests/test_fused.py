@@ -40,25 +40,19 @@ def test_compiled_philox(counter, key):
     assert tuple(int(n) for n in numbers) == philox((counter, 0, 0, 0), *key)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
-def test_draws_compare_philox_with_the_sigmoid(size):
-    logits = torch.linspace(-6, 6, size)
-    low, high = 123_456_789, 987_654_321
-    out = np.zeros(size, dtype=np.bool_)
-    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (low, high, 0)), out)
-    quarter = size // 4
-    expected = np.zeros(size, dtype=np.bool_)
-    probabilities = torch.sigmoid(0.7 * logits.double()).numpy()
-    for i in range(size):
-        part, block = (
-            divmod(i, quarter) if quarter and i < 4 * quarter else (i - 4 * quarter, quarter)
-        )
-        uniform = philox((block, 0, 0, 0), low, high)[part] / 2**32
-        expected[i] = uniform < probabilities[i]
-        # a draw may differ only where the number falls within float32's rounding of the probability
-        if abs(uniform - probabilities[i]) < 1e-6:
-            expected[i] = out[i]
-    np.testing.assert_array_equal(out, expected)
+SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
+KEY = 123_456_789, 987_654_321
+
+
+@SIZES
+def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
+    """`test_kernels` compares these numbers, place by place, with Philox."""
+    logits, out = torch.linspace(-6, 6, size), np.zeros(size, dtype=np.bool_)
+    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), out)
+    uniform = reference.uniform_numbers(size, *KEY, torch.device("cpu")).double()
+    distance = torch.sigmoid(0.7 * logits.double()) - uniform
+    # a draw may differ only where the number falls within float32's rounding of the probability
+    assert ((torch.from_numpy(out) == (distance > 0)) | (distance.abs() < 1e-6)).all()
 
 
 def test_frequencies_over_calls_are_the_probabilities():
@@ -86,22 +80,13 @@ def test_bernoulli_draws_are_those_of_torch_rand(dtype):
     assert torch.equal(ours.get_state(), torchs.get_state())
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 101, 4_096])
-def test_draws_of_learning_compare_philox_with_the_probability(size):
-    probabilities = torch.linspace(0, 1, size)
-    low, high = 123_456_789, 987_654_321
-    out = np.zeros(size, dtype=np.float32)
-    fused.draw_below(probabilities.numpy(), np.uint32(low), np.uint32(high), out)
-    expected = reference.draw_below(probabilities, low, high)
-    assert torch.equal(torch.from_numpy(out), expected)
-    quarter = size // 4
-    for i in range(size):
-        inside = quarter and i < 4 * quarter
-        part, block = divmod(i, quarter) if inside else (i - 4 * quarter, quarter)
-        uniform = philox((block, 0, 0, 0), low, high)[part] / 2**32
-        # a number that float32 rounds onto the probability may go either way
-        distance = probabilities[i].item() - uniform
-        assert out[i] == (distance > 0) or abs(distance) < 1e-7
+@SIZES
+def test_draws_of_learning_compare_them_with_the_probability(size):
+    probabilities, out = torch.linspace(0, 1, size), np.zeros(size, dtype=np.float32)
+    fused.draw_below(probabilities.numpy(), *map(np.uint32, KEY), out)
+    uniform = reference.uniform_numbers(size, *KEY, torch.device("cpu"))
+    assert torch.equal(torch.from_numpy(out), (uniform < probabilities).float())
+    assert torch.equal(torch.from_numpy(out), reference.draw_below(probabilities, *KEY))
 
 
 def test_draws_of_learning_are_of_the_probabilities_and_their_type():

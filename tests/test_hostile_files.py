@@ -136,6 +136,15 @@ COMMANDS = {
     "training RBM.h5 --data seven.npy --csv no/r.csv": "csv: expected a file in a folder that exists",
     "training RBM.h5 --data seven.npy --device tpu": "device: expected",
     "training RBM.h5 --data seven.npy --train no.npy": "train: expected a file, found none",
+    "reproduce --only 99": "only: expected part of a chapter's name",
+    "check 05 99": "names: expected part of a chapter's name",
+    "reproduce --only 05 --device tpu": "device: expected cpu or cuda, got 'tpu'",
+    "reproduce --profile imagenet": "profile: expected one of digits, paper",
+    "reproduce --set seed": "set: expected NAME=VALUE, got 'seed'",
+    "reproduce --only 05 --set colour=1": "set: expected parameters of 05",
+    "train mnist-x": "model_id: expected one of",
+    "train digits-cd1-12 --output x.pkl": "output: expected a .safetensors file",
+    "book --profile x": "profile: expected",
 }  # fmt: skip
 
 

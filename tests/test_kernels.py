@@ -1,6 +1,5 @@
 """Fast functions are compared with plain torch when they are first used, and make way for it where they do not agree."""
 
-import subprocess
 import sys
 import warnings
 
@@ -147,26 +146,6 @@ def test_without_a_compiler_the_reference_computes(monkeypatch):
     messages = [str(warning.message) for warning in told]
     assert len(set(messages)) == len(messages)
     assert all("ModuleNotFoundError" in message for message in messages)
-
-
-WITHOUT_NUMBA = """
-import sys
-sys.modules["numba"] = sys.modules["llvmlite"] = None
-import torch
-from paperlib.annealing import BaseRatePath
-from paperlib.estimators import ais
-from paperlib.models import RBM
-rbm = RBM(torch.ones(5, 3), torch.zeros(5), torch.zeros(3))
-print(ais(BaseRatePath(rbm), [0, 0.5, 1], 100, torch.Generator().manual_seed(1)).log_z)
-"""
-
-
-def test_the_library_can_be_used_where_numba_is_not_installed():
-    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_NUMBA]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rbm = paperlib.models.RBM(torch.ones(5, 3), torch.zeros(5), torch.zeros(3))
-    here = ais(BaseRatePath(rbm), [0, 0.5, 1], 100, seeded_generator(1)).log_z
-    assert float(printed) == pytest.approx(here, abs=1e-5)
 
 
 @pytest.mark.parametrize("value", ["nonsense", "Fast", "1"])

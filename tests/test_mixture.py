@@ -137,16 +137,6 @@ def test_restarts_keep_the_best_and_empty_components_do_no_harm():
     assert five[1][-1] >= one
 
 
-def test_files(tmp_path):
-    path = tmp_path / "mixture.safetensors"
-    MIXTURE.save(path, metadata={"id": "x"}, dtype=torch.float16)
-    loaded = BernoulliMixture.load(path, dtype=torch.float64)
-    torch.testing.assert_close(loaded.log_prob(V), MIXTURE.log_prob(V), rtol=0, atol=0.01)
-    assert loaded.checksum() == BernoulliMixture.load(path, dtype=torch.float64).checksum()
-    with pytest.raises(ValueError, match=r"path: expected a \.safetensors file"):
-        MIXTURE.save(tmp_path / "mixture.npz")
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("components", [1, 2, 10, 300])
 def test_a_file_gives_the_same_model_back_to_the_last_bit(tmp_path, components, dtype):

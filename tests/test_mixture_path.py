@@ -25,12 +25,6 @@ from paperlib.numerics import seeded_generator
 RBM_4_3 = random_rbm(4, 3, seed=42)
 
 
-def mixture_of(num_components, num_visible):
-    generator = seeded_generator(41)
-    logits = 2 * torch.randn(num_components, num_visible, generator=generator).double()
-    return BernoulliMixture(logits, torch.linspace(-1, 0.5, num_components).double())
-
-
 def test_draws_of_components():
     count = 40_000
     shares = torch.tensor([0.5, 0.0, 0.2, 0.3], dtype=torch.float64)

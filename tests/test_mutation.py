@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -32,16 +33,21 @@ class Mutant:
     told: str | None = None
 
 
-def told(name, old, new, function):
+def mutant(name, change, *checks, **more):
+    """By a line of a file, in which «this→that» is what changes."""
+    file, _, line = change.partition(": ")
+    old, new = (re.sub("«(.*)→(.*)»", part, line) for part in (r"\1", r"\2"))
+    return Mutant(name, file, old, new, checks, **more)
+
+
+def told(name, change, function):
     """A wrong compiled function, caught before it is used: the warning is turned into an error."""
-    checks = (KERNEL_CHECK.format(function),)
-    return Mutant(name, "kernels/cpu.py", old, new, checks, told=function)
+    return mutant(name, change, KERNEL_CHECK.format(function), told=function)
 
 
-def harmless(name, old, new, function, check):
+def harmless(name, change, function, check):
     """The same, seen by a user: the enumeration passes, since plain torch has taken the place of what is wrong."""
-    options = ("-W", "default")
-    return Mutant(name, "kernels/cpu.py", old, new, (check,), options, told=function)
+    return mutant(name, change, check, options=("-W", "default"), told=function)
 
 
 PATHS, AIS, DEEP = (f"tests/test_{name}.py::test_" for name in ("every_path", "ais", "dbm"))
@@ -62,381 +68,273 @@ GROUPS = {
     "compiled": [
         told(
             "all uniform numbers twice as large",
-            "return upper * float32(2.0**-16) + lower",
-            "return upper * float32(2.0**-15) + lower",
+            "kernels/cpu.py: return upper * float32(2.0**-«16→15») + lower",
             "draw_below",
         ),
         told(
             "rows of units that go off are added",
-            "_add_rows(matrix, off, num_off, int32(-1), sums[chain])",
-            "_add_rows(matrix, off, num_off, int32(1), sums[chain])",
+            "kernels/cpu.py: _add_rows(matrix, off, num_off, int32(«-→»1), sums[chain])",
             "add_changed_rows",
         ),
         harmless(
             "the logistic function at the wrong sign in the sum of softplus",
-            "terms[j] = expm1 * _sigmoid(-lower * magnitude)",
-            "terms[j] = expm1 * _sigmoid(lower * magnitude)",
+            "kernels/cpu.py: terms[j] = expm1 * _sigmoid(«-→»lower * magnitude)",
             "softplus_increment",
             AIS_DRAWS.format(f"{NARROW}-RBM"),
         ),
         harmless(
             "one number for all units that are left over after the quarters",
-            "out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])",
-            "out[i] = _uniform(rest[0]) < _sigmoid(factor * logits[i])",
+            "kernels/cpu.py: out[i] = _uniform(rest[«i - 4 * quarter→0»]) < _sigmoid(factor * logits[i])",
             "draw_bits",
             f"{PATHS}sampled_transitions_follow_the_enumerated_kernel[{ADDED}-one beta-RBM]",
         ),
     ],
     "kernels": [
-        Mutant(
+        mutant(
             "a compiled function is used whatever its check says",
-            "kernels/capability.py",
-            "if all(np.allclose(",
-            "if list(np.allclose(",
-            ("tests/test_kernels.py::test_a_check_that_one_number_fails_is_a_check_that_fails",),
+            "kernels/capability.py: if «all→list»(np.allclose(",
+            "tests/test_kernels.py::test_a_check_that_one_number_fails_is_a_check_that_fails",
         ),
-        Mutant(
+        mutant(
             "the lower pieces of the weights are lost",
-            "kernels/products.py",
-            "torch.cat([upper, fixed - 256 * upper], 1)",
-            "torch.cat([upper, 0 * upper], 1)",
-            (
-                f"{PATHS}densities_are_the_enumerated_ones_of_the_models_that_are_walked[{ANEW}-RBM]",
-            ),
+            "kernels/products.py: torch.cat([upper, «fixed - 256→0» * upper], 1)",
+            f"{PATHS}densities_are_the_enumerated_ones_of_the_models_that_are_walked[{ANEW}-RBM]",
         ),
-        Mutant(
+        mutant(
             "weights are rounded otherwise on the way down",
-            "kernels/sampler.py",
-            "binary_product(self._weights[visible, hidden].T.contiguous(), self._largest)",
-            "binary_product(self._weights[visible, hidden].T.contiguous(), 1.2 * self._largest)",
-            (KERNEL.format(f"{ADDED}, coarse-0.3-RBM"),),
+            "kernels/sampler.py: binary_product(self._weights[visible, hidden].T.contiguous(), «→1.2 * »self._largest)",
+            KERNEL.format(f"{ADDED}, coarse-0.3-RBM"),
         ),
-        Mutant(
+        mutant(
             "hidden units of A drawn at the temperature of B",
-            "kernels/sampler.py",
-            "draw_bits_of_logits(self._inputs(hidden_input, group), generator, beta, first)",
-            "draw_bits_of_logits(self._inputs(hidden_input, group), generator, betas[0], first)",
-            (KERNEL.format("float64-0.3-pair"),),
+            "kernels/sampler.py: draw_bits_of_logits(self._inputs(hidden_input, group), generator, «beta→betas[0]», first)",
+            KERNEL.format("float64-0.3-pair"),
         ),
-        Mutant(
+        mutant(
             "a recorded step that stays at its temperature",
-            "kernels/replay.py",
-            "torch.cat([self._place, self._place + 1])",
-            "torch.cat([self._place, self._place])",
-            (AIS_DRAWS.format("pretended GPU-RBM"),),
+            "kernels/replay.py: torch.cat([self._place, self._place« + 1→»])",
+            AIS_DRAWS.format("pretended GPU-RBM"),
         ),
     ],
     "paths and estimators": [
-        Mutant(
+        mutant(
             "the biases' part of the weight ten per cent too large",
-            "annealing/rbm_paths.py",
-            "return ratio.add_(state.bias_difference, alpha=difference)",
-            "return ratio.add_(state.bias_difference, alpha=1.1 * difference)",
-            (AIS_DRAWS.format("float64-RBM"),),
+            "annealing/rbm_paths.py: return ratio.add_(state.bias_difference, alpha=«→1.1 * »difference)",
+            AIS_DRAWS.format("float64-RBM"),
         ),
-        Mutant(
+        mutant(
             "heating by the kernel of the next temperature",
-            "annealing/walk.py",
-            "state = transition(state, beta_from, generator)",
-            "state = transition(state, beta_to, generator)",
-            (RAISE_DRAWS.format("float64-DBM"),),
+            "annealing/walk.py: state = transition(state, «beta_from→beta_to», generator)",
+            RAISE_DRAWS.format("float64-DBM"),
         ),
-        Mutant(
+        mutant(
             "heating with h1 at the temperature of the model",
-            "annealing/deep_paths.py",
-            "h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)",
-            "h1 = draw_bits_of_logits(state.hidden_input, generator, 1.0, first)",
-            (f"{DEEP}every_draw_of_a_heating_step_makes_up_its_kernel[float64-0.6]",),
+            "annealing/deep_paths.py: h1 = draw_bits_of_logits(state.hidden_input, generator, «beta→1.0», first)",
+            f"{DEEP}every_draw_of_a_heating_step_makes_up_its_kernel[float64-0.6]",
         ),
-        Mutant(
+        mutant(
             "the first weight of a DBN by the exact top RBM, the walk by the rounded one",
-            "annealing/deep_paths.py",
-            "self._dbn.log_directed(v, hidden).double() + self.log_f(state, 1.0)",
-            "self._dbn.log_joint_unnormalized(v, hidden).double()",
-            (RAISE_DRAWS.format(f"{NARROW}, coarse-DBN"),),
+            "annealing/deep_paths.py: self._dbn.«log_directed(v, hidden).double() + self.log_f(state, 1.0→log_joint_unnormalized(v, hidden).double(»)",
+            RAISE_DRAWS.format(f"{NARROW}, coarse-DBN"),
         ),
-        Mutant(
+        mutant(
             "the recognition distribution multiplied instead of divided by",
-            "annealing/deep_paths.py",
-            "log_weights -= self._dbn.log_recognition",
-            "log_weights += self._dbn.log_recognition",
-            (RAISE_DRAWS.format("float64-DBN"),),
+            "annealing/deep_paths.py: log_weights «-→+»= self._dbn.log_recognition",
+            RAISE_DRAWS.format("float64-DBN"),
         ),
-        Mutant(
+        mutant(
             "RAISE by the kernels that the paper prints",
-            "annealing/walk.py",
-            "state = transition(state, beta_from, generator)",
-            "state = transition(state, beta_to, generator)",
-            (RAISE_DRAWS.format("float64-RBM"),),
+            "annealing/walk.py: state = transition(state, «beta_from→beta_to», generator)",
+            RAISE_DRAWS.format("float64-RBM"),
         ),
-        Mutant(
+        mutant(
             "the rounding at the start counted with the wrong sign",
-            "estimators/ais.py",
-            "log_weights -= path.end_correction(state, 0)",
-            "log_weights += path.end_correction(state, 0)",
-            (AIS_DRAWS.format(f"{NARROW}, coarse-pair"),),
+            "estimators/ais.py: log_weights «-→+»= path.end_correction(state, 0)",
+            AIS_DRAWS.format(f"{NARROW}, coarse-pair"),
         ),
-        Mutant(
+        mutant(
             "the rounding at the end left out",
-            "estimators/ais.py",
-            "log_weights += correction",
-            "log_weights += 0 * correction",
-            (AIS_DRAWS.format(f"{NARROW}, coarse-RBM"),),
+            "estimators/ais.py: log_weights += «→0 * »correction",
+            AIS_DRAWS.format(f"{NARROW}, coarse-RBM"),
         ),
-        Mutant(
+        mutant(
             "the sum of the weights divided by the number of steps",
-            "estimators/ais.py",
-            "return summarize(path, log_weights, final_states, check)",
-            "return summarize(path, log_weights - torch.tensor((len(schedule) - 1) / num_chains).log(), final_states, check)",
-            (f"{AIS}zero_weights_make_every_weight_exact",),
+            "estimators/ais.py: return summarize(path, log_weights«→ - torch.tensor((len(schedule) - 1) / num_chains).log()», final_states, check)",
+            f"{AIS}zero_weights_make_every_weight_exact",
         ),
     ],
     "parallel tempering and resampling": [
-        Mutant(
+        mutant(
             "swaps accepted too often",
-            "estimators/tempering/replicas.py",
-            "accept = (ratios[:, lower] + ratios[:, upper]).exp_()",
-            "accept = (0.5 * (ratios[:, lower] + ratios[:, upper])).exp_()",
-            (
-                f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
-                f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
-            ),
+            "estimators/tempering/replicas.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
+            f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
+            f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
-        Mutant(
+        mutant(
             "the odd swaps by the temperatures before the even ones",
-            "estimators/tempering/replicas.py",
-            "if parity == 1:",
-            "if parity == 2:",
-            (f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",),
+            "estimators/tempering/replicas.py: if parity == «1→2»:",
+            f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
-        Mutant(
+        mutant(
             "the upper beta's log-ratios with the lower one's sign",
-            "estimators/tempering/replicas.py",
-            "upper = -ratios[:, links % 2, :, links + 1]",
-            "upper = ratios[:, links % 2, :, links + 1]",
-            (f"{TEMPERING}recorded_ratios_are_those_of_neighbouring_temperatures",),
+            "estimators/tempering/replicas.py: upper = «-→»ratios[:, links % 2, :, links + 1]",
+            f"{TEMPERING}recorded_ratios_are_those_of_neighbouring_temperatures",
         ),
-        Mutant(
+        mutant(
             "the rounding at the target counted with the wrong sign",
-            "estimators/tempering/tempering.py",
-            "for end, sign in ((0, -1), (1, 1)):",
-            "for end, sign in ((0, -1), (1, -1)):",
-            (f"{TEMPERING}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-DBM]",),
+            "estimators/tempering/tempering.py: for end, sign in ((0, -1), (1, «→-»1)):",
+            f"{TEMPERING}estimate_on_every_backend[float32 fast, wide, summed anew, coarse-RBM]",
         ),
-        Mutant(
+        mutant(
             "an error that is smaller where chains have not been at the start",
-            "estimators/tempering/tempering.py",
-            "std_error = std_error / math.sqrt(arrived) if",
-            "std_error = std_error * math.sqrt(arrived) if",
-            (f"{TEMPERING}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",),
+            "estimators/tempering/tempering.py: std_error = std_error «/→*» math.sqrt(arrived) if",
+            f"{TEMPERING}error_of_a_run_whose_chains_at_the_target_have_not_been_at_the_start",
         ),
-        Mutant(
+        mutant(
             "replicas that all begin with the last chains of the pilot",
-            "estimators/tempering/run.py",
-            "times = torch.linspace(len(self._earlier) - 1, 0,",
-            "times = torch.linspace(len(self._earlier) - 1, len(self._earlier) - 1,",
-            (f"{TEMPERING}replicas_begin_with_the_chains_of_different_times[8-8]",),
+            "estimators/tempering/run.py: times = torch.linspace(len(self._earlier) - 1, «0→len(self._earlier) - 1»,",
+            f"{TEMPERING}replicas_begin_with_the_chains_of_different_times[8-8]",
         ),
-        Mutant(
+        mutant(
             "the numbers of draws on the wrong sides of Bennett's equation",
-            "estimators/tempering/bennett.py",
-            "offset = math.log(lower.shape[1] / upper.shape[1])",
-            "offset = math.log(upper.shape[1] / lower.shape[1])",
-            (f"{BENNETT}the_root_is_that_of_the_equation_for_any_numbers",),
+            "estimators/tempering/bennett.py: offset = math.log(«lower.shape[1] / upper→upper.shape[1] / lower».shape[1])",
+            f"{BENNETT}the_root_is_that_of_the_equation_for_any_numbers",
         ),
-        Mutant(
+        mutant(
             "Bennett's error without the correction for the numbers of draws",
-            "estimators/tempering/bennett.py",
-            "variance, freedom = spread - 1 / len(up) - 1 / len(down), math.inf",
-            "variance, freedom = spread, math.inf",
-            (f"{BENNETT}intervals_cover_as_often_as_they_say",),
+            "estimators/tempering/bennett.py: variance, freedom = spread« - 1 / len(up) - 1 / len(down)→», math.inf",
+            f"{BENNETT}intervals_cover_as_often_as_they_say",
         ),
-        Mutant(
+        mutant(
             "weights kept when a population is resampled",
-            "estimators/smc/populations.py",
-            "log_weights = log_weights.where(~uneven[:, None], 0.0)",
-            "log_weights = log_weights.where(~uneven[:, None], log_weights)",
-            (f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",),
+            "estimators/smc/populations.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
+            f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",
         ),
-        Mutant(
+        mutant(
             "resampling by the square roots of the weights",
-            "estimators/smc/resampling.py",
-            "torch.searchsorted(log_weights.softmax(1).cumsum(1), places)",
-            "torch.searchsorted((0.5 * log_weights).softmax(1).cumsum(1), places)",
-            (f"{SMC}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",),
+            "estimators/smc/resampling.py: torch.searchsorted(«log_weights→(0.5 * log_weights)».softmax(1).cumsum(1), places)",
+            f"{SMC}systematic_resampling_takes_each_chain_as_often_as_its_share_demands",
         ),
-        Mutant(
+        mutant(
             "walks back whose weights lack Z of the start",
-            "estimators/two_sided.py",
-            "return (path.log_z_start or 0.0) - log_weights",
-            "return -log_weights",
-            (f"{TWO_SIDED}mean_of_reverse_weights_is_one_over_z[float64-3-RBM]",),
+            "estimators/two_sided.py: return «(path.log_z_start or 0.0) - →-»log_weights",
+            f"{TWO_SIDED}mean_of_reverse_weights_is_one_over_z[float64-3-RBM]",
         ),
-        Mutant(
+        mutant(
             "a bound at twice the chance of failure",
-            "estimators/certified.py",
-            'return -math.log1p(-require_fraction("level", level)) + _ROUNDING',
-            'return -math.log1p(-require_fraction("level", level)) - math.log(2)',
-            (f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",),
+            'estimators/certified.py: return -math.log1p(-require_fraction("level", level)) «+ _ROUNDING→- math.log(2)»',
+            f"{CERTIFIED}two_point_weights_fail_no_more_often_than_stated[1-0.9]",
         ),
     ],
     "a model answers for itself": [
-        Mutant(
+        mutant(
             "energies of sites are counted from the first state, but not those of hidden units",
-            "models/potts_rbm.py",
-            "self.hidden_bias + first.sum(0),",
-            "self.hidden_bias,",
-            ("tests/test_potts.py::test_exact_log_z[2-3-3]",),
+            "models/potts_rbm.py: self.hidden_bias« + first.sum(0)→»,",
+            "tests/test_potts.py::test_exact_log_z[2-3-3]",
         ),
-        Mutant(
+        mutant(
             "what that takes out of ln Z is not put back",
-            "estimators/exact.py",
-            ".item() + sites.constant",
-            ".item()",
-            ("tests/test_potts.py::test_exact_log_z_of_binary_units",),
+            "estimators/exact.py: .item()« + sites.constant→»",
+            "tests/test_potts.py::test_exact_log_z_of_binary_units",
         ),
-        Mutant(
+        mutant(
             "the other states of a site are one",
-            "estimators/exact.py",
-            "for state in grouped[..., member, :].unbind(-1)]",
-            "for state in grouped[..., member, :1].unbind(-1)]",
-            ("tests/test_potts.py::test_exact_log_z[2-3-3]",),
+            "estimators/exact.py: for state in grouped[..., member, :«→1»].unbind(-1)]",
+            "tests/test_potts.py::test_exact_log_z[2-3-3]",
         ),
-        Mutant(
+        mutant(
             "a DBN's layer is not normalised given the one above",
-            "models/dbn.py",
-            "masses = log_p - softplus(",
-            "masses = log_p - 0 * softplus(",
-            (f"{MODELS}enumeration_of_deep_models[1.0-DBN]",),
+            "models/dbn.py: masses = log_p - «→0 * »softplus(",
+            f"{MODELS}enumeration_of_deep_models[1.0-DBN]",
         ),
-        Mutant(
+        mutant(
             "a DBN's layers are normalised without their biases",
-            "models/dbn.py",
-            "softplus(states @ layer.weights.T + layer.visible_bias).sum(1)",
-            "softplus(states @ layer.weights.T).sum(1)",
-            (f"{MODELS}enumeration_of_deep_models[1.0-DBN of three layers]",),
+            "models/dbn.py: softplus(states @ layer.weights.T« + layer.visible_bias→»).sum(1)",
+            f"{MODELS}enumeration_of_deep_models[1.0-DBN of three layers]",
         ),
-        Mutant(
+        mutant(
             "h2 starts at a half of the time, whatever it does for the images",
-            "annealing/starts.py",
-            "DBMPath(model, bias[:width], bias[width:])",
-            "DBMPath(model, bias[:width])",
-            (f"{DEEP}base_rate_paths",),
+            "annealing/starts.py: DBMPath(model, bias[:width]«, bias[width:]→»)",
+            f"{DEEP}base_rate_paths",
         ),
-        Mutant(
+        mutant(
             "all rows count alike in base rates",
-            "datasets/binarization.py",
-            "total += part @ intensities.double()",
-            "total += intensities.double().mean(0) * part.sum()",
-            ("tests/test_weights.py::test_whole_weights_are_repeated_rows",),
+            "datasets/binarization.py: total += «part @ intensities.double→intensities.double().mean(0) * part.sum»()",
+            "tests/test_weights.py::test_whole_weights_are_repeated_rows",
         ),
-        Mutant(
+        mutant(
             "baselines are not smoothed",
-            "evaluation/baselines.py",
-            "(count * given + 1) / (count + states)",
-            "given",
-            ("tests/test_reports.py::test_baselines",),
+            "evaluation/baselines.py: «(count * given + 1) / (count + states)→given»",
+            "tests/test_reports.py::test_baselines",
         ),
-        Mutant(
+        mutant(
             "what can be enumerated always is",
-            "evaluation/evaluation.py",
-            "self.exact = exact and ",
-            "self.exact = ",
-            ("tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",),
+            "evaluation/evaluation.py: self.exact = «exact and →»",
+            "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
-        Mutant(
+        mutant(
             "a study's uniform start is that of the test images",
-            "evaluation/evaluation.py",
-            "None if self._uniform_start else start_bias(",
-            "start_bias(",
-            ("tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",),
+            "evaluation/evaluation.py: «None if self._uniform_start else →»start_bias(",
+            "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
     ],
     "the verdict": [
-        Mutant(
+        mutant(
             "AIS contradicts from below as it does from above",
-            "evaluation/verdict.py",
-            "if certified <= tempering.interval(_CERTAIN)[1]:",
-            "if abs(ais.log_z - tempering.log_z) <= SMALL:",
-            (
-                f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",
-            ),
+            "evaluation/verdict.py: if «certified <= tempering.interval(_CERTAIN)[1]→abs(ais.log_z - tempering.log_z) <= SMALL»:",
+            f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",
         ),
-        Mutant(
+        mutant(
             "AIS's number is reported",
-            "evaluation/result.py",
-            "    if tempering is None:\n        return ais.log_z",
-            "    if tempering is not None:\n        return ais.log_z",
-            (f"{EVALUATE}bracket_holds_the_truth",),
+            "evaluation/result.py:     if tempering is «→not »None:\n        return ais.log_z",
+            f"{EVALUATE}bracket_holds_the_truth",
         ),
-        Mutant(
+        mutant(
             "RAISE contradicts from above as it does from below",
-            "evaluation/verdict.py",
-            "if nats <= allowed:",
-            "if abs(nats) <= allowed:",
-            (f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",),
+            "evaluation/verdict.py: if «nats→abs(nats)» <= allowed:",
+            f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",
         ),
-        Mutant(
+        mutant(
             "RAISE is forgiven whatever a run from its images finds",
-            "evaluation/verdict.py",
-            'else _of_modes([check], "a mode near some test images")',
-            "else []",
-            (
-                f"{EVALUATE}a_run_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
-            ),
+            'evaluation/verdict.py: else «_of_modes([check], "a mode near some test images")→[]»',
+            f"{EVALUATE}a_run_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
         ),
-        Mutant(
+        mutant(
             "RAISE is forgiven though it is too low for all images alike",
-            "evaluation/verdict.py",
-            "short.affected.double().mean() > _MOST:",
-            "short.affected.double().mean() > 1:",
-            (
-                f"{EVALUATE}where_raise_falls_short_for_nearly_all_images_their_place_does_not_explain_it[10-open]",
-            ),
+            "evaluation/verdict.py: short.affected.double().mean() > «_MOST→1»:",
+            f"{EVALUATE}where_raise_falls_short_for_nearly_all_images_their_place_does_not_explain_it[10-open]",
         ),
-        Mutant(
+        mutant(
             "the run from images starts at all of them",
-            "evaluation/annealing_runs.py",
-            "start_bias(self._model, self._test[hard],",
-            "start_bias(self._model, self._test,",
-            (f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",),
+            "evaluation/annealing_runs.py: start_bias(self._model, self._test«[hard]→»,",
+            f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",
         ),
-        Mutant(
+    ],
+    "modes and what is left of the work": [
+        mutant(
             "a run from a mode that finds more is not believed",
-            "evaluation/verdict.py",
-            "if check.significant and check.missed > SMALL]",
-            "if check.significant and check.missed > 100 * SMALL]",
-            (
-                f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-missed that mode-inf]",
-            ),
+            "evaluation/verdict.py: if check.significant and check.missed > «→100 * »SMALL]",
+            f"{EVALUATE}what_speaks_against_parallel_tempering[<lambda>-not trusted-missed that mode-inf]",
         ),
-        Mutant(
+        mutant(
             "Z of the run from a mode is taken for the mass of the mode",
-            "evaluation/modes.py",
-            "return scale * share, scale",
-            "return scale, scale",
-            (f"{EVALUATE}what_a_mode_adds_is_in_nats_however_large[0.0]",),
+            "evaluation/modes.py: return scale« * share→», scale",
+            f"{EVALUATE}what_a_mode_adds_is_in_nats_however_large[0.0]",
         ),
-        Mutant(
+        mutant(
             "the error of ln Z is left out of that of a mass",
-            "evaluation/modes.py",
-            "of_log_z = math.expm1(",
-            "of_log_z = 0 * math.expm1(",
-            (f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-False-True]",),
+            "evaluation/modes.py: of_log_z = «→0 * »math.expm1(",
+            f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-False-True]",
         ),
-        Mutant(
+        mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
-            "evaluation/annealing_runs.py",
-            "left, portion = _LEFT * tempering_steps, round(_PORTION * tempering_steps)",
-            "left, portion = _LEFT * tempering_steps, round(9 * _PORTION * tempering_steps)",
-            (f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",),
+            "evaluation/annealing_runs.py: left, portion = _LEFT * tempering_steps, round(«→9 * »_PORTION * tempering_steps)",
+            f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",
         ),
-        Mutant(
+        mutant(
             "a run that is made longer forgets what it has recorded",
-            "estimators/tempering/run.py",
-            "self._steps += chain_steps // self.replicas.num_chains",
-            'self._steps += chain_steps // self.replicas.num_chains; self._series["log_ratios"].zero_()',
-            (f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",),
+            'estimators/tempering/run.py: self._steps += chain_steps // self.replicas.num_chains«→; self._series["log_ratios"].zero_()»',
+            f"{TEMPERING}a_finished_run_can_be_made_longer[float64-1]",
         ),
     ],
 }

@@ -83,16 +83,6 @@ def test_sequences_and_bits():
     assert torch.equal(MODEL.one_hot(np.array([[2.0, 1.0]])), bits[7:8])
 
 
-@pytest.mark.parametrize("suffix", [".safetensors", ".npz"])
-def test_files(tmp_path, suffix):
-    path = tmp_path / f"potts{suffix}"
-    if suffix == ".npz":
-        np.savez(path, **{name: tensor.numpy() for name, tensor in MODEL.tensors().items()})
-    else:
-        MODEL.save(path)
-    assert PottsRBM.load(path).checksum() == MODEL.checksum()
-
-
 # ---- ln Z
 
 

@@ -1,4 +1,4 @@
-"""RAISE: the kernel that it takes, its limit, errors and bad input; `test_every_path` has the expectation of its weights."""
+"""RAISE: the kernel that it takes, its limit and its errors; `test_every_path` has the expectation of its weights."""
 
 import math
 
@@ -12,9 +12,8 @@ from enumeration import (
     random_rbm,
     transition_matrix,
 )
-from walks import Coins
 
-from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import raise_log_prob
 from paperlib.numerics import seeded_generator
 
@@ -52,13 +51,6 @@ def test_many_steps_approach_the_target():
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
 
 
-def test_types_of_test_vectors():
-    path, betas = BaseRatePath(RBM), uniform_betas(5)
-    whole = raise_log_prob(path, V, betas, 30, seeded_generator(1))
-    same = raise_log_prob(path, V.to(torch.uint8), betas, 30, seeded_generator(1))
-    assert torch.equal(whole.log_weights, same.log_weights)
-
-
 def test_standard_errors():
     """Over 200 repetitions the average scatters as the Monte Carlo error says: a chi-square with 199 degrees of freedom."""
     betas, path = uniform_betas(10), BaseRatePath(RBM)
@@ -70,32 +62,3 @@ def test_standard_errors():
     assert estimates[0].std_error == pytest.approx(log_prob.std().item() / 4)
     one = raise_log_prob(path, V[:1], betas, 1, seeded_generator(0))
     assert one.std_error == one.monte_carlo_std_error == math.inf
-
-
-class NoWayIn(Coins):
-    """Reversible, but nobody knows how a test vector becomes a state."""
-
-    reversible = True
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"v": V * 0.5}, "v: expected only 0 and 1"),
-        ({"v": V[:, :3]}, r"v: expected shape \[any, 4\], got \[16, 3\]"),
-        ({"v": V[:0]}, r"v: expected shape \[any, 4\], got \[0, 4\]"),
-        ({"v": V[0]}, r"v: expected shape \[any, 4\], got \[4\]"),
-        ({"betas": [0, 0.5]}, "betas: expected to run from 0 to 1"),
-        ({"num_chains": 0}, "num_chains: expected a whole number of at least 1"),
-        ({"path": Coins()}, "path: expected one that can be walked back.*reverse_transition"),
-        ({"path": NoWayIn()}, "path: expected one that can start at a test vector.*state_at"),
-        ({"path": "base rates"}, "path: expected an AnnealingPath.*got str"),
-        ({"path": RBMPairPath(RBM, RBM)}, "path: expected one whose start has a known partition"),
-    ],
-)
-def test_bad_input(changes, message):
-    arguments = {
-        "path": BaseRatePath(RBM), "v": V, "betas": uniform_betas(2), "num_chains": 2,
-    } | changes  # fmt: skip
-    with pytest.raises(ValueError, match=message):
-        raise_log_prob(**arguments)

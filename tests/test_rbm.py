@@ -1,4 +1,4 @@
-"""The RBM against enumeration, and its files."""
+"""The RBM against enumeration."""
 
 import math
 
@@ -10,7 +10,6 @@ from enumeration import all_states, joint_log_table, log_z, random_rbm
 from paperlib import numerics
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
-from paperlib.models.files import read_metadata
 from paperlib.numerics import seeded_generator
 
 SHAPES = [(1, 1), (5, 4), (4, 6), (2, 7)]
@@ -87,16 +86,6 @@ def test_files_give_the_same_model_back(tmp_path, suffix, dtype):
     assert [path.name for path in tmp_path.iterdir()] == [f"model{suffix}"]
 
 
-def test_half_precision_files_are_widened_and_keep_their_metadata(tmp_path):
-    rbm = random_rbm(6, 3, seed=5, dtype=torch.float32)
-    path = tmp_path / "model.safetensors"
-    rbm.save(path, metadata={"seed": "5"}, dtype=torch.float16)
-    loaded = RBM.load(path)
-    assert loaded.dtype == torch.float32
-    torch.testing.assert_close(loaded.weights, rbm.weights.half().float(), rtol=0, atol=0)
-    assert read_metadata(path) == {"seed": "5"}
-
-
 @pytest.mark.parametrize("orientation", ["row", "column"])
 def test_matlab_bias_vectors_may_be_rows_or_columns(tmp_path, orientation):
     from scipy.io import savemat
@@ -158,11 +147,3 @@ def test_exact_samples_have_the_exact_distribution(tiny_rbm):
     chi_square = (count * (frequencies - expected).square() / expected).sum()
     # 511 degrees of freedom: mean 511, standard deviation 32; the bound is 4.5 of these away
     assert chi_square < 511 + 4.5 * 32
-
-
-def test_parameters_by_name():
-    tensors = random_rbm(3, 2, 0).tensors()
-    assert RBM.from_tensors(tensors).checksum() == random_rbm(3, 2, 0).checksum()
-    del tensors["hidden_bias"]
-    with pytest.raises(ValueError, match="tensors: expected hidden_bias as well, got weights"):
-        RBM.from_tensors(tensors)

@@ -172,15 +172,6 @@ def test_same_recipe_by_hand(interval, verdict):
         assert found.standard_errors == pytest.approx(1.96 * (-88 + 86.34) / 2)
 
 
-def test_counts_add_up():
-    given = counts(ROWS)
-    for kind, verdicts in given.items():
-        of_kind = [row for row in ROWS if row.entry.criterion.kind == kind]
-        assert sum(verdicts.values()) == len(of_kind)
-        for verdict, number in verdicts.items():
-            assert number == sum(row.judgement.verdict == verdict for row in of_kind)
-
-
 def test_difference_of_an_inverse_ratio():
     """The paper prints -24.18 for what its own definition makes +24.18; ours is -134.60."""
     (row,) = [row for row in ROWS if row.entry.id.endswith("cd1-20-over-cd1-25/true")]

@@ -14,8 +14,7 @@ from writers import as_rbms
 from boltzmann_companion.recipes import load_model
 from paperlib import __version__
 from paperlib.datasets import binary_images
-from paperlib.errors import InputError
-from paperlib.evaluation import compare, evaluate, quote
+from paperlib.evaluation import evaluate, quote
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.evaluation.baselines import baselines_of
@@ -121,25 +120,6 @@ def test_usual_steps_of_parallel_tempering(found):
     assert found.effort.tempering_steps == 440 * 210 // 2
     assert found.effort.minutes is None
     assert found.tempering.chain_steps <= found.effort.tempering_steps
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"steps": 31}, "steps: expected a whole number of at least 32, got 31"),
-        ({"steps": 1.5}, "steps: expected a whole number of at least 32"),
-        ({"steps": True}, "steps: expected a whole number of at least 32"),
-        (
-            {"steps": 64, "tempering_steps": 100},
-            "tempering_steps: expected a whole number of at least",
-        ),
-        ({"tempering_steps": 9_000}, "tempering_steps: expected together with steps"),
-    ],
-)
-def test_wrong_steps(options, message):
-    for call in (lambda: evaluate(SMALL, TEST, **options), lambda: compare(SMALL, SMALL, TEST, **options)):  # fmt: skip
-        with pytest.raises(InputError, match=message):
-            call()
 
 
 # ---- the line to quote

@@ -35,7 +35,6 @@ from paperlib.errors import InputError, ReproductionError
 from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
-COMMAND = [sys.executable, "-m", "paperlib"]
 
 
 def test_the_driver_of_a_chapter_does_without_torch():
@@ -675,39 +674,6 @@ def command(monkeypatch, capsys):
         return ended.value.code, *capsys.readouterr()
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["reproduce", "--only", "99"], "only: expected part of a chapter's name"),
-        (["check", "05", "99"], "names: expected part of a chapter's name"),
-        (
-            ["reproduce", "--only", "05", "--device", "tpu"],
-            "device: expected cpu or cuda, got 'tpu'",
-        ),
-        (["reproduce", "--profile", "imagenet"], "profile: expected one of digits, paper"),
-        (["reproduce", "--set", "seed"], "set: expected NAME=VALUE, got 'seed'"),
-        (["reproduce", "--only", "05", "--set", "colour=1"], "set: expected parameters of 05"),
-        (["train", "mnist-x"], "model_id: expected one of"),
-        (["train", "digits-cd1-12", "--output", "x.pkl"], "output: expected a .safetensors file"),
-        (["book", "--profile", "x"], "profile: expected"),
-    ],
-)
-def test_wrong_arguments_end_with_a_sentence_and_code_2(command, arguments, message):
-    code, out, err = command(*arguments)
-    assert code == 2
-    assert message in err
-    assert "Traceback" not in err
-    assert out == ""
-
-
-def test_command_as_a_process():
-    options = {"capture_output": True, "text": True, "cwd": ROOT}
-    wrong = subprocess.run([*COMMAND, "train", "mnist-x"], **options)
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "model_id: expected one of" in wrong.stderr
-    assert "Traceback" not in wrong.stderr
 
 
 def test_help_lists_the_commands_and_every_command_has_help(command):

@@ -94,21 +94,6 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
     assert (len(moved), len(list(tmp_path.iterdir()))) == (4, 7)
 
 
-def test_bad_input(tmp_path):
-    start = RBMPairPath(RBM, RBM, sample_a=lambda count, generator: torch.zeros(count, 4))
-    with pytest.raises(ValueError, match=r"path: expected a path that can be identified.*sample_a"):
-        run(tmp_path, start)
-    with pytest.raises(ValueError, match="num_chains: expected a whole number of at least 1"):
-        run(tmp_path, chains=0)
-    with pytest.raises(ValueError, match="device: expected cpu or cuda, got 'tpu'"):
-        run(tmp_path, device="tpu")
-    with pytest.raises(
-        ValueError, match=r"device: expected a device that torch finds .* 'cuda:99'"
-    ):
-        run_raise(tmp_path, device="cuda:99")
-    assert not list(tmp_path.iterdir())
-
-
 def run_raise(folder, v=None, chains=30, **changes):
     arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
     return raise_in_shards(

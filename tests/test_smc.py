@@ -12,7 +12,7 @@ from enumeration import (
     random_rbm,
     state_numbers,
 )
-from walks import BIAS, EVERY_WALK, Coins, CoinsOfUnknownStart
+from walks import BIAS, EVERY_WALK
 
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
 from paperlib.errors import InputError
@@ -85,13 +85,6 @@ def test_weighed_chains_are_draws_of_the_target():
         assert abs(each.mean() - probability) < 4 * each.std() / math.sqrt(len(each)) + 1e-9
 
 
-def test_three_verbs_are_enough_and_an_unknown_start_gives_a_ratio():
-    found = smc(CoinsOfUnknownStart(), 100, seeded_generator(4), num_populations=200)
-    assert_unbiased(found.log_weights, Coins.log_z - Coins.log_z_start)
-    assert found.warnings == ()
-    assert found.lower_bound is None
-
-
 # ---- error
 
 
@@ -116,16 +109,6 @@ def test_the_standard_error_is_that_of_a_mean_of_log_normal_numbers():
     stated = log_z_std_error(draws).square().mean().sqrt()
     assert stated == pytest.approx(errors.std().item(), rel=0.1)
     assert log_z_std_error(draws[:1, 0]).item() == math.inf
-
-
-def test_a_wrong_interval_would_be_noticed():
-    path, truth = problem()
-    found = smc(path, 50, seeded_generator(6), num_populations=20)
-    low, high = found.interval(0.95)
-    assert low < found.log_z < high
-    assert found.interval(0.5)[0] > low
-    assert abs(found.log_z - truth) < 4 * found.std_error
-    assert found.std_error < 0.1
 
 
 # ---- resampling
@@ -316,40 +299,7 @@ def test_genealogical_collapse_wide_spreads_and_lone_populations_are_warned_abou
     assert smc(problem()[0], 100, seeded_generator(17)).warnings == ()
 
 
-# ---- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_chains": 0}, "num_chains: expected a whole number of at least 1, got 0"),
-        ({"num_chains": 2.5}, "num_chains: expected a whole number"),
-        ({"num_populations": 0}, "num_populations: expected a whole number of at least 1"),
-        ({"betas": [0, 0.5]}, "betas: expected to run from 0 to 1"),
-        ({"betas": [0, math.nan, 1]}, "betas: expected finite numbers"),
-        ({"betas": "warm"}, "betas: expected an array of numbers"),
-        ({"betas": [0, 1], "chain_steps": 1_000}, "chain_steps: expected none beside given betas"),
-        ({"chain_steps": 199}, "chain_steps: expected a whole number of at least 200, got 199"),
-        ({"chain_steps": 1e4}, "chain_steps: expected a whole number"),
-        ({"cess": 1.0}, "cess: expected a number between 0 and 1, got 1.0"),
-        ({"cess": math.nan}, "cess: expected a number between 0 and 1, got nan"),
-        ({"cess": "most"}, "cess: expected a number between 0 and 1, got 'most'"),
-        ({"threshold": -0.1}, "threshold: expected a number from 0 to 1, got -0.1"),
-        ({"threshold": None}, "threshold: expected a number from 0 to 1, got None"),
-        ({"generator": 3}, r"generator: expected a torch.Generator or None, got int"),
-        ({"path": "RBM"}, "path: expected an AnnealingPath"),
-    ],
-)
-def test_bad_input(options, message):
-    with pytest.raises(InputError, match=message):
-        smc(**({"path": problem()[0], "num_chains": 10} | options))
-
-
-@pytest.mark.parametrize("level", [0, 1, 1.5, math.nan, "most", True])
-def test_levels_that_are_none(level):
-    found = smc(problem()[0], 10, betas=[0, 1], num_populations=2, check=False)
-    with pytest.raises(InputError, match="level: expected a number between 0 and 1"):
-        found.interval(level)
+# ---- paths that cannot be walked
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

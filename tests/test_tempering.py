@@ -2,12 +2,10 @@
 
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
-from backends import BACKENDS, walked_models
+from backends import BACKENDS
 from enumeration import (
     WeightlessRBM,
     all_states,
@@ -17,7 +15,7 @@ from enumeration import (
     random_rbm,
     transition_matrix,
 )
-from tempering_problems import base_rate_problem, dbm_problem, pair_problem, table_at, two_modes
+from walks import THREE_WALKS, base_rates
 
 from paperlib.annealing import AnnealingPath, BaseRatePath
 from paperlib.errors import InputError
@@ -37,18 +35,15 @@ from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
 FLOAT64 = BACKENDS[0]
-PROBLEMS = pytest.mark.parametrize(
-    "make_problem", [base_rate_problem, pair_problem, dbm_problem], ids=["RBM", "pair", "DBM"]
-)
-EXAMPLES = Path(__file__).parents[1] / "book" / "examples"
 
 
-@PROBLEMS
-def test_estimate_on_every_backend(make_problem, backend):
-    path, truth = make_problem(backend)
+@THREE_WALKS
+def test_estimate_on_every_backend(make, backend):
+    walk = make(backend)
+    path, truth = walk.path, walk.truth
     # The pretended GPU takes long over every operation, and there pilots are run for one problem alone.
     budget = 1_300 if backend.on_gpu else 3_000
-    given = backend.on_gpu and make_problem is not base_rate_problem
+    given = backend.on_gpu and make is not base_rates
     estimate = parallel_tempering(
         path,
         budget,
@@ -83,15 +78,16 @@ def many_replicas(path, betas, count, num_steps, seed=0):
     return replicas
 
 
-@PROBLEMS
-def test_every_temperature_has_its_distribution(make_problem, backend):
+@THREE_WALKS
+def test_every_temperature_has_its_distribution(make, backend):
     """Replicas are independent, so that frequencies over them have binomial errors."""
-    path, _ = make_problem(backend)
+    walk = make(backend)
+    path = walk.path
     betas, count = [0.0, 0.5, 1.0], 2_000
     replicas = many_replicas(path, betas, count, 12)
     for number, beta in enumerate(betas):
         units = path.units(path.select(replicas.state, replicas.chain_at[:, number])).cpu()
-        p = table_at(path, beta)
+        p = walk.log_f(beta).softmax(0)
         # 45 temperatures of 16 or 32 states: beyond 4.5 standard errors with probability 1e-2, and the seeds are fixed; at small
         # probabilities one draw too many is more than that
         allowed = 4.5 * (p * (1 - p) / count).sqrt() + 1 / count
@@ -188,7 +184,7 @@ def test_every_temperature_keeps_one_chain_of_each_replica_and_all_pairs_take_tu
 
 
 def test_recorded_ratios_are_those_of_neighbouring_temperatures():
-    path, _ = base_rate_problem(FLOAT64)
+    path = base_rates().path
     betas = torch.tensor([0.0, 0.3, 0.6, 1.0], dtype=torch.float64)
     generator = seeded_generator(2)
     replicas = Replicas(path, betas, 2, path.sample_start(8, generator))
@@ -222,6 +218,17 @@ def test_round_trips_are_counted():
     assert trips(ends[:1]) == 0
 
 
+def two_modes(width=12, strength=4.0, log_odds=1.0):
+    """An RBM with two modes, in which its first or its second half is on, and hardly any way between them.
+
+    The odds of the first mode are about e^log_odds. A chain at beta = 1 changes modes once in thousands of steps.
+    """
+    side = torch.ones(width, dtype=torch.float64)
+    side[width // 2 :] = -1
+    weights, bias = strength * side[:, None], -strength / 2 * side
+    return RBM(weights, bias, torch.tensor([log_odds], dtype=torch.float64))
+
+
 def test_two_modes_that_a_chain_alone_would_not_leave():
     rbm = two_modes()
     truth = log_z(rbm)
@@ -250,22 +257,9 @@ def test_intervals_cover_as_often_as_they_say():
     assert covered >= 25
 
 
-def test_a_path_with_the_defaults_alone():
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        from ising_ring_path import IsingRingPath
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    couplings = [0.9, -0.4, 0.7, 0.3]
-    path = IsingRingPath(couplings)
-    spins = 2 * torch.cartesian_prod(*[torch.tensor([0.0, 1.0]).double()] * 4) - 1
-    truth = (path.couplings * spins * spins.roll(-1, 1)).sum(1).logsumexp(0).item()
-    estimate = parallel_tempering(path, 5_000, seeded_generator(0), num_replicas=10)
-    assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
-
-
 def test_given_temperatures_and_the_same_bits_for_the_same_generator():
-    path, truth = base_rate_problem(FLOAT64)
+    walk = base_rates()
+    path, truth = walk.path, walk.truth
     betas = [0.0, 0.2, 0.6, 1.0]
     one, other = (
         parallel_tempering(path, 3_000, seeded_generator(5), betas=betas, num_replicas=8)
@@ -287,7 +281,7 @@ class InterruptionError(Exception):
 @pytest.mark.parametrize("after", [150, 900, 1_900])
 def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatch):
     backend = BACKENDS[3]  # float32, fast
-    path, _ = base_rate_problem(backend)
+    path = base_rates(backend).path
     whole = parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4)
     file = tmp_path / "run.safetensors"
     transition, calls = BaseRatePath.transition, []
@@ -324,7 +318,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(after, tmp_path, monkeypatc
 @pytest.mark.parametrize("portions", [[6_000], [2_000] * 3], ids=len)
 def test_a_finished_run_can_be_made_longer(portions, backend):
     """It goes on where it stood: what was recorded stays, and all steps together give the enumerated ln Z."""
-    path, exact = base_rate_problem(backend)
+    walk = base_rates(backend)
+    path, exact = walk.path, walk.truth
     if backend.on_gpu:
         portions = [portion // 10 for portion in portions]
     generator = backend.generator(4)
@@ -511,7 +506,8 @@ def test_warnings():
 
 
 def test_a_proven_bound_is_compared_with(monkeypatch):
-    path, truth = base_rate_problem(FLOAT64)
+    walk = base_rates()
+    path, truth = walk.path, walk.truth
     monkeypatch.setattr(BaseRatePath, "log_z_lower_bound", lambda self, units: truth + 5)
     estimate = parallel_tempering(path, 1_500, seeded_generator(0), num_replicas=10)
     assert estimate.lower_bound == truth + 5
@@ -528,11 +524,11 @@ def test_a_model_that_is_its_start_is_exact():
 
 
 def test_log_z_at_every_temperature_is_that_of_enumeration():
-    path, truth = base_rate_problem(FLOAT64)
+    walk = base_rates()
+    path, truth = walk.path, walk.truth
     betas = [0, 0.3, 0.7, 1]
     estimate = parallel_tempering(path, 60_000, seeded_generator(2), betas=betas)
-    start, target = walked_models(path)
-    exact = [log_f_table(target, start.visible_bias, beta).logsumexp(0).item() for beta in betas]
+    exact = [walk.log_f(beta).logsumexp(0).item() for beta in betas]
     assert exact[-1] == pytest.approx(truth)
     assert estimate.log_z_at_betas.tolist() == pytest.approx(exact, abs=5 * estimate.std_error)
     # so that each temperature is told from its neighbours
@@ -541,38 +537,6 @@ def test_log_z_at_every_temperature_is_that_of_enumeration():
 
 
 PATH = BaseRatePath(random_rbm(4, 3, seed=21))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "keywords", "message"),
-    [
-        ((None,), {}, r"^path: expected an AnnealingPath"),
-        ((PATH, 999), {}, r"^chain_steps: expected a whole number of at least 1000, got 999"),
-        ((PATH, 1e4), {}, r"^chain_steps: expected a whole number"),
-        ((PATH, 1_000, 7), {}, r"^generator: expected a torch.Generator"),
-        ((PATH, 1_000), {"num_replicas": 0}, r"^num_replicas: expected a whole number"),
-        ((PATH, 1_000), {"num_replicas": 99}, r"^chain_steps: expected at least 5940"),
-        ((PATH, 1_000), {"betas": [0, 0.5]}, r"^betas: expected"),
-        ((PATH, 1_000), {"betas": torch.linspace(0, 1, 99)}, r"^chain_steps: expected at least"),
-        ((PATH, 1_000), {"max_samples": 0}, r"^max_samples: expected"),
-        ((PATH, 1_000), {"checkpoint": "a.pkl"}, r"expected a .safetensors"),
-        ((Frozen(), 1_000), {"checkpoint": "a.safetensors"}, r"^path: .* checksum"),
-    ],
-)
-def test_bad_input(arguments, keywords, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=message):
-        parallel_tempering(*arguments, **keywords)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_overflow_is_told():
-    class Endless(Frozen):
-        def sample_start(self, num_chains, generator):
-            return torch.full([num_chains], math.inf, dtype=torch.float64)
-
-    with pytest.raises(InputError, match=r"^path: expected finite log-weights"):
-        parallel_tempering(Endless(), 1_000, seeded_generator(0))
 
 
 @pytest.mark.parametrize(

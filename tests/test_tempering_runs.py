@@ -73,25 +73,6 @@ def test_ais_spends_what_it_may(monkeypatch):
     assert AIS_CHAINS == 100
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("RTS", PATH, 2_000, 1), "estimator: expected one of ladder, AIS, got 'RTS'"),
-        (("AIS", PATH, 100, 1), "chain_steps: expected .*200"),
-        (("ladder", PATH, 2_000.5, 1), "chain_steps: expected"),
-        (("ladder", PATH, 2_000, -1), "seed: expected"),
-    ],
-)
-def test_bad_runs_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        timed_run(*arguments)
-
-
-def test_one_run_is_no_series():
-    with pytest.raises(ValueError, match="runs: expected at least two, got 1"):
-        error_row([{}], 0.0)
-
-
 def test_estimators_take_turns_and_ais_runs_longer_where_it_is_far_off(monkeypatch):
     order, values = [], {("ladder", 0): 1.0, ("ladder", 1): 3.0, ("AIS", 0): 5.0, ("AIS", 1): 2.0}
 
@@ -196,8 +177,3 @@ def test_reading_by_hand(ais, below, said):
     assert bracket_reading((-86.8, -86.2), ais, below, (), 1.0) == said
     assert bracket_reading((-86.8, -86.2), ais, below, ("a warning",), 1.0) == "not decided"
     assert bracket_reading((-math.inf, math.inf), ais, below, (), 1.0) == "not decided"
-
-
-def test_unknown_tables_are_refused():
-    with pytest.raises(ValueError, match=r"tables: expected names among raise-table-1, .* got 'x'"):
-        list(open_brackets(DIGITS, ["x"]))

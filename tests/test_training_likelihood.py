@@ -193,34 +193,6 @@ def test_evenly(count, most):
 # ---- wrong input
 
 
-WRONG = {
-    "none": (lambda: evaluate_training([], TEST), "rbms: expected a sequence of at least one"),
-    "a path": (lambda: evaluate_training("RBM.h5", TEST), "rbms: expected a sequence"),
-    "no RBM": (lambda: evaluate_training([MODELS[0], 3], TEST), r"rbms\[1\]"),
-    "sizes": (lambda: evaluate_training([MODELS[0], random_rbm(D, 3, 1)], TEST), r"rbms\[1\]: expected 7 visible and 4"),
-    "one image": (lambda: evaluate_training(MODELS, TEST[:1]), "test: expected at least two images"),
-    "width": (lambda: evaluate_training(MODELS, TEST[:, :5]), "test: expected"),
-    "grey": (lambda: evaluate_training(MODELS, TEST * 0.5), "test: expected"),
-    "train": (lambda: evaluate_training(MODELS, TEST, TEST * 3.0), "train: expected"),
-    "names": (lambda: evaluate_training(MODELS, TEST, names=["a"]), "names: expected 4"),
-    "by": (lambda: evaluate_training(MODELS, TEST, by="ais"), "by: expected trajectory or ladder"),
-    "minutes": (lambda: evaluate_training(MODELS, TEST, minutes=math.nan), "minutes: expected"),
-    "steps": (lambda: evaluate_training(MODELS, TEST, by="ladder", chain_steps=10), "chain_steps: expected"),
-    "half a step": (lambda: evaluate_training(MODELS, TEST, by="trajectory", chain_steps=1e6), "chain_steps: expected"),
-    "evenly": (lambda: evenly(3, 0), "most: expected"),
-    "no files": (lambda: read_checkpoints([]), "models: expected an archive"),
-    "missing": (lambda: read_checkpoints(["a.npz", "b.npz"]), "path: expected a file, found none"),
-    "one": (lambda: read_checkpoints(["a.npz"]), "models: expected an archive of rbms, a folder, or at least two"),
-    "updates": (lambda: read_checkpoints(["a.npz", "b.npz"], updates=[1]), "updates: expected none"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_input(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
 def test_models_that_do_not_belong_together(tmp_path):
     write_archive(tmp_path / "a.h5", {"model_type": "IIRBM"})
     FINAL.save(tmp_path / "b.npz")

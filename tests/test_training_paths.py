@@ -13,10 +13,8 @@ from boltzmann_companion.studies.training_paths import (
     ROWS,
     _likeliest_hidden_state,
     look_at,
-    training_path,
 )
 from paperlib.datasets import BinaryImages, load_digits
-from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, contrastive_divergence, train_rbm
 from paperlib.models.bounds import search_points
@@ -66,13 +64,6 @@ def test_a_look_at_a_larger_model_is_an_estimate(monkeypatch):
     assert found["blank_share"] == pytest.approx(1)
 
 
-def test_bad_input():
-    with pytest.raises(InputError, match=r"row: expected one of cd1-20, .*, got 'cd1-30'"):
-        training_path("cd1-30", 0)
-    with pytest.raises(InputError, match="seed"):
-        training_path("cd1-20", -1)
-
-
 def test_without_shuffling_minibatches_follow_the_data(monkeypatch):
     given, real = [], contrastive_divergence._update
 
@@ -116,16 +107,3 @@ def test_prediction_interval_covers_as_often_as_it_says():
         held += low <= another <= high
     # five standard deviations of a share of 4,000
     assert abs(held / 4_000 - 0.8) < 5 * (0.8 * 0.2 / 4_000) ** 0.5
-
-
-@pytest.mark.parametrize(
-    ("values", "level", "message"),
-    [
-        ([1.0] * 4, 0.95, "values: expected at least 5 numbers, got 4"),
-        ([1.0] * 4 + [float("inf")], 0.95, "values: expected finite numbers"),
-        ([1.0] * 5, 1.0, "level: expected a number between 0 and 1"),
-    ],
-)
-def test_prediction_interval_of_bad_input(values, level, message):
-    with pytest.raises(InputError, match=message):
-        prediction_interval(values, level)

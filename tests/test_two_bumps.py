@@ -5,7 +5,6 @@ import torch
 
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal, melt
 from paperlib.annealing import uniform_betas
-from paperlib.errors import InputError
 
 PLACES = 61
 BETAS = uniform_betas(6).tolist()
@@ -85,15 +84,3 @@ def test_particles_are_recorded_moment_by_moment():
     assert bool((up.log_weights[0] == 0).all())
     assert bool((down.places[0] == 20).all())
     assert bool(((up.places[1:] - up.places[:-1]).abs() <= 1).all())
-
-
-@pytest.mark.parametrize("v", [[[-1]], [[61]], [[0.5]], [[float("nan")]], [1], [[1, 2]]])
-def test_places_beyond_the_line_are_refused(v):
-    with pytest.raises(InputError, match="v: expected"):
-        TwoBumpPath(moves=1).state_at(v)
-
-
-@pytest.mark.parametrize("moves", [0, 1.5, "two"])
-def test_bad_moves_are_refused(moves):
-    with pytest.raises(InputError, match="moves"):
-        TwoBumpPath(moves=moves)

@@ -4,39 +4,30 @@ import math
 
 import pytest
 import torch
-from backends import BACKENDS
-from enumeration import all_states, random_rbm
-from tempering_problems import base_rate_problem, dbm_problem, pair_problem
+from enumeration import log_z, random_rbm
+from evaluations import draws
+from walks import THREE_WALKS, base_rates, draw_states
 
-from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
-from paperlib.errors import InputError
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import TwoSidedEstimate, ais, parallel_tempering, two_sided_ais
 from paperlib.numerics import seeded_generator
 
-FLOAT64 = BACKENDS[0]
-PROBLEMS = pytest.mark.parametrize(
-    "make_problem", [base_rate_problem, pair_problem, dbm_problem], ids=["RBM", "pair", "DBM"]
-)
 
-
-def exact_draws(path, count, generator):
-    """Of the model itself, not of the one with rounded weights that the path walks to."""
-    rbm = path._target
-    states = all_states(rbm.num_visible)
-    w, b, a = (x.cpu().double() for x in (rbm.weights, rbm.visible_bias, rbm.hidden_bias))
-    p = (states @ b + torch.nn.functional.softplus(states @ w + a).sum(1)).softmax(0)
-    index = torch.multinomial(p, count, replacement=True, generator=seeded_generator(generator))
-    return states[index]
-
-
-@PROBLEMS
+@THREE_WALKS
 @pytest.mark.parametrize("num_steps", [1, 3])
-def test_mean_of_reverse_weights_is_one_over_z(make_problem, num_steps, backend):
-    path, truth = make_problem(backend)
-    draws = exact_draws(path, 2_000, num_steps)
+def test_mean_of_reverse_weights_is_one_over_z(make, num_steps, backend):
+    walk = make(backend)
+    path, truth = walk.path, walk.truth
+    # of the model itself, not of the one with rounded weights that the path walks to
+    exact = draw_states(walk.log_target.log_softmax(0), 2_000, seeded_generator(num_steps))
     generator = backend.generator(num_steps)
     estimate = two_sided_ais(
-        path, uniform_betas(num_steps), draws.to(path.device), 2_000, generator, progress=False
+        path,
+        uniform_betas(num_steps),
+        walk.states[exact].to(path.device),
+        2_000,
+        generator,
+        progress=False,
     )
     ratio = (truth - estimate.reverse.cpu()).exp()
     # 90 cases: beyond 4 standard errors with probability 6e-3 in all, and the seeds are fixed
@@ -49,12 +40,11 @@ def test_mean_of_reverse_weights_is_one_over_z(make_problem, num_steps, backend)
 
 def test_both_sides_err_their_own_way_and_bennett_lies_between():
     """One step is far too few, and five walks each: the two sides are more than a nat apart on average."""
-    path = BaseRatePath(random_rbm(8, 6, seed=5, scale=1.5))
-    truth = path._target.log_unnormalized(all_states(8)).logsumexp(0).item()
+    rbm = random_rbm(8, 6, seed=5, scale=1.5)
+    path, truth = BaseRatePath(rbm), log_z(rbm)
     errors = []
     for seed in range(60):
-        draws = exact_draws(path, 5, seed)
-        estimate = two_sided_ais(path, [0, 1], draws, 5, seeded_generator(seed))
+        estimate = two_sided_ais(path, [0, 1], draws(rbm, 5, seed), 5, seeded_generator(seed))
         errors.append([estimate.lower, estimate.upper, estimate.log_z])
     errors = torch.tensor(errors) - truth
     mean, error = errors.mean(0), errors.std(0) / math.sqrt(60)
@@ -65,7 +55,8 @@ def test_both_sides_err_their_own_way_and_bennett_lies_between():
 
 
 def test_draws_of_parallel_tempering_and_weights_of_ais():
-    path, truth = base_rate_problem(FLOAT64)
+    walk = base_rates()
+    path, truth = walk.path, walk.truth
     betas = uniform_betas(20)
     samples = parallel_tempering(path, 10_000, seeded_generator(0), num_replicas=10).samples
     forward = ais(path, betas, 300, seeded_generator(1)).log_weights
@@ -83,37 +74,3 @@ def test_draws_that_are_not_the_targets_are_noticed_where_the_sides_cross():
     assert any("exceeds" in text for text in TwoSidedEstimate(weights + 1, weights).warnings)
     lone = TwoSidedEstimate(weights[:1], weights[:1])
     assert lone.interval() == (-math.inf, math.inf)
-
-
-class OneWay(AnnealingPath[torch.Tensor]):
-    def sample_start(self, num_chains, generator):
-        return torch.zeros(num_chains, 2)
-
-    def log_f(self, state, beta):
-        return state.double().sum(1)
-
-    def transition(self, state, beta, generator):
-        return state
-
-
-PATH = BaseRatePath(random_rbm(4, 3, seed=21))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "keywords", "message"),
-    [
-        ((None, [0, 1], [[0]]), {}, r"^path: expected an AnnealingPath"),
-        ((OneWay(), [0, 1], [[0]]), {}, r"^path: expected one that can be walked back"),
-        ((PATH, [0, 2], [[0, 1, 0, 1]]), {}, r"^betas: expected"),
-        ((PATH, [0, 1], [[0, 1, 0]]), {}, r"^v: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 0.5]]), {}, r"^v: expected only 0 and 1"),
-        ((PATH, [0, 1], [0, 1, 0, 1]), {}, r"^draws: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]], 0), {}, r"^num_chains: expected"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": [math.nan]}, r"^forward: expected finite"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"forward": []}, r"^forward: expected shape"),
-        ((PATH, [0, 1], [[0, 1, 0, 1]]), {"num_batches": 1}, r"^num_batches: expected"),
-    ],
-)
-def test_bad_input(arguments, keywords, message):
-    with pytest.raises(InputError, match=message):
-        two_sided_ais(*arguments, **keywords)

@@ -181,20 +181,6 @@ def test_command(folder):
     assert f"of total weight {len(REPEATED):.1f}" in output
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"batch_weights": np.ones(3)}, "expected both or none, got one"),
-        ({"batch_weights": np.ones(2), "all_weights": np.ones(4)}, "batch_weights: expected shape"),
-        ({"batch_weights": np.ones(3), "all_weights": np.zeros(4)}, "all_weights: expected numbers above 0"),
-        ({"batch_weights": [1, 1, math.nan], "all_weights": np.ones(4)}, "batch_weights: expected finite"),
-    ],
-)  # fmt: skip
-def test_wrong_weights_of_a_control_variate(given, message):
-    with pytest.raises(InputError, match=message):
-        control_variate_mean([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0], **given)
-
-
 def test_weights_reach_the_runs():
     """Without the weights AIS's average would be another."""
     kept = WEIGHTS > 0

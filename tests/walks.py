@@ -344,6 +344,8 @@ WALKS = {
     "Potts": potts,
 }
 EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)
+#: To a model with visible units alone, between two models, and to one with two kinds of units: for estimators that take long.
+THREE_WALKS = pytest.mark.parametrize("make", [base_rates, pair, dbm], ids=["RBM", "pair", "DBM"])
 #: Those that RAISE can walk back.
 REVERSIBLE = {name: make for name, make in WALKS.items() if make is not pair}
 EVERY_WALK_BACK = pytest.mark.parametrize("make", REVERSIBLE.values(), ids=REVERSIBLE)

@@ -5,7 +5,7 @@ from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
 from bs4 import BeautifulSoup
-from built_book import EACH_PAGE, PAGES, go, page_path, resize, switch
+from built_book import EACH_PAGE, PAGES, go, page_path, resize
 
 # A page costs a reader 0.05 seconds for each thousand of its elements, formulas included; the longest chapter has 25,000.
 MOST_ELEMENTS = 40_000
@@ -154,31 +154,3 @@ def test_links_within_the_book_lead_somewhere(name):
 def test_page_is_shown_in_two_seconds(tab):
     """Counted, not measured: what else the machine does would be measured as well."""
     assert tab.evaluate("document.querySelectorAll('*').length") < MOST_ELEMENTS
-
-
-@EACH_PAGE
-def test_dark_mode_is_readable(tab):
-    """Body text, headings and tables keep a contrast of at least 4.5 (WCAG AA) on a dark page."""
-    switch(tab, "dark")
-    poor = tab.evaluate(
-        """() => {
-        const channels = colour => (colour.match(/[\\d.]+/g) || []).map(Number);
-        const luminance = ([r, g, b]) => [r, g, b].map(c => c / 255)
-            .map(c => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-            .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-        const background = element => {
-            for (let box = element; box; box = box.parentElement) {
-                const colour = channels(getComputedStyle(box).backgroundColor);
-                if (colour.length === 3 || colour[3] > 0.5) return colour;
-            }
-            return [255, 255, 255];
-        };
-        return [...document.querySelectorAll('article p, article h1, article h2, article td, article th, article li')]
-            .filter(element => element.innerText.trim())
-            .map(element => {
-                const [a, b] = [channels(getComputedStyle(element).color), background(element)].map(luminance);
-                return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), element.innerText.slice(0, 40)];
-            }).filter(([contrast]) => contrast < 4.5);
-        }"""
-    )
-    assert poor == []

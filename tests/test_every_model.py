@@ -1,0 +1,96 @@
+"""What holds for every kind of model: its file gives it back, its parameters have names, and a file of another kind is refused."""
+
+import numpy as np
+import pytest
+import torch
+from enumeration import random_dbm, random_potts, random_rbm
+
+from paperlib.errors import InputError
+from paperlib.evaluation import read_model, read_rbm
+from paperlib.models import DBN, RBM, BernoulliMixture
+from paperlib.models.files import read_metadata
+
+MODELS = {
+    "RBM": random_rbm(6, 3, seed=5),
+    "DBM": random_dbm(3, 3, 2, seed=0),
+    "DBN": DBN([random_rbm(4, 3, 0), random_rbm(3, 5, 1)]),
+    "DBN of three layers": DBN([random_rbm(4, 3, 2), random_rbm(3, 4, 3), random_rbm(4, 3, 4)]),
+    "DBN of one layer": DBN([random_rbm(4, 3, 8)]),
+    "Potts": random_potts(2, 3, 3, seed=1),
+    "mixture": BernoulliMixture(random_rbm(3, 4, 6).weights, torch.tensor([0.3, -1.0, 2.0])),
+}
+EACH = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+# The tool evaluates all but mixtures.
+EVALUATED = pytest.mark.parametrize(
+    "model", [m for m in MODELS.values() if not isinstance(m, BernoulliMixture)], ids=[*MODELS][:-1]
+)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_file_gives_the_same_model_back(tmp_path, model, dtype):
+    model, path = model.to(dtype=dtype), tmp_path / "m.safetensors"
+    model.save(path, metadata={"id": "x"})
+    assert type(model).load(path).checksum() == model.checksum()
+    assert read_metadata(path) == {"id": "x"}
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@EACH
+def test_half_precision_is_widened(tmp_path, model):
+    path = tmp_path / "m.safetensors"
+    model.save(path, dtype=torch.float16)
+    loaded = type(model).load(path)
+    assert (loaded.dtype, type(model).load(path, dtype=torch.float64).dtype) == (
+        torch.float32,
+        torch.float64,
+    )
+    # a mixture normalises its weights anew
+    tolerance = 1e-3 if isinstance(model, BernoulliMixture) else 0
+    for name, tensor in model.tensors().items():
+        expected = tensor.half().float()
+        torch.testing.assert_close(loaded.tensors()[name], expected, rtol=0, atol=tolerance)
+
+
+@EVALUATED
+def test_the_tool_recognises_the_kind(tmp_path, model):
+    """And those of the pair of formats whose arrays have the same names."""
+    model.save(tmp_path / "m.safetensors")
+    np.savez(tmp_path / "m.npz", **{key: value.numpy() for key, value in model.tensors().items()})
+    for name in ("m.safetensors", "m.npz"):
+        found = read_model(tmp_path / name)
+        assert type(found.rbm) is type(model)
+        assert found.rbm.checksum() == model.checksum()
+        if isinstance(model, RBM):
+            assert read_rbm(tmp_path / name).checksum() == model.checksum()
+        else:
+            assert found.origin == f"{name}, {model.called}"
+            with pytest.raises(InputError, match="expected an RBM of binary units"):
+                read_rbm(tmp_path / name)
+
+
+@EACH
+def test_parameters_have_names_and_none_may_be_missing(model):
+    tensors = model.tensors()
+    assert type(model).from_tensors(tensors).checksum() == model.checksum()
+    for missing in tensors:
+        rest = {name: tensor for name, tensor in tensors.items() if name != missing}
+        with pytest.raises(InputError, match=rf"expected .*\b{missing}\b.*, got"):
+            type(model).from_tensors(rest)
+    if isinstance(model, DBN):
+        more = rf"expected layers\.{len(model.layers)}\.weights"
+        with pytest.raises(InputError, match=more):
+            type(model).from_tensors(tensors | {"other": torch.zeros(2)})
+
+
+@EACH
+@pytest.mark.parametrize("other", MODELS.values(), ids=MODELS)
+def test_a_file_of_another_kind_is_refused_and_so_is_a_damaged_one(tmp_path, model, other):
+    path = tmp_path / "m.safetensors"
+    other.save(path)
+    damaged = type(model) is type(other)
+    if damaged:
+        path.write_bytes(path.read_bytes()[:-9])
+    names = "undamaged" if damaged else f"{next(iter(model.tensors()))}|{model.called}"
+    with pytest.raises(InputError, match=f"^path: expected .*({names})"):
+        type(model).load(path)
