@@ -164,7 +164,8 @@ def audit_study(
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
         parts.append(Part(f"{name}-{largest_steps}-{tempering_steps}.json", partial(_row, model)))
     effort = largest_steps, tempering_steps
-    return kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
+    rows = kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
+    return [{key: row[key] for key in row if key not in ("seconds", "made_by")} for row in rows]
 
 
 def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, Any]:
