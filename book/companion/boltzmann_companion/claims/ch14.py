@@ -7,60 +7,60 @@ from typing import Any
 
 from torch import Tensor
 
-from boltzmann_companion.claims.checks import Check, Rows, of_stored
+from boltzmann_companion.claims.checks import Claims, Rows, of_stored
 from boltzmann_companion.studies.study import WRONG, holds_truth, trusted_rows
 
 
-def brute_force(rows: Rows, probs: Tensor) -> Iterator[Check]:
+def brute_force(rows: Rows, probs: Tensor) -> Claims:
     """Of `trust-enumeration`, and of the library's probabilities of all visible vectors [2^D]."""
     agree = all(row["agrees"] == "yes" for row in rows)
-    yield Check("every quantity of the model agrees with brute force", agree)
+    yield "every quantity of the model agrees with brute force", agree
     claim = "and the probabilities of all visible vectors add up to one"
-    yield Check(claim, abs(probs.sum() - 1) < 1e-13)
+    yield claim, abs(probs.sum() - 1) < 1e-13
 
 
-def expectations(rows: Rows) -> Iterator[Check]:
+def expectations(rows: Rows) -> Claims:
     """Of `trust-expectations`: exact mean weights, and what the library samples."""
     exact = all(abs(row["exact"]) < 1e-12 for row in rows)
-    yield Check("the mean weight of AIS is Z for every K, to machine precision", exact)
+    yield "the mean weight of AIS is Z for every K, to machine precision", exact
     has_mean = all(abs(row["ais"]) < 4 for row in rows)
-    yield Check("the library's AIS has that mean", has_mean)
+    yield "the library's AIS has that mean", has_mean
     # 64 means in all: beyond 4.5 standard errors with probability 4e-4, if the weights were normal
     has_mean = all(abs(row["raise"]) < 4.5 for row in rows)
-    yield Check("the library's RAISE has the mean p_ann(v) at every v", has_mean)
+    yield "the library's RAISE has the mean p_ann(v) at every v", has_mean
     # 1,024 entries: beyond 5.5 with probability 4e-5
     right = all(abs(row["transition"]) < 5.5 for row in rows)
-    yield Check("and its transitions have the probabilities of eq. 15 to 17", right)
+    yield "and its transitions have the probabilities of eq. 15 to 17", right
 
 
-def direction(rows: Rows) -> Iterator[Check]:
+def direction(rows: Rows) -> Claims:
     """Of `trust-direction`: the means of many estimates by AIS and by RAISE."""
     of_ais, of_raise = rows
     high = of_ais["mean"] > 4 * of_ais["std_error"]
-    yield Check("AIS errs high on average, by more than four standard errors", high)
+    yield "AIS errs high on average, by more than four standard errors", high
     low = of_raise["mean"] < -4 * of_raise["std_error"]
-    yield Check("RAISE errs low on average, by more than four standard errors", low)
+    yield "RAISE errs low on average, by more than four standard errors", low
     both_sides = max(of_ais["right_side"], of_raise["right_side"]) < 100
-    yield Check("neither does so in every repeat", both_sides)
+    yield "neither does so in every repeat", both_sides
 
 
-def coverage(rows: Rows) -> Iterator[Check]:
+def coverage(rows: Rows) -> Claims:
     """Of `trust-coverage`: many and few steps and chains, and a mode that no chain meets."""
     many, _, _, few, mode = rows
     # 99.7 % nominal: fewer than 196 of 200 with probability 2e-4
-    yield Check("many steps, many chains: it covers as it says", many["covered"] >= 98)
+    yield "many steps, many chains: it covers as it says", many["covered"] >= 98
     less = few["covered"] < many["covered"]
-    yield Check("fewer chains or steps: it covers less often than that", less)
-    yield Check("a mode that no chain meets: it never covers", mode["covered"] == 0)
-    yield Check("and every such miss is warned about", mode["silent"] == 0)
+    yield "fewer chains or steps: it covers less often than that", less
+    yield "a mode that no chain meets: it never covers", mode["covered"] == 0
+    yield "and every such miss is warned about", mode["silent"] == 0
 
 
-def broken(rows: Rows) -> Iterator[Check]:
+def broken(rows: Rows) -> Claims:
     """Of `trust-mutants`: the library as it is, and broken ones."""
     intact, *mutated = rows
-    yield Check("the library as it is passes", intact["caught"] == "none")
+    yield "the library as it is passes", intact["caught"] == "none"
     caught = all(row["caught"] != "none" for row in mutated)
-    yield Check("every broken one is caught", caught)
+    yield "every broken one is caught", caught
 
 
 def caught_by(rows: Rows) -> Iterator[str]:
@@ -70,14 +70,14 @@ def caught_by(rows: Rows) -> Iterator[str]:
 
 
 @of_stored("evaluate-study")
-def trusted(rows: Rows) -> Iterator[Check]:
+def trusted(rows: Rows) -> Claims:
     """Of evaluations of models with a known answer."""
     right = all(abs(row["value_error"]) <= WRONG for row in trusted_rows(rows))
-    yield Check("every trusted estimate is within a nat of the truth", right)
+    yield "every trusted estimate is within a nat of the truth", right
 
 
 @of_stored("evaluate-study-held-out")
-def trusted_of_drawn(rows: Rows) -> Iterator[Check]:
+def trusted_of_drawn(rows: Rows) -> Claims:
     """The same of models that were drawn at random."""
     yield from trusted(rows)
 
@@ -111,7 +111,7 @@ def caught_by_modes_alone(rows: Rows) -> list[Mapping[str, Any]]:
 
 
 @of_stored("evaluate-study")
-def modes(rows: Rows) -> Iterator[Check]:
+def modes(rows: Rows) -> Claims:
     """Of the search for modes: what it says is missing, and what nothing else noticed."""
     told = [
         row
@@ -119,26 +119,26 @@ def modes(rows: Rows) -> Iterator[Check]:
         if any(text.startswith("A ladder that starts at a mode") for text in row["findings"])
     ]
     claim = "parallel tempering that is said to have missed a mode is off by a quarter of a nat"
-    yield Check(claim, all(abs(row["value_error"]) > 0.25 for row in told))
-    yield Check("it alone caught at least one", len(caught_by_modes_alone(rows)) > 0)
+    yield claim, all(abs(row["value_error"]) > 0.25 for row in told)
+    yield "it alone caught at least one", len(caught_by_modes_alone(rows)) > 0
 
 
 @of_stored("evaluate-full-size")
-def full_size(rows: Rows) -> Iterator[Check]:
+def full_size(rows: Rows) -> Claims:
     """Of models whose ln Z long runs know."""
     trusted = trusted_rows(rows)
     near = all(abs(row["value_error"]) <= 0.5 for row in trusted)
-    yield Check("every trusted estimate is within half a nat of long runs", near)
+    yield "every trusted estimate is within half a nat of long runs", near
     held = sum(map(holds_truth, trusted)) / len(trusted)
-    yield Check("its 95 % interval holds at least nine times in ten", held >= 0.9)
+    yield "its 95 % interval holds at least nine times in ten", held >= 0.9
     for minutes, least in ((2, 0.5), (6, 0.8)):
         right = [r for r in rows if r["minutes"] == minutes and abs(r["value_error"]) <= 0.5]
         share = len(trusted_rows(right)) / max(1, len(right))
         claim = f"with {minutes} minutes {least:.0%} or more of the right ones are trusted"
-        yield Check(claim, share >= least)
+        yield claim, share >= least
     off = [row for row in trusted if abs(row["ais_error"]) > 1]
     claim = "AIS is off by more than a nat in some of the trusted evaluations"
-    yield Check(claim, len(off) > 0)
+    yield claim, len(off) > 0
 
 
 def full_size_counts(rows: Rows) -> Iterator[str]:
