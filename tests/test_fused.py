@@ -49,7 +49,7 @@ def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
     """`test_kernels` compares these numbers, place by place, with Philox."""
     logits, out = torch.linspace(-6, 6, size), np.zeros(size, dtype=np.bool_)
     fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), out)
-    uniform = reference.uniform_numbers(size, *KEY, torch.device("cpu")).double()
+    uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu")).double()
     distance = torch.sigmoid(0.7 * logits.double()) - uniform
     # a draw may differ only where the number falls within float32's rounding of the probability
     assert ((torch.from_numpy(out) == (distance > 0)) | (distance.abs() < 1e-6)).all()
@@ -84,7 +84,7 @@ def test_bernoulli_draws_are_those_of_torch_rand(dtype):
 def test_draws_of_learning_compare_them_with_the_probability(size):
     probabilities, out = torch.linspace(0, 1, size), np.zeros(size, dtype=np.float32)
     fused.draw_below(probabilities.numpy(), *map(np.uint32, KEY), out)
-    uniform = reference.uniform_numbers(size, *KEY, torch.device("cpu"))
+    uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu"))
     assert torch.equal(torch.from_numpy(out), (uniform < probabilities).float())
     assert torch.equal(torch.from_numpy(out), reference.draw_below(probabilities, *KEY))
 

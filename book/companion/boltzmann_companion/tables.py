@@ -164,6 +164,7 @@ class Record(dict[str, Any]):
 
     Examples
     --------
+    >>> from boltzmann_companion.records import load_result
     >>> record = Record(load_result("sm2008-table-1", "paper"))
     >>> record.only(model="CD25(20)")["rows"], record.view().heading[:2]
     ([], ['model', 'true $\\ln Z$ (nats)'])
