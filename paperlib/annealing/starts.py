@@ -107,7 +107,10 @@ def path_to(model: UnnormalizedModel, bias: Tensor | None) -> BaseRatePath | Pot
     >>> type(path_to(DBM(*(torch.zeros(size) for size in sizes)), None)).__name__
     'DBMPath'
     """
-    raise InputError(f"model: expected one that can be annealed, got {type(model).__name__}")
+    kind = type(model).__name__
+    raise InputError(
+        f"model: expected one that can be annealed, got {kind}; tell path_to of its path with @path_to.register"
+    )
 
 
 @path_to.register

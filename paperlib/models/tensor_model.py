@@ -29,6 +29,10 @@ class TensorModel:
 
     def tensors(self) -> dict[str, Tensor]:
         """The parameters by name, as a file stores them."""
+        if not self.tensor_names:
+            raise TypeError(
+                f"expected the names of its parameters in {type(self).__name__}.tensor_names, got none"
+            )
         return {name: getattr(self, name) for name in self.tensor_names}
 
     @classmethod
