@@ -339,11 +339,6 @@ def right(stored: Stored, *studies: str) -> list[Row]:
     return [r for study in studies for r in stored.rows(study) if abs(r["value_error"]) <= 1]
 
 
-def held_by_interval(rows: list[Row]) -> int:
-    """How many of the evaluations have an interval that holds the truth."""
-    return sum(r["value_interval"][0] <= r["exact"] <= r["value_interval"][1] for r in rows)
-
-
 def silently_missed(stored: Stored, start: str) -> bool:
     """Whether the interval of the ratio from this start misses the truth without a warning."""
     row = stored.row("sm2008-ratios", start=start)
@@ -767,7 +762,7 @@ PROSE = [
     said({"14": ["Among the 190 trusted ones the largest error is 0.44 nats, and parallel tempering's 95 % interval holds the truth in 186",
                  "trusted 190, of which none was wrong, and suspected 22 right ones"]},
      lambda s: len(trusted(s)) == 190 and near(max(abs(r["value_error"]) for r in trusted(s)), 0.44, 0.005)
-     and held_by_interval(trusted(s)) == 186 and len(s.rows("evaluate-study", outcome="right, suspected")) == 22),
+     and sum(map(holds_truth, trusted(s))) == 186 and len(s.rows("evaluate-study", outcome="right, suspected")) == 22),
     said({"14": "*Right, suspected* are the 22 false alarms. In 10 of them parallel tempering knows $\\ln Z$ too roughly, in 6 it missed a mode "
                 "that adds next to nothing, in 4 a mode could not be excluded, and in 2 RAISE is too low for nearly all images"},
      lambda s: len(alarms := s.rows("evaluate-study", outcome="right, suspected")) == 22
@@ -780,7 +775,7 @@ PROSE = [
     said({"14": ["Among the 148 trusted ones the largest error is 0.56 nats, and parallel tempering's 95 % interval holds the truth in 142",
                  "In 264 of models that were drawn at random it trusted 148, of which none was wrong, and suspected 26 right ones"]},
      lambda s: len(s.rows(HELD_OUT)) == 264 and len(rows := trusted(s, HELD_OUT)) == 148 and near(max(abs(r["value_error"]) for r in rows), 0.56, 0.005)
-     and held_by_interval(rows) == 142 and len(s.rows(HELD_OUT, outcome="right, suspected")) == 26),
+     and sum(map(holds_truth, rows)) == 142 and len(s.rows(HELD_OUT, outcome="right, suspected")) == 26),
     said({"14": "Of the 174 right estimates 26 were suspected, 13 of them because parallel tempering knows $\\ln Z$ too roughly"},
      lambda s: len(found := right(s, HELD_OUT)) == 174
      and len(alarms := [r for r in found if r["outcome"] == "right, suspected"]) == 26

@@ -372,7 +372,7 @@ class RBMPairPath(RBMInterpolation):
                     f"rbm_b: expected {name} {getattr(rbm_a, name)} as in rbm_a, got {getattr(rbm_b, name)}"
                 )
         super().__init__(rbm_a.weights, rbm_a.visible_bias, rbm_a.hidden_bias, rbm_b)
-        self._rbm_a, self._rbm_b, self._sample_a = rbm_a, rbm_b, sample_a
+        self._rbm_a, self._sample_a = rbm_a, sample_a
         self._burn_in = require_count("burn_in", burn_in)
 
     def _arguments(self) -> tuple[Any, ...]:
@@ -399,7 +399,7 @@ class RBMPairPath(RBMInterpolation):
         rounding = super().end_correction(state, end)
         if end == 1:
             return rounding
-        return rounding - (self._rbm_b.num_hidden - self._rbm_a.num_hidden) * math.log(2)
+        return rounding - (self._target.num_hidden - self._rbm_a.num_hidden) * math.log(2)
 
     def checksum(self) -> str:
         """SHA-256 of everything that draws and weights along the path depend on.

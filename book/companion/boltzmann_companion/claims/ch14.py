@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from boltzmann_companion.claims.checks import Claims, Rows, of_stored
+from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.study import WRONG, holds_truth, trusted_rows
 
 
@@ -132,7 +133,7 @@ def full_size(rows: Rows) -> Claims:
     held = sum(map(holds_truth, trusted)) / len(trusted)
     yield "its 95 % interval holds at least nine times in ten", held >= 0.9
     for minutes, least in ((2, 0.5), (6, 0.8)):
-        right = [r for r in rows if r["minutes"] == minutes and abs(r["value_error"]) <= 0.5]
+        right = [r for r in where(rows, minutes=minutes) if abs(r["value_error"]) <= 0.5]
         share = len(trusted_rows(right)) / max(1, len(right))
         claim = f"with {minutes} minutes {least:.0%} or more of the right ones are trusted"
         yield claim, share >= least
@@ -143,8 +144,7 @@ def full_size(rows: Rows) -> Claims:
 
 def full_size_counts(rows: Rows) -> Iterator[str]:
     """A line for each number of minutes."""
-    for minutes in sorted({row["minutes"] for row in rows}):
-        members = [row for row in rows if row["minutes"] == minutes]
+    for minutes, members in grouped(rows, "minutes").items():
         trusted = trusted_rows(members)
         held = sum(map(holds_truth, trusted))
         counts = f"{len(members)} evaluations, {len(trusted)} trusted"

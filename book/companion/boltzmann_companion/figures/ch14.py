@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from boltzmann_companion.plots import PALETTE
+from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
 
@@ -41,15 +42,13 @@ def direction(errors: Mapping[str, Tensor]) -> Figure:
 
 def outcomes(rows: Rows) -> Table:
     """Evaluations by start and number of steps: how often the bracket holds the truth, and each outcome."""
-    groups: dict[tuple[int, int], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((STARTS.index(row["start"]), row["steps"]), []).append(row)
     lines = []
-    for (start, steps), members in sorted(groups.items()):
+    in_order = sorted(rows, key=lambda row: (STARTS.index(row["start"]), row["steps"]))
+    for (start, steps), members in grouped(in_order, "start", "steps").items():
         given = Counter(row["outcome"] for row in members)
         held = sum(row["held"] == "yes" for row in members)
         numbers = [steps, len(members), held, *(given[name] for name in OUTCOMES)]
-        lines.append([STARTS[start], *map(format_value, numbers)])
+        lines.append([start, *map(format_value, numbers)])
     heading = ["start", "K", "evaluations", "bracket holds the truth", *OUTCOMES]
     return Table(heading, lines)
 
@@ -79,11 +78,8 @@ def _marked(row: Mapping[str, Any] | None) -> str:
 
 def full_size(rows: Rows) -> Table:
     """Evaluations of models of full size, by time and model."""
-    groups: dict[tuple[int, str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["minutes"], row["model"], row["size"]), []).append(row)
     lines = []
-    for (minutes, model, size), members in groups.items():
+    for (minutes, model, size), members in grouped(rows, "minutes", "model", "size").items():
         trusted = trusted_rows(members)
         worst = max((abs(row["value_error"]) for row in trusted), default=None)
         of_ais = max(members, key=lambda row: abs(row["ais_error"]))["ais_error"]

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from boltzmann_companion.claims.checks import inside
 from boltzmann_companion.recipes import load_model
 from paperlib import storage
 from paperlib.annealing import BaseRatePath, start_bias
@@ -446,8 +447,7 @@ def trusted_rows(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def holds_truth(row: Mapping[str, Any]) -> bool:
     """Whether the 95 % interval holds the exact average, or that of long runs."""
-    low, high = row["value_interval"]
-    return low <= row.get("exact", row.get("truth")) <= high
+    return inside(row["value_interval"], row.get("exact", row.get("truth")))
 
 
 @dataclass(frozen=True)
