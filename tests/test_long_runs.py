@@ -12,7 +12,7 @@ import torch
 from enumeration import log_z, random_rbm
 from typer.testing import CliRunner
 
-from boltzmann_companion import DEVICE, profiles
+from boltzmann_companion import DEVICE, commands, profiles
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import recipe
 from boltzmann_companion.studies import bracket_tables, long_runs
@@ -201,7 +201,7 @@ def test_the_chapters_function_finds_what_the_command_computes(small, monkeypatc
 @pytest.fixture
 def command(small, monkeypatch):
     """`paperlib long` in this process, which computes here and leaves the process its priority."""
-    monkeypatch.setattr(cli, "_client", lambda address: nullcontext())
+    monkeypatch.setattr(commands, "_client", lambda address: nullcontext())
     monkeypatch.setattr(os, "nice", lambda by: by)
 
     def run(*arguments):

@@ -38,8 +38,9 @@ ROOMS = [
     {"annealing": 975},
     {"estimators": 2_370},
     {"evaluation": 2_450},
-    {"boltzmann_companion": 12_170},
-    {"cli": 380, "cli_options": 162, "__main__": 10},
+    {"cli_options": 162},
+    {"boltzmann_companion": 12_320},
+    {"cli": 235, "__main__": 10},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

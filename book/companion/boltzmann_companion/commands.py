@@ -1,0 +1,259 @@
+"""What `paperlib` does for the book: train models, execute chapters, build and check the pages."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from boltzmann_companion import DEVICE
+from paperlib import storage
+from paperlib.cli_options import command
+from paperlib.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+app = typer.Typer()
+
+_ProfileOption = Annotated[
+    str, typer.Option(help="digits: small, offline, minutes. paper: MNIST at full size.")
+]
+_OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Part of a chapter's name, such as 05; may be given several times."),
+]
+
+_ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Send the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. "
+        "Its workers must share this checkout, the data and the cache; where they do not, set PAPERLIB_CLUSTER to the address "
+        "instead, and only shards are sent.",
+    ),
+]
+
+
+@command(app)
+def train(
+    model_ids: list[str],
+    *,
+    output: Path | None = None,
+    snapshots: Annotated[int, typer.Option(min=0)] = 0,
+    cluster: _ClusterOption = None,
+) -> None:
+    """Train models from their recipes and store them, one after the other or at the same time on a cluster.
+
+    A checkpoint is kept in data/cache after every epoch: run the same command again after an interruption, and it ends
+    with the identical result.
+
+    Parameters
+    ----------
+    model_ids : MODEL_ID
+        For example mnist-cd1-20; `paperlib models` lists all.
+    output
+        Where to store a single model; by default data/models.
+    snapshots
+        Also keep the model after every n-th epoch, in data/cache.
+    """
+    from boltzmann_companion.recipes import model_path
+    from boltzmann_companion.training import train_models
+    from paperlib.provenance import repository_state
+
+    if output is not None and len(model_ids) > 1:
+        raise InputError(f"output: expected none for {len(model_ids)} models, got {output}")
+    if output is not None and output.suffix != ".safetensors":
+        raise InputError(f"output: expected a .safetensors file, got {output.name!r}")
+    paths = {model_id: (output or model_path(model_id)).absolute() for model_id in model_ids}
+    state, dirty = repository_state()
+    commit = f"{state or 'unknown'}{' with changes' if dirty else ''}"
+    with _client(cluster) as client:
+        for model_id in train_models(paths, commit, snapshots, client):
+            typer.echo(f"{model_id}: stored as {paths[model_id]}")
+
+
+@command(app)
+def models() -> None:
+    """List the models: id, name in the papers, data set, whether it is stored."""
+    from boltzmann_companion.recipes import RECIPES, model_path
+
+    for model_id, chosen in RECIPES.items():
+        stored = "stored" if model_path(model_id).is_file() else "trained on the spot"
+        if chosen.dataset != "digits" and stored != "stored":
+            stored = "not trained yet"
+        typer.echo(f"{model_id:26} {chosen.label:32} {chosen.dataset:8} {stored}")
+
+
+@command(app)
+def reproduce(
+    *,
+    profile: _ProfileOption = "digits",
+    only: _OnlyOption = None,
+    jobs: Annotated[int, typer.Option(min=1)] = 2,
+    set_: Annotated[list[str] | None, typer.Option("--set")] = None,
+    resume: Annotated[bool, typer.Option("--resume")] = False,
+    cluster: _ClusterOption = None,
+    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
+) -> None:
+    """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
+
+    Copies are executed; the committed chapters are never touched. The AIS and RAISE runs of the paper profile are kept in
+    data/cache/shards as they proceed, and found again with or without --resume.
+
+    Parameters
+    ----------
+    jobs
+        Number of chapters to execute at the same time.
+    set_ : NAME=VALUE
+        A parameter of the chapters, such as seed=1.
+    resume
+        Skip chapters that have been executed with their present text, parameters, library, published numbers, models and records.
+    device
+        Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.
+    """
+    from boltzmann_companion.build.runner import chapters, execute_chapters
+    from boltzmann_companion.profiles import get_profile
+
+    get_profile(profile)
+    selected, parameters = chapters(only or ()), _parameters(set_ or [])
+    with _client(cluster) as client:
+        execute_chapters(
+            selected,
+            profile,
+            parameters,
+            jobs=jobs,
+            resume=resume,
+            client=client,
+            device=device,
+            report=typer.echo,
+        )
+
+
+@command(app)
+def check(names: list[str]) -> None:
+    """Run chapters on digits and say in words what moved: claims, and numbers beyond their tolerance.
+
+    Nothing of the book is changed. The exit code is 1 if something moved.
+
+    Parameters
+    ----------
+    names : CHAPTER
+        Part of its name, such as 05.
+    """
+    from boltzmann_companion.build.check import check_chapter
+    from boltzmann_companion.build.runner import chapters
+
+    anything = False
+    for chapter in chapters(names, "names"):
+        moved, left_out = check_chapter(chapter)
+        anything |= bool(moved)
+        typer.echo(f"{chapter.stem}: {'moved:' if moved else 'nothing moved'}")
+        for line in (*moved, *left_out):
+            typer.echo(f"  {line}")
+    raise typer.Exit(int(anything))
+
+
+@command(app)
+def long(
+    *,
+    only_list: Annotated[bool, typer.Option("--list")] = False,
+    pack: Annotated[bool, typer.Option("--pack")] = False,
+    device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
+) -> None:
+    """Compute what is missing of the longest runs of chapters 8 and 10: K = 100,000, and CSL with the paper's number of states.
+
+    It takes the idle time of all cores, or those of the cluster that PAPERLIB_CLUSTER names. Ctrl-C stops it at any moment, and loses only
+    the shards in progress; the same command goes on. Finished shards are in data/cache/shards.
+
+    Parameters
+    ----------
+    only_list
+        Say what is done and how much is left, and stop.
+    pack
+        Pack the new shards as one more archive in data/shards, and stop.
+    device
+        Where the chains walk: cpu or cuda.
+    """
+    import os
+
+    from boltzmann_companion.profiles import get_profile
+    from boltzmann_companion.studies.long_runs import long_runs, pack_shards, progress_table
+    from paperlib import cluster
+    from paperlib.keep import kept
+    from paperlib.validation import require_device
+
+    os.environ[DEVICE] = str(require_device("device", device))
+    size = get_profile("paper")
+    runs = list(long_runs(size))
+    if pack:
+        archive = pack_shards(runs, size.folder, storage.repository_root() / "data" / "shards")
+        typer.echo(f"packed as {archive}" if archive else "no new shards")
+        return
+    typer.echo(progress_table(runs, size.folder))
+    if only_list:
+        return
+    # Whatever else this machine does comes first.
+    os.nice(19)
+    address = os.environ.get(cluster.VARIABLE)
+    with _client(address or (cluster.LOCAL if device == "cpu" else None)) as client:
+        executor = client and cluster.ClusterExecutor(client)
+        for one in runs:
+            done, count, _ = one.progress(size.folder)
+            if done < count:
+                kept(one.run, size.folder, executor=executor)
+                typer.echo(f"{one.name}: done")
+
+
+@command(app)
+def refresh(*, only: _OnlyOption = None) -> None:
+    """Record the outputs of the executed digits copies in the committed chapters."""
+    from boltzmann_companion.build.runner import chapters, refresh_stored_outputs
+
+    for chapter in refresh_stored_outputs(chapters(only or ())):
+        typer.echo(f"{chapter.stem}: stored outputs changed")
+
+
+@command(app)
+def book(
+    *, profile: _ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
+) -> None:
+    """Build the HTML book from executed chapters and check its pages.
+
+    Parameters
+    ----------
+    pdf
+        Join the pages of the built book into one PDF instead.
+    """
+    from boltzmann_companion.build.book import build_book
+    from boltzmann_companion.build.pdf import build_pdf
+    from boltzmann_companion.profiles import get_profile
+
+    get_profile(profile)
+    built = build_pdf() if pdf else build_book(profile)
+    typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
+
+
+def _client(address: str | None) -> AbstractContextManager[Client | None]:
+    if not address:
+        return nullcontext()
+    from paperlib.cluster import connect
+
+    return connect(address)
+
+
+def _parameters(settings: list[str]) -> dict[str, Any]:
+    """Parameters from NAME=VALUE; values are Python literals, anything else is text."""
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.isidentifier():
+            raise InputError(f"set: expected NAME=VALUE, got {setting!r}")
+        try:
+            parameters[name] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            parameters[name] = value
+    return parameters
