@@ -4,10 +4,12 @@ SHELL := /bin/bash
 # Python 3.11, with which the outputs of the book were recorded, or else 3.12 or 3.13; another name or path with make PYTHON=...
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 BIN := .venv/bin
-# What the book and the command line need is installed first; the tools of the tests, half as much again, when they are asked for.
+# What the book and the command line need is installed first; JupyterLab and the tools of the tests when they are asked for.
 BOOK := .venv/.installed
+LAB := .venv/.installed-for-lab
 TESTS := .venv/.installed-for-tests
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable
+# Python compiles a module when it is first imported; pip would compile all of them, most of which nothing here imports.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable
 # Chapters executed at the same time.
 JOBS ?= 2
 PROFILE ?= digits
@@ -25,9 +27,13 @@ install: $(BOOK) ## make .venv with the pinned packages
 
 $(BOOK): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { echo "make: expected Python 3.11, 3.12 or 3.13, got $$($(PYTHON) --version 2>&1); name one with make PYTHON=..."; exit 2; }
-	@echo "Installing the pinned packages of the book in .venv (2 GB), which takes about two minutes."
+	@echo "Installing the pinned packages of the book in .venv (1.6 GB), which takes about a minute."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[chapter,lab,book,hdf5,cluster]'
+	$(INSTALL) '.[chapter,book,hdf5,cluster]'
+	@touch $@
+
+$(LAB): $(BOOK)
+	$(INSTALL) '.[lab]'
 	@touch $@
 
 $(TESTS): $(BOOK)
@@ -36,7 +42,7 @@ $(TESTS): $(BOOK)
 	@touch $@
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.
-lab: $(BOOK) ## open the chapters in JupyterLab
+lab: $(LAB) ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/book
 
 book: $(BOOK) ## execute every chapter on the digits profile and build the book
