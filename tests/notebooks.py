@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
+BOOK = ROOT / "book"
+NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -38,7 +39,7 @@ def prose_of(path):
 
 
 def nodes_of(path):
-    """All of the syntax of a notebook's code."""
+    """Every part of a notebook's code, as its syntax has it."""
     return [node for cell in cells_of(path) for node in ast.walk(ast.parse(cell.source))]
 
 

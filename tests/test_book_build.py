@@ -2,13 +2,13 @@
 
 import ast
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
+from notebooks import EACH_NOTEBOOK, ROOT, read
 
 from boltzmann_companion.build.book import (
     as_download,
@@ -22,12 +22,11 @@ from boltzmann_companion.build.book import (
 )
 from boltzmann_companion.build.extension import mark_columns, prose_of
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
-from boltzmann_companion.build.runner import chapters, check_parameters
+from boltzmann_companion.build.runner import check_parameters
 from boltzmann_companion.build.status import status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
 
-ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 CONFIG["repository"]["url"] = ""  # whatever it is
 
@@ -90,9 +89,9 @@ def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     assert nbformat.writes(notebook) == before
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@EACH_NOTEBOOK
 def test_box_shows_a_parameter_of_its_chapter(path):
-    page = as_page(nbformat.read(path, as_version=4), path.stem, "digits")
+    page = as_page(read(path), path.stem, "digits")
     (box,) = [cell.source for cell in page.cells if "Run this chapter" in cell.source]
     name, value = re.search(r"--set (\w+)=(\S+)$", box, re.MULTILINE).groups()
     check_parameters(path, {name: ast.literal_eval(value)})

@@ -6,12 +6,12 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
 import torch
+from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, notebook, parameters_of
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import records
@@ -22,9 +22,6 @@ from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.tables import Record
 from paperlib.errors import InputError
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
 
 
@@ -235,20 +232,12 @@ STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures
 @pytest.mark.parametrize("inside", [True, False], ids=["in the checkout", "elsewhere"])
 def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp_path, inside):
     monkeypatch.delenv("PAPERLIB_FIGURES")
-    cells = [
-        nbformat.v4.new_code_cell(
-            'profile = "digits"\nseed = 1', metadata={"tags": ["parameters"]}
-        ),
-        nbformat.v4.new_code_cell(
-            "from boltzmann_companion.chapter import open_chapter\n"
-            'chapter = open_chapter("05-x", globals(), seed=1)\n'
-            # the name of a committed record, which must not be overwritten
-            'chapter.record("sm2008-table-1", [{"model": "one", "test": seed}])'
-        ),
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, tmp_path / "x.ipynb")
+    # the name of a committed record, which must not be overwritten
+    source = """
+from boltzmann_companion.chapter import open_chapter
+chapter = open_chapter("05-x", globals(), seed=1)
+chapter.record("sm2008-table-1", [{"model": "one", "test": seed}])"""
+    nbformat.write(notebook(source), tmp_path / "x.ipynb")
     before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     command = [sys.executable, "-m", "papermill", "x.ipynb", "out.ipynb", "-p", "seed", "2"]
     command += ["--cwd", str(ROOT / "book" if inside else tmp_path)]
@@ -300,31 +289,13 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
 # ---- every notebook
 
 
-def code_cells(path):
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-def calls(path, function):
-    """All calls of this name in a notebook."""
-    return [
-        node
-        for cell in code_cells(path)
-        for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == function
-    ]
-
-
 @EACH_NOTEBOOK
 def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
-    (parameters,) = [
-        cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])
-    ]
-    given = {
-        statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(parameters.source).body
-    }
+    given = parameters_of(path)
+    assert isinstance(given["seed"], int)
     assert given.pop("profile") == "digits"
-    (call,) = calls(path, "open_chapter")
+    calls = [node for node in nodes_of(path) if isinstance(node, ast.Call)]
+    (call,) = [call for call in calls if ast.unparse(call.func) == "open_chapter"]
     name, namespace = call.args
     assert name.value == path.stem
     assert ast.unparse(namespace) == "globals()"
@@ -333,8 +304,7 @@ def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
 
 @EACH_NOTEBOOK
 def test_chapter_checks_its_claims_by_its_helper(path):
-    for cell in code_cells(path):
-        for node in ast.walk(ast.parse(cell.source)):
-            assert not isinstance(node, ast.Assert), ast.unparse(node)
-            if isinstance(node, ast.FunctionDef):
-                assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")
+    for node in nodes_of(path):
+        assert not isinstance(node, ast.Assert), ast.unparse(node)
+        if isinstance(node, ast.FunctionDef):
+            assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")

@@ -4,17 +4,15 @@ import copy
 import json
 import math
 import shutil
-import sys
-from pathlib import Path
 
 import nbformat
 import pytest
+from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
 from boltzmann_companion.records import differences, moved_records, read_record
-from paperlib import cli
 
-COMMITTED = Path(__file__).parents[1] / "figures" / "digits"
+COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"
 TABLE = read_record(COMMITTED / "sm2008-table-1.json")
 
@@ -94,20 +92,17 @@ def checkout(monkeypatch, tmp_path):
 
     def write(number=1.0, name="01-one"):
         sources = [
-            'profile = "digits"\nseed = 1',
             f"from boltzmann_companion.chapter import open_chapter\n"
             f"chapter = open_chapter({name!r}, globals(), seed=1)\nnumber = {number}",
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
         ]
-        cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        cells[0].metadata["tags"] = ["parameters"]
-        cells[2].metadata["tags"] = ["checks", "hide-cell"]
+        book = notebook(*sources)
+        book.cells[2].metadata["tags"] = ["checks", "hide-cell"]
         printed = nbformat.v4.new_output("stream", text="the number is below 2: yes\n")
-        cells[2].outputs = [printed]
-        language = {"language_info": {"name": "python"}}
-        notebook = nbformat.v4.new_notebook(cells=cells, metadata=language)
-        nbformat.write(notebook, tmp_path / "book" / f"{name}.ipynb")
+        book.cells[2].outputs = [printed]
+        book.metadata["language_info"] = {"name": "python"}
+        nbformat.write(book, tmp_path / "book" / f"{name}.ipynb")
 
     (tmp_path / "book").mkdir()
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
@@ -118,12 +113,10 @@ def checkout(monkeypatch, tmp_path):
     return write
 
 
-def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, monkeypatch, capsys):
+def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, command):
     def run(*names):
-        monkeypatch.setattr(sys, "argv", ["paperlib", "check", *names])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, capsys.readouterr().out.splitlines()
+        code, out, _ = command("check", *names)
+        return code, out.splitlines()
 
     assert run("01") == (0, ["01-one: nothing moved"])
     checkout(2.5)

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 import torch
 from enumeration import random_rbm
+from notebooks import notebook
 
 from boltzmann_companion.build import runner
 from boltzmann_companion.profiles import PROFILES
@@ -236,14 +237,9 @@ def test_chapters_and_their_shards_share_a_single_worker(tmp_path, expected, mon
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "book").mkdir()
     source = CHAPTER.format(path=[os.path.dirname(__file__)])
-    cells = [
-        nbformat.v4.new_code_cell('profile = "digits"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(source),
-    ]
     chapters = [tmp_path / "book" / name for name in ("01-one.ipynb", "02-two.ipynb")]
     for chapter in chapters:
-        notebook = nbformat.v4.new_notebook(cells=cells)
-        nbformat.write(runner.clean_notebook(notebook), chapter)
+        nbformat.write(notebook(source, parameters='profile = "digits"'), chapter)
     told = []
     with start_cluster(1, False) as local, distributed.Client(local) as client:
         done = runner.execute_chapters(

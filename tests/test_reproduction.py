@@ -174,7 +174,7 @@ def test_tables_are_markdown_with_units_and_proper_signs():
     assert empty == ""
     assert "[figures/digits/n.json](../figures/digits/n.json)" in source
     assert "`paperlib reproduce --only 05`" in source
-    assert table_of(*given, headings={"a": "y"}).heading == ["y (nats)"]
+    assert table_of(*given, labels={"a": "y"}).heading == ["y (nats)"]
 
 
 def test_tables_with_significant_digits_leave_settings_and_counts_as_they_are():
