@@ -54,9 +54,12 @@ def chapter(*records):
     return notebook
 
 
+def page_of(notebook):
+    return as_page(notebook, "05-exact-partition-functions", "digits")
+
+
 def caption(*records):
-    page = as_page(chapter(*records), "05-exact-partition-functions", "digits")
-    return page.cells[-1].metadata["mystnb"]["figure"]["caption"]
+    return page_of(chapter(*records)).cells[-1].metadata["mystnb"]["figure"]["caption"]
 
 
 def test_figure_of_a_record_gets_its_source():
@@ -74,7 +77,7 @@ def test_stored_figure_in_the_text_gets_its_source():
     text = "```{figure} ../figures/paper/sm2008-figure-3.svg\n:name: x\n\nDots.\n```\n\nMore.\n```\ncode\n```"
     notebook = chapter()
     notebook.cells.append(nbformat.v4.new_markdown_cell(text))
-    lines = as_page(notebook, "05-exact-partition-functions", "digits").cells[-1].source.split("\n")
+    lines = page_of(notebook).cells[-1].source.split("\n")
     assert lines[3] == "Dots."
     assert "paperlib reproduce --profile paper --only 05" in lines[4]
     assert lines[5:] == text.split("\n")[4:]
@@ -83,7 +86,7 @@ def test_stored_figure_in_the_text_gets_its_source():
 def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     notebook = chapter()
     before = nbformat.writes(notebook)
-    page = as_page(notebook, "05-exact-partition-functions", "digits")
+    page = page_of(notebook)
     assert "--only 05\n" in page.cells[1].source
     assert page.cells[2].metadata["tags"] == ["parameters"]
     assert nbformat.writes(notebook) == before
@@ -102,7 +105,7 @@ def page_cell(printed, metadata):
     """The last cell of a page, which has shown this."""
     notebook = chapter()
     notebook.cells.append(nbformat.v4.new_code_cell("1", metadata=metadata, outputs=[printed]))
-    return as_page(notebook, "05-exact-partition-functions", "digits").cells[-1]
+    return page_of(notebook).cells[-1]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below():
     ]
     notebook = chapter()
     notebook.cells += cells
-    page = as_page(notebook, "05-exact-partition-functions", "digits")
+    page = page_of(notebook)
     assert [cell.source for cell in page.cells[-5:]] == [
         "a = 1\n\n\nb = 2\n\n\nprint(a)",
         "c = 3",
@@ -163,23 +166,18 @@ def test_without_an_address_there_are_no_links_to_it():
     assert set(theme_options({})) == {"show_toc_level", "logo"}
 
 
-def test_workflow_gives_its_own_address_and_commit():
+def test_workflow_gives_its_own_address_and_commit_and_pages_are_edited_on_its_branch():
     environment = {"GITHUB_REPOSITORY": "someone/companion", "GITHUB_SHA": "abc"}
-    options = theme_options(environment)
+    sphinx = with_repository(CONFIG, environment)["sphinx"]["config"]
+    options = sphinx["html_theme_options"]
     assert options["repository_url"] == "https://github.com/someone/companion"
     assert options["repository_branch"] == "abc"
     assert options["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
-    assert options["use_repository_button"]
+    for button in ("repository", "issues", "edit_page"):
+        assert options[f"use_{button}_button"]
     assert options["show_toc_level"] == 2
-
-
-def test_a_page_is_edited_on_its_branch_and_issues_are_opened():
-    config = with_repository(CONFIG, {"GITHUB_REPOSITORY": "a/b", "GITHUB_SHA": "abc"})
-    sphinx = config["sphinx"]["config"]
-    assert sphinx["html_theme_options"]["use_issues_button"]
-    assert sphinx["html_theme_options"]["use_edit_page_button"]
     edit = sphinx["html_context"]["edit_page_url_template"]
-    assert edit == "https://github.com/a/b/edit/main/{{ file_name }}"
+    assert edit == "https://github.com/someone/companion/edit/main/{{ file_name }}"
     assert "edit_page_url_template" not in CONFIG["sphinx"]["config"]["html_context"]
 
 

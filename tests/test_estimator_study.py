@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 import torch
 from enumeration import log_z, random_rbm
-from interruptions import interrupt_call
 
 from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies import budgeted_estimators, estimator_study
@@ -24,7 +23,6 @@ from boltzmann_companion.studies.estimator_study import (
     accuracy_rows,
     coverage_rows,
     good_for,
-    outcome_file,
     run_once,
     run_study,
     study_folder,
@@ -148,18 +146,6 @@ def test_draws_depend_on_estimator_model_budget_and_seed_alone():
     assert len({run["log_z"] for run in runs}) == len(runs)
     # The same model by another name has others.
     assert run_once("AIS", small(0, "three"), BUDGET, 5)["log_z"] != runs[0]["log_z"]
-
-
-def test_outcomes_are_kept_one_by_one(tmp_path, monkeypatch):
-    """What follows an interruption: `test_keep`."""
-    model, names = small(), ("AIS", "importance sampling")
-    interrupt_call(monkeypatch, estimator_study, "run_once", 4)
-    with pytest.raises(KeyboardInterrupt):
-        run_study([model], {BUDGET: 2}, 0, names, tmp_path, progress=False)
-    files = [outcome_file(tmp_path, model, BUDGET, seed) for seed in (0, 1)]
-    kept = [json.loads(file.read_text()) for file in files]
-    assert [len(each["outcomes"]) for each in kept] == [2, 1]
-    assert set(kept[0]["made_by"]) >= {"commit", "dirty", "processor", "torch"}
 
 
 def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from enumeration import log_z, random_rbm
+from interruptions import interrupt_call
+from test_keep import archived
 from typer.testing import CliRunner
 
 from boltzmann_companion import DEVICE, profiles
@@ -34,7 +36,7 @@ from paperlib.keep import kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
-ROOT = Path(__file__).parents[1]
+LONG = [f"long-{number:02}" for number in (1, 2, 3)]
 SEED = 2008
 RBM = random_rbm(6, 4, 0)
 IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
@@ -43,11 +45,7 @@ IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
 @pytest.fixture(scope="module")
 def stored():
     """Names of the shards of chapters 8 and 10 in `data/shards`."""
-    names = set()
-    for archive in ("chapter-08", "chapter-10", *(f"long-{number:02}" for number in (1, 2, 3))):
-        with tarfile.open(ROOT / "data" / "shards" / f"{archive}.tar.xz") as packed:
-            names |= {Path(name).name for name in packed.getnames()}
-    return names
+    return {Path(name).name for name in archived("chapter-08", "chapter-10", *LONG)}
 
 
 def runs_of(size, record, name, start, steps):
@@ -218,26 +216,18 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     total = sum(len(one.run.parts) for one in long_runs.long_runs(size))
     assert command("--list").splitlines()[-1].split()[:5] == ["in", "all", "0", "/", f"{total}"]
     assert not size.folder.exists()
-    computed = []
     (tmp_path / "data" / "shards").mkdir(parents=True)
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
     assert command("--pack") == "no new shards\n"
-    write = keep._write
-
-    def interrupted(file, shard):
-        write(file, shard)
-        computed.append(file)
-        if len(computed) == 4:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(keep, "_write", interrupted)
+    calls = interrupt_call(monkeypatch, keep, "_write", 5)
     with pytest.raises((KeyboardInterrupt, AssertionError)):
         command()
     assert len(list(size.folder.iterdir())) == 4
     first = Path(command("--pack").split()[-1])
     whole = first.read_bytes()
     command()
-    assert len(computed) == total == len(set(computed))
+    files = {file for file, _ in calls}
+    assert len(calls) - 1 == total == len(files)
     second = Path(command("--pack").split()[-1])
     assert [first.name, second.name] == ["long-01.tar.xz", "long-02.tar.xz"]
     assert first.read_bytes() == whole
@@ -245,10 +235,10 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     for archive in (first, second):
         with tarfile.open(archive) as packed:
             packed.extractall(tmp_path / "unpacked", filter="data")
-    for file in computed:
+    for file in files:
         assert (tmp_path / "unpacked" / "shards" / file.name).read_bytes() == file.read_bytes()
     command()
-    assert len(computed) == total
+    assert len(calls) - 1 == total
 
 
 # ---- CSL in shards
