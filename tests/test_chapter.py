@@ -41,42 +41,38 @@ def test_examples_of_the_documentation():
     assert done.failed == 0
 
 
-@pytest.mark.parametrize("profile", ["digits", "paper"])
-def test_claim_that_fails_with_the_given_parameters_stops_the_run(profile, capsys):
-    with pytest.raises(AssertionError, match="enough chains: something else"):
-        opened(profile=profile).check("enough chains", False)
-    assert capsys.readouterr().out == "enough chains: no\n"
-    with pytest.raises(AssertionError, match="a claim of this chapter"):
-        opened(profile=profile).answer(False)
-
-
-@pytest.mark.parametrize("changes", [{"seed": 8}, {"chains": 3}])
-def test_claim_that_fails_with_other_parameters_is_only_reported(changes, capsys):
+@pytest.mark.parametrize(
+    ("changes", "holds", "options", "said"),
+    [
+        ({"chains": 3}, True, {}, "yes"),
+        ({"chains": 3}, False, {}, "no (with your settings)"),
+        ({"seed": 8}, False, {}, "no (with your settings)"),
+        # one that is only reported
+        ({}, False, {"required": False}, "no"),
+        ({"seed": 8}, False, {"required": False}, "no"),
+        # one that the chapter refutes
+        ({}, False, {"expected": False}, "no"),
+        ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
+    ],
+)
+def test_claim_is_printed_with_its_answer(changes, holds, options, said, capsys):
     chapter = opened(**changes)
-    chapter.check("enough chains", False)
-    chapter.check("some chains", True)
-    assert capsys.readouterr().out == ("enough chains: no (with your settings)\nsome chains: yes\n")
-    assert chapter.answer(False) == "no (with your settings)"
+    chapter.check("enough chains", holds, **options)
+    assert capsys.readouterr().out == f"enough chains: {said}\n"
+    assert chapter.answer(holds, **options) == said
 
 
-def test_claim_that_is_not_required_is_only_reported(capsys):
-    opened().check("enough chains", False, required=False)
-    opened(seed=8).check("enough chains", False, required=False)
-    assert capsys.readouterr().out == 2 * "enough chains: no\n"
-    assert opened().answer(False, required=False) == "no"
-
-
-def test_claim_that_the_chapter_refutes(capsys):
-    opened().check("one chain suffices", False, expected=False)
-    opened(seed=8).check("one chain suffices", True, expected=False)
-    assert capsys.readouterr().out == (
-        "one chain suffices: no\none chain suffices: yes (with your settings)\n"
-    )
-    with pytest.raises(AssertionError, match="one chain suffices"):
-        opened().check("one chain suffices", True, expected=False)
-    assert opened().answer(False, expected=False) == "no"
+@pytest.mark.parametrize("profile", ["digits", "paper"])
+@pytest.mark.parametrize(("holds", "expected", "said"), [(False, True, "no"), (True, False, "yes")])
+def test_claim_that_fails_with_the_given_parameters_stops_the_run(
+    profile, holds, expected, said, capsys
+):
+    chapter = opened(profile=profile)
+    with pytest.raises(AssertionError, match="enough chains: something else"):
+        chapter.check("enough chains", holds, expected=expected)
+    assert capsys.readouterr().out == f"enough chains: {said}\n"
     with pytest.raises(AssertionError, match="a claim of this chapter"):
-        opened().answer(True, expected=False)
+        chapter.answer(holds, expected=expected)
 
 
 def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):

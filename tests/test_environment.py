@@ -240,10 +240,8 @@ def declared_pythons():
     ]
 
 
-def test_pins_carry_no_local_versions_and_the_measured_ones():
+def test_pins_carry_no_local_versions():
     assert [version for version in pins().values() if "+" in version] == []
-    assert pins()["torch"] == "2.13.0"
-    assert pins()["sphinx-book-theme"] == "1.2.0"
 
 
 def test_conda_environment_uses_the_same_pins_and_extras():
@@ -303,11 +301,8 @@ def steps(content):
 WORKFLOW, LIBRARY = workflow("book"), workflow("library")
 
 
-def test_there_are_no_other_workflows():
+def test_both_workflows_pin_their_actions_by_commit():
     assert len(list((ROOT / ".github" / "workflows").iterdir())) == 2
-
-
-def test_workflows_pin_their_actions_by_commit():
     used = [step["uses"] for step in [*steps(WORKFLOW), *steps(LIBRARY)] if "uses" in step]
     assert used
     assert [name for name in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name)] == []

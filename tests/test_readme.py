@@ -88,7 +88,9 @@ def names(tmp_path, monkeypatch):
 def run_snippets(names):
     """Both Python blocks one after the other, as a reader would type them."""
     np.save("train.npy", names["train"])  # the page: "train.npy alike"
-    for snippet in blocks("python", PAGE):
+    snippets = blocks("python", PAGE)
+    assert all("\n".join(snippets).count(long) == 1 for long in SMALLER)
+    for snippet in snippets:
         for long, short in SMALLER.items():
             snippet = snippet.replace(long, short)
         exec(compile(snippet, "your-own-rbm.md", "exec"), names)
@@ -113,11 +115,6 @@ def test_snippets(names, form, capsys):
     average = MODEL.log_unnormalized(images).mean().item() - exact
     assert names["average"].mean == pytest.approx(average, abs=0.1)
     assert names["above"].log_z == pytest.approx(exact, abs=0.1)
-
-
-def test_every_schedule_that_is_made_shorter_still_stands_there_once():
-    text = "\n".join(blocks("python", PAGE))
-    assert all(text.count(long) == 1 for long in SMALLER)
 
 
 @pytest.mark.usefixtures("_estimated")
