@@ -357,14 +357,12 @@ def test_cells_of_checks_fold_and_print_claims(path):
             assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
 
 
-def records_and_their_chapters():
-    records = (json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json"))
-    return {record["name"]: record["provenance"].get("chapter") for record in records}
+RECORDS = [json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json")]
+WRITTEN_BY = {record["name"]: record["provenance"].get("chapter") for record in RECORDS}
 
 
 @EACH_NOTEBOOK
 def test_notebook_names_the_chapters_whose_records_it_reads(path):
-    written_by = records_and_their_chapters()
     nodes = nodes_of(path)
     # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
@@ -373,9 +371,9 @@ def test_notebook_names_the_chapters_whose_records_it_reads(path):
         answers = map(deciding, load_published())
         texts |= {answer.record for answer in answers if answer is not None}
         texts |= {record for claim in CLAIMS for record in claim.records}
-    read = {written_by[text] for text in texts & set(written_by)}
+    others = {WRITTEN_BY[text] for text in texts & set(WRITTEN_BY)} - {path.stem}
     declared = read(path).metadata.get("paperlib", {}).get("reads", [])
-    assert declared == sorted(read - {path.stem})
+    assert declared == sorted(others)
 
 
 # ---- the front page

@@ -133,6 +133,15 @@ def small(monkeypatch, tmp_path):
     return get_profile("paper"), tables
 
 
+@pytest.fixture
+def csl(small):
+    """The size, an RBM, and the images of its row in the table, for which CSL is asked."""
+    size, tables = small
+    test = binary_images("digits").test
+    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+    return size, size.model("digits-pcd-16"), chosen
+
+
 def test_order_and_what_is_left(small):
     size, _ = small
     runs = [*long_runs.long_runs(size)]
@@ -257,11 +266,8 @@ def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     assert bool(((ratios.mean(0) - 1).abs() < 4 * ratios.std(0) / math.sqrt(20)).all())
 
 
-def test_csl_so_far_counts_the_shards_that_are_stored(small):
-    size, tables = small
-    rbm = size.model("digits-pcd-16")
-    test = binary_images("digits").test
-    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+def test_csl_so_far_counts_the_shards_that_are_stored(csl):
+    size, rbm, chosen = csl
     assert stored_csl(size, rbm, chosen, 1, SEED) == (None, 0)
     [one] = [one for one in long_runs.long_runs(size) if one.name == "digitsPCD-16: CSL"]
     kept(one.run, size.folder, False)
@@ -274,11 +280,8 @@ def test_csl_so_far_counts_the_shards_that_are_stored(small):
     assert stored_csl(get_profile("digits"), rbm, chosen, 1, SEED) == (None, 0)
 
 
-def test_shards_of_another_device_are_taken_if_all_are_stored(small):
-    size, tables = small
-    rbm = size.model("digits-pcd-16")
-    test = binary_images("digits").test
-    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+def test_shards_of_another_device_are_taken_if_all_are_stored(csl):
+    size, rbm, chosen = csl
     there = csl_run(rbm, chosen, 200, 5, SEED + bracket_tables.CSL_STREAM + 1, "cuda")
     [file] = there.files(size.folder)
     with pytest.raises(InputError, match="device: expected a device that torch finds"):

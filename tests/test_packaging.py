@@ -211,9 +211,19 @@ def test_model_that_was_never_stored_wants_training(installed, monkeypatch):
 # ---- the wheel at work
 
 
-def test_the_installed_library_is_the_wheel(clean_python, tmp_path):
-    where = run(clean_python, "-c", "import paperlib; print(paperlib.__file__)", folder=tmp_path)
-    assert Path(where.strip()).is_relative_to(clean_python.parents[1])
+def test_the_installed_library_is_the_wheel_with_style_and_script_of_its_players(
+    clean_python, tmp_path
+):
+    show = (
+        "import paperlib\n"
+        "from boltzmann_companion.players.page import player\n"
+        "print(paperlib.__file__)\n"
+        "print(player('frames', '', '', '', '', '', 1, {}).card)"
+    )
+    where, _, shown = run(clean_python, "-c", show, folder=tmp_path).partition("\n")
+    assert Path(where).is_relative_to(clean_python.parents[1])
+    assert ".paperlib-player {" in shown
+    assert "const startPlayers" in shown
 
 
 def test_evaluate_gives_a_verdict_from_an_empty_folder(clean_python, tmp_path):
@@ -248,16 +258,6 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
     assert "mnist-cd1-20" in done
     written = {path.name for path in (tmp_path / "figures" / "digits").glob("*.json")}
     assert written == {"likelihood-scale.json", "reproduction-report.json"}
-
-
-def test_players_find_their_style_and_script(clean_python, tmp_path):
-    show = (
-        "from boltzmann_companion.players.page import player\n"
-        "print(player('frames', '', '', '', '', '', 1, {}).card)"
-    )
-    shown = run(clean_python, "-c", show, folder=tmp_path)
-    assert ".paperlib-player {" in shown
-    assert "const startPlayers" in shown
 
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):

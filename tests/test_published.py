@@ -355,35 +355,22 @@ def load(
     return load_published(tmp_path / "published.csv")
 
 
+def changed(change: str) -> dict[str, str]:
+    return GOOD | dict(part.split("=") for part in change.split(", "))
+
+
 def test_good_entries_load(tmp_path):
-    interval = GOOD | {
-        "id": "sm2008/a/b/c",
-        "value": "",
-        "low": "-inf",
-        "high": "2",
-        "note": "why",
-        "inverse": "yes",
-        "reproduced_by.record": "",
-        "reproduced_by.row": "",
-        "reproduced_by.column": "",
-    }
-    number, ends = load(tmp_path, GOOD, interval)
+    unanswered = "reproduced_by.record=, reproduced_by.row=, reproduced_by.column="
+    interval = f"id=sm2008/a/b/c, value=, low=-inf, high=2, note=why, inverse=yes, {unanswered}"
+    whole = "id=sm2008/a/b/d, value=100"
+    number, ends, count = load(tmp_path, GOOD, changed(interval), changed(whole))
     assert number.reproduced_by.record == "sm2008-table-9"
     assert (number.value, number.interval, number.note, number.inverse) == (1.5, None, None, False)
     assert number.criterion == Criterion("other-data", "a test")
-    assert (ends.value, ends.interval, ends.note, ends.inverse) == (
-        None,
-        (-math.inf, 2),
-        "why",
-        True,
-    )
-    assert ends.reproduced_by is None
-
-
-def test_whole_numbers_stay_whole(tmp_path):
-    """A table of the book shows 100 runs and not 100.0."""
-    (entry,) = load(tmp_path, GOOD | {"value": "100"})
-    assert repr(entry.value) == "100"
+    assert (ends.value, ends.interval) == (None, (-math.inf, 2))
+    assert (ends.note, ends.inverse, ends.reproduced_by) == ("why", True, None)
+    # a table of the book shows 100 runs and not 100.0
+    assert repr(count.value) == "100"
 
 
 def test_a_table_that_a_spreadsheet_saved_is_the_same(tmp_path):
@@ -426,10 +413,6 @@ MALFORMED = [
     ("reason=setting, judged_by.record=r, judged_by.row=r, judged_by.column=c", "judged_by: expected a cell with"),
     ("reproduced_by.row=", "reproduced_by.row: expected a non-empty text, got ''"),
 ]  # fmt: skip
-
-
-def changed(change: str) -> dict[str, str]:
-    return GOOD | dict(part.split("=") for part in change.split(", "))
 
 
 @pytest.mark.parametrize(("change", "message"), MALFORMED, ids=[change for change, _ in MALFORMED])

@@ -1,13 +1,12 @@
 """The reproduction report: every published number once, with the verdict that its criterion gives."""
 
 import functools
-import json
 import math
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from notebooks import NOTEBOOKS, cells_of
 
 from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES
 from boltzmann_companion.claims.report import (
@@ -245,15 +244,13 @@ def test_comparison_table_has_a_row_for_every_number_that_the_record_answers():
 
 # ---- every row judges the number that it shows
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = {path: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.ipynb")}
-COMPARED = sorted(
-    {
-        name
-        for text in NOTEBOOKS.values()
-        for name in re.findall(r'comparison_table\(\\"(.*?)\\"', text)
-    }
-)
+SHOWN = [
+    (path.stem, cell, name)
+    for path in NOTEBOOKS
+    for cell in cells_of(path)
+    for name in re.findall(r'comparison_table\("(.*?)"', cell.source)
+]
+COMPARED = sorted({name for *_, name in SHOWN})
 
 
 def numbers(cell):
@@ -343,18 +340,10 @@ def test_where_another_model_is_judged_both_are_shown_each_with_its_own():
     assert (retrained.judgement.verdict, authors.judgement.verdict) == ("not judged", "agrees")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path, text in NOTEBOOKS.items() if "comparison_table(" in text],
-    ids=lambda path: path.stem,
-)
-def test_pages_show_these_tables(path):
-    cells = json.loads(NOTEBOOKS[path])["cells"]
-    for cell in cells:
-        found = re.search(r'comparison_table\("(.*?)"', "".join(cell["source"]))
-        if found:
-            [output] = cell["outputs"]
-            assert "".join(output["data"]["text/markdown"]) == repr(comparison_table(found[1]))
+@pytest.mark.parametrize(("chapter", "cell", "name"), SHOWN, ids=lambda value: str(value)[:30])
+def test_pages_show_these_tables(chapter, cell, name):
+    [output] = cell.outputs
+    assert output.data["text/markdown"] == repr(comparison_table(name))
 
 
 def test_an_interval_that_holds_another_models_number_says_nothing():
