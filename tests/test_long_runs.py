@@ -111,6 +111,9 @@ UNTRAINED = {
     "digits-dbn-cd25": DBN([WIDE, random_rbm(16, 3, 4)]),
 }
 
+# In the order in which they are run.
+RBMS, DEEP = ("digitsPCD-16", "digitsCD1-16"), ("DBN-CD25", "DBM")
+
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
@@ -128,8 +131,8 @@ def small(monkeypatch, tmp_path):
     )
     tables = {"raise-table-1": rbms, "raise-table-2": deep}
     monkeypatch.setattr(long_runs, "TABLES", {"paper": tables})
-    monkeypatch.setattr(long_runs, "_RBMS", ("digitsPCD-16", "digitsCD1-16"))
-    monkeypatch.setattr(long_runs, "_DEEP", ("DBN-CD25", "DBM"))
+    monkeypatch.setattr(long_runs, "_RBMS", RBMS)
+    monkeypatch.setattr(long_runs, "_DEEP", DEEP)
     return get_profile("paper"), tables
 
 
@@ -145,25 +148,16 @@ def csl(small):
 def test_order_and_what_is_left(small):
     size, _ = small
     runs = [*long_runs.long_runs(size)]
+
+    def both(names, start):
+        return [f"{name}, {start}: {method}" for name in names for method in ("RAISE", "AIS")]
+
     assert [one.name for one in runs] == [
-        "digitsPCD-16, base rates: RAISE",
-        "digitsPCD-16, base rates: AIS",
-        "digitsCD1-16, base rates: RAISE",
-        "digitsCD1-16, base rates: AIS",
-        "digitsPCD-16: CSL",
-        "digitsCD1-16: CSL",
-        "DBN-CD25, base rates: RAISE",
-        "DBN-CD25, base rates: AIS",
-        "DBM, base rates: RAISE",
-        "DBM, base rates: AIS",
-        "digitsPCD-16, uniform: RAISE",
-        "digitsPCD-16, uniform: AIS",
-        "digitsCD1-16, uniform: RAISE",
-        "digitsCD1-16, uniform: AIS",
-        "DBN-CD25, uniform: RAISE",
-        "DBN-CD25, uniform: AIS",
-        "DBM, uniform: RAISE",
-        "DBM, uniform: AIS",
+        *both(RBMS, "base rates"),
+        *(f"{name}: CSL" for name in RBMS),
+        *both(DEEP, "base rates"),
+        *both(RBMS, "uniform"),
+        *both(DEEP, "uniform"),
     ]
     first = runs[0]
     # five images by 40 chains, two images a shard; 5 steps
