@@ -4,14 +4,12 @@ import ast
 import doctest
 import json
 import subprocess
-import sys
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
-import nbformat
 import pytest
 import torch
-from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, notebook, parameters_of
+from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import records
@@ -203,13 +201,24 @@ def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path
 # ---- where results go
 
 
-def test_results_of_a_notebook_stay_beside_it(monkeypatch, tmp_path):
+STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures", "book"]
+
+
+@pytest.mark.parametrize("inside", ["", "book", None], ids=["checkout", "book", "elsewhere"])
+def test_results_of_a_notebook_stay_beside_it_and_leave_the_checkout_alone(
+    monkeypatch, tmp_path, inside
+):
     monkeypatch.delenv("PAPERLIB_FIGURES")
-    monkeypatch.chdir(tmp_path)
-    assert records.results_folder("digits") == tmp_path / "figures" / "digits"
-    for folder in (ROOT, ROOT / "book"):
-        monkeypatch.chdir(folder)
-        assert records.results_folder("paper") == ROOT / "_build" / "figures" / "paper"
+    monkeypatch.chdir(tmp_path if inside is None else ROOT / inside)
+    before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # the name of a committed record, which must not be overwritten
+    opened().record("sm2008-table-1", [{"model": "one", "test": 2}])
+    after = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert after == before
+    home = tmp_path if inside is None else ROOT / "_build"
+    written = home / "figures" / "digits" / "sm2008-table-1.json"
+    assert json.loads(written.read_text())["rows"] == [{"model": "one", "test": 2}]
+    written.unlink()
 
 
 def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monkeypatch, tmp_path):
@@ -220,30 +229,6 @@ def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monk
     (tmp_path / "_toc.yml").touch()
     monkeypatch.chdir(tmp_path / "book")
     assert records.results_folder("digits") == tmp_path / "_build" / "figures" / "digits"
-
-
-STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures", "book"]
-
-
-@pytest.mark.parametrize("inside", [True, False], ids=["in the checkout", "elsewhere"])
-def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp_path, inside):
-    monkeypatch.delenv("PAPERLIB_FIGURES")
-    # the name of a committed record, which must not be overwritten
-    source = """
-from boltzmann_companion.chapter import open_chapter
-chapter = open_chapter("05-x", globals(), seed=1)
-chapter.record("sm2008-table-1", [{"model": "one", "test": seed}])"""
-    nbformat.write(notebook(source), tmp_path / "x.ipynb")
-    before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    command = [sys.executable, "-m", "papermill", "x.ipynb", "out.ipynb", "-p", "seed", "2"]
-    command += ["--cwd", str(ROOT / "book" if inside else tmp_path)]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    after = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert after == before
-    home = ROOT / "_build" if inside else tmp_path
-    written = json.loads((home / "figures" / "digits" / "sm2008-table-1.json").read_text())
-    assert written["rows"] == [{"model": "one", "test": 2}]
-    (home / "figures" / "digits" / "sm2008-table-1.json").unlink()
 
 
 # ---- images of one's own

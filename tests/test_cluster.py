@@ -90,16 +90,6 @@ def test_what_tasks_share_is_sent_once(tmp_path):
     assert len(sent) == 14
 
 
-def test_the_clients_own_executor_will_do(tmp_path, expected):
-    with (
-        start_cluster(1, False) as local,
-        distributed.Client(local) as client,
-        client.get_executor() as executor,
-    ):
-        found = ais_in_shards(PATH, BETAS, 800, 1, tmp_path, False, executor)
-    assert torch.equal(found.log_weights, expected[0])
-
-
 def test_killed_worker_loses_at_most_its_shards(tmp_path, monkeypatch):
     """kill -9 of one of two worker processes, by its process id, when the first shard has arrived."""
     betas = uniform_betas(600)

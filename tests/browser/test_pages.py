@@ -106,7 +106,7 @@ def test_a_numbered_formula_shows_it_in_a_window_made_narrow(new_tab):
 
 
 @pytest.mark.parametrize("width", [1400, 360])
-def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
+def test_columns_of_sentences_are_wide_enough_to_read_and_values_stay_on_their_line(new_tab, width):
     tab = go(new_tab(width), "book/08-raise")
     # in letters' heights: where several columns hold sentences, and where one does
     for cells, least in (
@@ -118,11 +118,7 @@ def test_columns_of_sentences_are_wide_enough_to_read(new_tab, width):
         )
         assert widths
         assert min(widths) >= least
-
-
-def test_values_in_tables_stay_on_their_line(new_tab):
-    """Such as CD1(500) and −83.1 to −82.9, which could break at their hyphens and spaces."""
-    tab = go(new_tab(360), "book/08-raise")
+    # values such as CD1(500) and −83.1 to −82.9 could break at their hyphens and spaces
     breaks = tab.locator("article td.values").evaluate_all(
         """cells => cells.map(cell => {
             const text = document.createRange();
