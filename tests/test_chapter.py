@@ -52,6 +52,7 @@ def test_examples_of_the_documentation():
         ({}, False, {"expected": False}, "no"),
         ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
     ],
+    ids=str,
 )
 def test_claim_is_printed_with_its_answer(changes, holds, options, said, capsys):
     chapter = opened(**changes)

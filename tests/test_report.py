@@ -140,9 +140,10 @@ AIS = "base_rate_ais"
         # an estimate of unknown error agrees with nothing
         (-86.34, {AIS: -86.34, "base_rate_ais_error": math.inf}, "no estimate"),
     ],
+    ids=str,
 )
 def test_same_weights_by_hand(published, row, verdict):
-    record, (column, *_) = {"rows": [{"model": "m", **row}]}, (*row, "test")
+    record, column = {"rows": [{"model": "m", **row}]}, next(iter(row), "test")
     found = judge(entry_of("same-weights", published, column), {"r": record}.get, {})
     assert found.verdict == verdict
     if "test" in row:
@@ -340,8 +341,12 @@ def test_where_another_model_is_judged_both_are_shown_each_with_its_own():
     assert (retrained.judgement.verdict, authors.judgement.verdict) == ("not judged", "agrees")
 
 
-@pytest.mark.parametrize(("chapter", "cell", "name"), SHOWN, ids=lambda value: str(value)[:30])
-def test_pages_show_these_tables(chapter, cell, name):
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [(cell, name) for _, cell, name in SHOWN],
+    ids=[f"{chapter}: {name}" for chapter, _, name in SHOWN],
+)
+def test_pages_show_these_tables(cell, name):
     [output] = cell.outputs
     assert output.data["text/markdown"] == repr(comparison_table(name))
 

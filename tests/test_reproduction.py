@@ -92,6 +92,7 @@ def test_record_comes_back_as_it_was_saved(figures):
         ({"bound": True}, {"bound": True, "log_z": 1.6, "instructions": "AVX2"}, False),
         ({}, {"log_z": 1.6, "instructions": "AVX2"}, True),
     ],
+    ids=str,
 )
 def test_file_is_rewritten_only_when_it_must_be(figures, monkeypatch, first, then, rewritten):
     def saved(dirty=False, instructions="AVX512", bound=False, **values):
@@ -418,19 +419,17 @@ def test_chapter_that_is_read_but_not_there_is_named(shelf):
 
 
 KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-DIED = "was running when the kernel"
+KILLED_LATER = "import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"
+# The cells of a chapter, and what is said of the first of them.
+ENDS = {
+    "a cell fails": (["raise RuntimeError('no luck')", "print('never')"], "failed with RuntimeError: no luck"),
+    "a cell is killed": ([KILLED, "print('never')"], "was running when the kernel"),
+    "the last cell is killed": ([KILLED], "was running when the kernel"),
+    "killed after the last answer": ([KILLED_LATER], "was running when the kernel"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("sources", "said"),
-    [
-        (["raise RuntimeError('no luck')", "print('never')"], "failed with RuntimeError: no luck"),
-        ([KILLED, "print('never')"], DIED),
-        ([KILLED], DIED),
-        # after the last cell has answered
-        (["get_ipython().events.register('post_run_cell', lambda _: __import__('os')._exit(9))"], DIED),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sources", "said"), ENDS.values(), ids=ENDS)
 def test_cell_that_fails_or_kills_its_kernel_is_named_and_earlier_output_kept(
     checkout, earlier, sources, said
 ):
