@@ -222,22 +222,14 @@ EACH_SYMBOL = pytest.mark.parametrize(
 
 
 def resolve(name):
-    """The object of this dotted name; for fields without a default, their class's annotation."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:length]))
-            break
-        except ModuleNotFoundError:
-            continue
-    else:
-        raise AttributeError(name)
-    # A function may have the name of its module: then the package's attribute is what users see.
-    if length > 1 and length == len(parts):
-        found = getattr(importlib.import_module(".".join(parts[:-1])), parts[-1])
-    for part in parts[length:]:
+    """The object of this dotted name, as users find it; for fields without a default, their class's annotation."""
+    package, *parts = name.split(".")
+    found = importlib.import_module(package)
+    for part in parts:
         if hasattr(found, part):
             found = getattr(found, part)
+        elif inspect.ismodule(found):
+            found = importlib.import_module(f"{found.__name__}.{part}")
         elif hasattr(INSTANCES.get(found), part):
             found = getattr(INSTANCES[found], part)
         elif inspect.isclass(found) and dataclasses.is_dataclass(found):
@@ -286,7 +278,7 @@ def test_names_of_the_papers_are_told_from_others():
 def test_a_name_that_does_not_exist_is_noticed():
     assert resolve("paperlib.models.RBM.weights").shape == (1, 1)
     for name in ("paperlib.models.RBM.weight", "paperlib.nothing", "paperlib.estimators.aiss"):
-        with pytest.raises((AttributeError, StopIteration)):
+        with pytest.raises((ImportError, StopIteration)):
             resolve(name)
 
 

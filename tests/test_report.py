@@ -23,6 +23,7 @@ from boltzmann_companion.tables import cell_std_error, difference
 
 ENTRIES = load_published()
 ROWS = report_rows()
+BY_ID = {row.entry.id: row for row in ROWS}
 
 
 def test_every_published_number_is_there_once():
@@ -62,22 +63,14 @@ def test_a_smaller_k_is_told_in_every_row():
         row.steps for row in ROWS if row.entry.where == "Table 2" and row.entry.row.endswith("DBM")
     }
     assert deep == {10_000, 100_000}
-    settings = {
-        row.entry.id: row.judgement
-        for row in ROWS
-        if row.entry.criterion.kind == "setting" and row.entry.value == 100_000
-    }
-    assert settings["raise2015/table-2/caption/intermediate-distributions"] == Judgement(
-        "setting, ours differs", "ours: 10,000, 100,000"
-    )
-    assert (
-        settings["sm2008/section-5.1/samples-of-figure-2/alternating-gibbs-steps"].verdict
-        == "setting"
-    )
+    own = BY_ID["raise2015/table-2/caption/intermediate-distributions"].judgement
+    assert own == Judgement("setting, ours differs", "ours: 10,000, 100,000")
+    shared = BY_ID["sm2008/section-5.1/samples-of-figure-2/alternating-gibbs-steps"]
+    assert shared.entry.value == 100_000
+    assert shared.judgement.verdict == "setting"
 
 
 def test_architectures_are_compared_with_the_recipes():
-    rows = {row.entry.id: row for row in ROWS}
     for key, value in (
         ("sm2008/section-5.1/cd3-500/hidden-units", 500),
         ("sm2008/section-5.1/cd25-500/cd-steps-t-first", 1),
@@ -85,9 +78,9 @@ def test_architectures_are_compared_with_the_recipes():
         ("sm2008/section-5.2/dbn-cd25/units-of-the-second-hidden-layer", 2_000),
         ("raise2015/section-5.1/omnipcd-1000/hidden-units", 1_000),
     ):
-        assert used_setting(rows[key].entry, {}.get) == [value]
-        assert rows[key].judgement.evidence == "ours is the same"
-        other = replace(rows[key].entry, value=value + 1)
+        assert used_setting(BY_ID[key].entry, {}.get) == [value]
+        assert BY_ID[key].judgement.evidence == "ours is the same"
+        other = replace(BY_ID[key].entry, value=value + 1)
         assert judge(other, {}.get, {}).verdict == "setting, ours differs"
 
 
@@ -352,8 +345,10 @@ def test_pages_show_these_tables(cell, name):
 
 
 def test_an_interval_that_holds_another_models_number_says_nothing():
-    rows = {row.entry.id: row.judgement for row in ROWS}
     # (-154.67, -141.08) also holds the -151.57 of CD1(25)
-    assert rows["sm2008/table-1/cd3-25/test-true"].verdict == "says nothing"
-    assert "CD1(25) (−151.57)" in rows["sm2008/table-1/cd3-25/test-true"].evidence
-    assert rows["sm2008/table-1/cd1-20/test-true"].verdict == "typical"
+    wide, narrow = (
+        BY_ID[f"sm2008/table-1/{row}/test-true"].judgement for row in ("cd3-25", "cd1-20")
+    )
+    assert wide.verdict == "says nothing"
+    assert "CD1(25) (−151.57)" in wide.evidence
+    assert narrow.verdict == "typical"
