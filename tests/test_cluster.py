@@ -204,6 +204,7 @@ CHAPTER = """
 import sys
 sys.path[:0] = {path!r}
 from test_cluster import BETAS, PATH
+from boltzmann_companion.profiles import PROFILES
 print(PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False).log_z)
 """
 
