@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from enumeration import log_z, random_rbm
+from evaluations import run
 from interruptions import interrupt_call
 from test_keep import archived
-from typer.testing import CliRunner
 
 from boltzmann_companion import DEVICE, profiles
 from boltzmann_companion.profiles import get_profile
@@ -204,13 +204,7 @@ def command(small, monkeypatch):
     """`paperlib long` in this process, which computes here and leaves the process its priority."""
     monkeypatch.setattr(cli, "_client", lambda address: nullcontext())
     monkeypatch.setattr(os, "nice", lambda by: by)
-
-    def run(*arguments):
-        result = CliRunner().invoke(cli.app, ["long", *arguments])
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    return run
+    return lambda options="": run(f"long {options}")
 
 
 def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_path):
