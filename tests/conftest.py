@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 
 import numpy as np
 import pytest
@@ -48,6 +49,20 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "x.npy", draws(SMALL, 200, 3).to(torch.uint8).numpy())
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs the command in this process: its exit code, and what it wrote on output and on standard error."""
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # typer's own stays behind
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["paperlib", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

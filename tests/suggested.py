@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import yaml
+from notebooks import BOOK, NOTEBOOKS, prose_of, read
 
-BOOK = Path(__file__).parents[1] / "book"
-NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
 EDITS = Path(__file__).parent / "suggestions" / "edits.yaml"
 # `name = value`, and further ones that belong to it: `name = value` with `other = value`.
 _SETTING = r"`(\w+) = ([^`]+)`"
@@ -36,23 +36,11 @@ class Suggestion:
         return f"{self.chapter}: {', '.join(changes)}".splitlines()[0][:90]
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    return nbformat.read(path, as_version=4)
-
-
-def parameters_of(path: Path) -> dict[str, object]:
-    """A chapter's parameters as they are given."""
-    (cell,) = [cell for cell in read(path).cells if "parameters" in cell.metadata.get("tags", [])]
-    return {
-        statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(cell.source).body
-    }
-
-
 def bullets(path: Path) -> list[str]:
     """The items of a chapter's section "What to try"; none if it has no such section."""
-    text = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    section = re.search(r"^## What to try\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    section = re.search(
+        r"^## What to try\n(.*?)(?=^## |\Z)", prose_of(path), re.MULTILINE | re.DOTALL
+    )
     return re.findall(r"^- (.*)", section[1], re.MULTILINE) if section else []
 
 
@@ -95,7 +83,7 @@ def changed(suggestion: Suggestion) -> nbformat.NotebookNode:
     ValueError
         If a piece of code that is to be changed does not occur exactly once.
     """
-    notebook = read(BOOK / f"{suggestion.chapter}.ipynb")
+    notebook = deepcopy(read(BOOK / f"{suggestion.chapter}.ipynb"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for piece in (*suggestion.replace, *suggestion.append):
         number = sum(cell.source.count(piece) for cell in code)

@@ -21,17 +21,13 @@ ROOT = Path(__file__).parents[1]
 REPEATS = 2
 
 
-def run_benchmarks(*arguments):
-    command = [sys.executable, "-m", "benchmarks.run", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     """Record and printed tables of a quick run on one thread."""
     path = tmp_path_factory.mktemp("bench") / "record.json"
-    options = ["--quick", "--threads", "1", "--repeats", str(REPEATS), "--output", str(path)]
-    done = run_benchmarks(*options)
+    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--threads", "1"]
+    command += ["--repeats", str(REPEATS), "--output", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     json.loads(path.read_text(), parse_constant=pytest.fail)  # strict JSON
     return read_record(path), done.stdout
@@ -286,10 +282,6 @@ def test_growth_finds_the_exponents():
         assert curve.exponent == pytest.approx(0.8)
         assert math.exp(curve.intercept) == pytest.approx(3)
     assert len(speed.draw_growth([record]).axes) == 3
-
-
-def test_file_name_of_a_machine():
-    assert speed.machine_slug("AMD EPYC(tm) 9654, 2 cores") == "amd-epyc-tm-9654-2-cores"
 
 
 def test_committed_records_are_named_after_their_machines():

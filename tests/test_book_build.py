@@ -2,13 +2,14 @@
 
 import ast
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from notebooks import EACH_NOTEBOOK, ROOT, read
 
 from boltzmann_companion.build.book import (
     as_download,
@@ -22,12 +23,11 @@ from boltzmann_companion.build.book import (
 )
 from boltzmann_companion.build.extension import mark_columns, prose_of
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
-from boltzmann_companion.build.runner import chapters, check_parameters
+from boltzmann_companion.build.runner import check_parameters
 from boltzmann_companion.build.status import status_table
 from boltzmann_companion.records import read_record
 from paperlib import __version__
 
-ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 CONFIG["repository"]["url"] = ""  # whatever it is
 
@@ -35,29 +35,27 @@ CONFIG["repository"]["url"] = ""  # whatever it is
 def chapter(*records):
     """A notebook whose last cell shows a figure, and saves it with these records."""
     figure = {"figure": {"caption": "Dots.", "name": "fig-x"}}
-    notebook = nbformat.v4.new_notebook(
-        cells=[
-            nbformat.v4.new_markdown_cell("# Title"),
-            nbformat.v4.new_code_cell("seed = 1", metadata={"tags": ["parameters"]}),
-            nbformat.v4.new_code_cell("1", metadata={"mystnb": figure}),
-        ]
-    )
-    notebook.cells[-1].outputs = [
-        nbformat.v4.new_output("stream", text="printed"),
-        nbformat.v4.new_output("display_data", {"image/png": ""}),
-        *(
-            nbformat.v4.new_output(
-                "display_data", {"image/png": ""}, metadata={"paperlib": {"record": record}}
-            )
-            for record in records
-        ),
+    cells = [
+        new_markdown_cell("# Title"),
+        new_code_cell("seed = 1", metadata={"tags": ["parameters"]}),
+        new_code_cell("1", metadata={"mystnb": figure}),
     ]
-    return notebook
+    cells[-1].outputs = [
+        new_output("stream", text="printed"),
+        new_output("display_data", {"image/png": ""}),
+    ]
+    for record in records:
+        saved = {"paperlib": {"record": record}}
+        cells[-1].outputs.append(new_output("display_data", {"image/png": ""}, metadata=saved))
+    return new_notebook(cells=cells)
+
+
+def page_of(notebook):
+    return as_page(notebook, "05-exact-partition-functions", "digits")
 
 
 def caption(*records):
-    page = as_page(chapter(*records), "05-exact-partition-functions", "digits")
-    return page.cells[-1].metadata["mystnb"]["figure"]["caption"]
+    return page_of(chapter(*records)).cells[-1].metadata["mystnb"]["figure"]["caption"]
 
 
 def test_figure_of_a_record_gets_its_source():
@@ -74,8 +72,8 @@ def test_figure_without_a_record_keeps_its_caption(records):
 def test_stored_figure_in_the_text_gets_its_source():
     text = "```{figure} ../figures/paper/sm2008-figure-3.svg\n:name: x\n\nDots.\n```\n\nMore.\n```\ncode\n```"
     notebook = chapter()
-    notebook.cells.append(nbformat.v4.new_markdown_cell(text))
-    lines = as_page(notebook, "05-exact-partition-functions", "digits").cells[-1].source.split("\n")
+    notebook.cells.append(new_markdown_cell(text))
+    lines = page_of(notebook).cells[-1].source.split("\n")
     assert lines[3] == "Dots."
     assert "paperlib reproduce --profile paper --only 05" in lines[4]
     assert lines[5:] == text.split("\n")[4:]
@@ -84,15 +82,15 @@ def test_stored_figure_in_the_text_gets_its_source():
 def test_box_stands_before_the_parameters_and_the_notebook_is_left_alone():
     notebook = chapter()
     before = nbformat.writes(notebook)
-    page = as_page(notebook, "05-exact-partition-functions", "digits")
+    page = page_of(notebook)
     assert "--only 05\n" in page.cells[1].source
     assert page.cells[2].metadata["tags"] == ["parameters"]
     assert nbformat.writes(notebook) == before
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@EACH_NOTEBOOK
 def test_box_shows_a_parameter_of_its_chapter(path):
-    page = as_page(nbformat.read(path, as_version=4), path.stem, "digits")
+    page = as_page(read(path), path.stem, "digits")
     (box,) = [cell.source for cell in page.cells if "Run this chapter" in cell.source]
     name, value = re.search(r"--set (\w+)=(\S+)$", box, re.MULTILINE).groups()
     check_parameters(path, {name: ast.literal_eval(value)})
@@ -102,8 +100,8 @@ def test_box_shows_a_parameter_of_its_chapter(path):
 def page_cell(printed, metadata):
     """The last cell of a page, which has shown this."""
     notebook = chapter()
-    notebook.cells.append(nbformat.v4.new_code_cell("1", metadata=metadata, outputs=[printed]))
-    return as_page(notebook, "05-exact-partition-functions", "digits").cells[-1]
+    notebook.cells.append(new_code_cell("1", metadata=metadata, outputs=[printed]))
+    return page_of(notebook).cells[-1]
 
 
 @pytest.mark.parametrize(
@@ -114,28 +112,27 @@ def page_cell(printed, metadata):
     ],
 )
 def test_line_to_which_a_cell_of_checks_folds_counts_them(text, prompt):
-    printed = nbformat.v4.new_output("stream", text=text)
+    printed = new_output("stream", text=text)
     cell = page_cell(printed, {"tags": ["checks", "hide-cell"]})
     assert cell.metadata["mystnb"]["code_prompt_show"] == prompt
     assert cell.outputs == [printed]
 
 
 def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below():
-    printed = nbformat.v4.new_output("stream", text="it holds: yes\n")
+    printed = new_output("stream", text="it holds: yes\n")
     folded, checks = {"tags": ["hide-input"]}, {"tags": ["checks", "hide-cell"]}
-    code = nbformat.v4.new_code_cell
     cells = [
-        code("a = 1", metadata=folded),
-        code("b = 2", metadata=folded),
-        code("print(a)", metadata=folded, outputs=[printed]),
-        code("c = 3", metadata=folded),
-        code("check(c)", metadata=checks, outputs=[printed]),
-        code("d = 4", metadata=folded),
-        code("open"),
+        new_code_cell("a = 1", metadata=folded),
+        new_code_cell("b = 2", metadata=folded),
+        new_code_cell("print(a)", metadata=folded, outputs=[printed]),
+        new_code_cell("c = 3", metadata=folded),
+        new_code_cell("check(c)", metadata=checks, outputs=[printed]),
+        new_code_cell("d = 4", metadata=folded),
+        new_code_cell("open"),
     ]
     notebook = chapter()
     notebook.cells += cells
-    page = as_page(notebook, "05-exact-partition-functions", "digits")
+    page = page_of(notebook)
     assert [cell.source for cell in page.cells[-5:]] == [
         "a = 1\n\n\nb = 2\n\n\nprint(a)",
         "c = 3",
@@ -148,7 +145,7 @@ def test_folded_cell_that_shows_nothing_is_joined_to_the_folded_one_below():
 
 def test_table_with_a_caption_is_numbered_and_keeps_its_source():
     markdown = "| a |\n| --- |\n| 1 |\n\n<small>source</small>"
-    table = nbformat.v4.new_output("execute_result", {"text/markdown": markdown})
+    table = new_output("execute_result", {"text/markdown": markdown})
     named = {"paperlib": {"table": {"caption": "Costs.", "name": "tab-05-costs"}}}
     lines = page_cell(table, named).outputs[0].data["text/markdown"].split("\n")
     assert lines[:2] == [":::{table} Costs.", ":name: tab-05-costs"]
@@ -164,23 +161,18 @@ def test_without_an_address_there_are_no_links_to_it():
     assert set(theme_options({})) == {"show_toc_level", "logo"}
 
 
-def test_workflow_gives_its_own_address_and_commit():
+def test_workflow_gives_its_own_address_and_commit_and_pages_are_edited_on_its_branch():
     environment = {"GITHUB_REPOSITORY": "someone/companion", "GITHUB_SHA": "abc"}
-    options = theme_options(environment)
+    sphinx = with_repository(CONFIG, environment)["sphinx"]["config"]
+    options = sphinx["html_theme_options"]
     assert options["repository_url"] == "https://github.com/someone/companion"
     assert options["repository_branch"] == "abc"
     assert options["launch_buttons"]["binderhub_url"] == "https://mybinder.org"
-    assert options["use_repository_button"]
+    for button in ("repository", "issues", "edit_page"):
+        assert options[f"use_{button}_button"]
     assert options["show_toc_level"] == 2
-
-
-def test_a_page_is_edited_on_its_branch_and_issues_are_opened():
-    config = with_repository(CONFIG, {"GITHUB_REPOSITORY": "a/b", "GITHUB_SHA": "abc"})
-    sphinx = config["sphinx"]["config"]
-    assert sphinx["html_theme_options"]["use_issues_button"]
-    assert sphinx["html_theme_options"]["use_edit_page_button"]
     edit = sphinx["html_context"]["edit_page_url_template"]
-    assert edit == "https://github.com/a/b/edit/main/{{ file_name }}"
+    assert edit == "https://github.com/someone/companion/edit/main/{{ file_name }}"
     assert "edit_page_url_template" not in CONFIG["sphinx"]["config"]["html_context"]
 
 
@@ -260,9 +252,9 @@ def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
 
 
 def test_claims_are_counted_by_their_answer():
-    printed = nbformat.v4.new_output("stream", text="a: yes\nb: no\nc: yes\n")
+    printed = new_output("stream", text="a: yes\nb: no\nc: yes\n")
     notebook = chapter()
-    notebook.cells.append(nbformat.v4.new_code_cell("", metadata={"tags": ["checks"]}))
+    notebook.cells.append(new_code_cell("", metadata={"tags": ["checks"]}))
     notebook.cells[-1].outputs = [printed]
     notebook.cells[-2].outputs = [printed]  # no check
     assert claims_checked(notebook) == {"yes": 2, "no": 1}
@@ -378,7 +370,7 @@ def test_terms_are_entered_where_the_chapter_defines_them():
         "```python\nmode = 1\n\nmode = 2\n```\n\n| mode |\n\nMany modes, gap.",
         "AIS first.\n\nThat is *annealed importance sampling*.",
     ]
-    page = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(c) for c in cells])
+    page = new_notebook(cells=[new_markdown_cell(c) for c in cells])
     add_index_entries(page, "04-chapter", terms)
 
     def entry(term):
@@ -394,9 +386,7 @@ def test_terms_are_entered_where_the_chapter_defines_them():
 def test_index_entry_stands_outside_of_boxes_figures_and_formulas():
     box = "````{admonition} Key\nSome mode.\n\n```{figure} x.svg\n:alt: x\n\nA mode.\n```\n\nA mode.\n````"
     formula = "$$\nx\n\ny\n$$ (eq-x)\n\n$$z$$"
-    page = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell(f"{box}\n\n{formula}\n\nA mode at last.")]
-    )
+    page = new_notebook(cells=[new_markdown_cell(f"{box}\n\n{formula}\n\nA mode at last.")])
     add_index_entries(page, "04-chapter", {"mode": "04-chapter"})
     assert (
         page.cells[0].source

@@ -12,6 +12,7 @@ import math
 import pkgutil
 import re
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -20,6 +21,7 @@ import pytest
 import torch
 import yaml
 from enumeration import all_states, joint_log_table, log_f_pair_table, log_z, random_rbm
+from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
 
 import paperlib.annealing
 import paperlib.estimators
@@ -37,10 +39,6 @@ from boltzmann_companion.claims.verdicts import deciding
 from boltzmann_companion.published import load_published
 from paperlib.models import RBM
 
-ROOT = Path(__file__).parents[1]
-BOOK = ROOT / "book"
-NOTEBOOKS = sorted(BOOK.glob("*.ipynb"))
-EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 # What the papers have symbols for, and what is documented beside it.
 OF_THE_PAPERS = (
     paperlib.annealing,
@@ -56,14 +54,6 @@ def public_names(packages):
     return [f"{package.__name__}.{name}" for package in packages for name in package.__all__]
 
 
-def prose(path):
-    """The Markdown of a page or of a notebook's Markdown cells."""
-    if path.suffix == ".ipynb":
-        cells = nbformat.read(path, as_version=4).cells
-        return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    return path.read_text(encoding="utf-8")
-
-
 def reference_pages():
     """The landing page of the library reference and those of its rooms."""
     return [BOOK / "api.rst", *sorted((BOOK / "api").glob("*.rst"))]
@@ -75,7 +65,10 @@ def reference():
 
 
 PAGES = [*sorted(BOOK.glob("*.md")), *NOTEBOOKS]
-TEXTS = {path.stem: prose(path) for path in PAGES}
+TEXTS = {
+    path.stem: prose_of(path) if path in NOTEBOOKS else path.read_text(encoding="utf-8")
+    for path in PAGES
+}
 
 
 # ---- the table of contents, citations, the library reference
@@ -102,19 +95,17 @@ def test_no_reference_is_listed_twice():
     assert sorted(set(keys)) == sorted(keys)
 
 
+FILES = [path for path in BOOK.rglob("*.*") if path.suffix in (".md", ".ipynb", ".rst")]
+TARGETS = {str(path.relative_to(BOOK).with_suffix("")) for path in FILES}
+
+
 @pytest.mark.parametrize("page", TEXTS)
-def test_every_citation_has_a_reference(page):
+def test_every_citation_has_a_reference_and_every_link_to_a_page_a_target(page):
     cited = re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", TEXTS[page])
     keys = {key.strip() for group in cited for key in group.split(",")}
     assert sorted(keys - set(bibliography_keys())) == []
-
-
-@pytest.mark.parametrize("page", TEXTS)
-def test_every_link_to_a_page_has_a_target(page):
     linked = re.findall(r"\{doc\}`(?:[^`<]*<)?([^`<>]+)>?`", TEXTS[page])
-    files = (path for path in BOOK.rglob("*.*") if path.suffix in (".md", ".ipynb", ".rst"))
-    targets = {str(path.relative_to(BOOK).with_suffix("")) for path in files}
-    assert sorted(set(linked) - targets) == []
+    assert sorted(set(linked) - TARGETS) == []
 
 
 ENTRIES = re.findall(
@@ -231,22 +222,14 @@ EACH_SYMBOL = pytest.mark.parametrize(
 
 
 def resolve(name):
-    """The object of this dotted name; for fields without a default, their class's annotation."""
-    parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:length]))
-            break
-        except ModuleNotFoundError:
-            continue
-    else:
-        raise AttributeError(name)
-    # A function may have the name of its module: then the package's attribute is what users see.
-    if length > 1 and length == len(parts):
-        found = getattr(importlib.import_module(".".join(parts[:-1])), parts[-1])
-    for part in parts[length:]:
+    """The object of this dotted name, as users find it; for fields without a default, their class's annotation."""
+    package, *parts = name.split(".")
+    found = importlib.import_module(package)
+    for part in parts:
         if hasattr(found, part):
             found = getattr(found, part)
+        elif inspect.ismodule(found):
+            found = importlib.import_module(f"{found.__name__}.{part}")
         elif hasattr(INSTANCES.get(found), part):
             found = getattr(INSTANCES[found], part)
         elif inspect.isclass(found) and dataclasses.is_dataclass(found):
@@ -258,10 +241,14 @@ def resolve(name):
 
 
 @EACH_SYMBOL
-def test_every_symbol_has_all_its_cells(header, cells):
+def test_every_symbol_has_all_its_cells_and_equations_of_its_papers(header, cells):
     assert header == HEADER
     assert len(cells) == len(HEADER)
     assert all(cells)
+    row = dict(zip(header, cells, strict=True))
+    for paper, count in EQUATIONS.items():
+        for numbers in re.findall(r"eq\. (\d+(?:(?:, | and | to )\d+)*)", row[paper]):
+            assert all(1 <= int(number) <= count for number in re.findall(r"\d+", numbers))
 
 
 @EACH_SYMBOL
@@ -281,14 +268,6 @@ def test_every_name_of_a_symbol_exists(header, cells):
     assert set(re.findall(r"`([^`]+)`", code)) == set(names) | arguments
 
 
-@EACH_SYMBOL
-def test_equations_of_a_symbol_are_numbers_of_its_paper(header, cells):
-    row = dict(zip(header, cells, strict=True))
-    for paper, count in EQUATIONS.items():
-        for numbers in re.findall(r"eq\. (\d+(?:(?:, | and | to )\d+)*)", row[paper]):
-            assert all(1 <= int(number) <= count for number in re.findall(r"\d+", numbers))
-
-
 def test_names_of_the_papers_are_told_from_others():
     """What is not needs no row among their symbols: a path of someone else's takes three files, and no fourth."""
     assert sum(map(of_the_papers, public_names(OF_THE_PAPERS))) > 30
@@ -299,7 +278,7 @@ def test_names_of_the_papers_are_told_from_others():
 def test_a_name_that_does_not_exist_is_noticed():
     assert resolve("paperlib.models.RBM.weights").shape == (1, 1)
     for name in ("paperlib.models.RBM.weight", "paperlib.nothing", "paperlib.estimators.aiss"):
-        with pytest.raises((AttributeError, StopIteration)):
+        with pytest.raises((ImportError, StopIteration)):
             resolve(name)
 
 
@@ -319,37 +298,21 @@ def test_every_public_name_of_the_papers_has_a_symbol(name):
 # ---- notebooks
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
-
-
-@EACH_NOTEBOOK
-def test_notebook_has_one_parameters_cell_with_a_profile(path):
-    cells = nbformat.read(path, as_version=4).cells
-    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    assert len(tagged) == 1
-    assigned = [node for node in ast.parse(tagged[0].source).body if isinstance(node, ast.Assign)]
-    values = {node.targets[0].id: ast.literal_eval(node.value) for node in assigned}
-    assert values["profile"] == "digits"
-    assert isinstance(values["seed"], int)
-
-
 @EACH_NOTEBOOK
 def test_notebook_is_as_refresh_leaves_it_folded_in_jupyter_as_on_the_page(path):
     """And without traces of its execution, which `clean_notebook` takes away."""
-    stored = nbformat.read(path, as_version=4)
-    cells = [cell for cell in stored.cells if cell.cell_type == "code"]
+    cells = cells_of(path)
     assert not any("injected-parameters" in cell.metadata.get("tags", []) for cell in cells)
     folded = [cell for cell in cells if cell.metadata.get("jupyter", {}).get("source_hidden")]
     assert {"hide-input", "hide-cell"} & set(folded[0].metadata.tags)
-    assert nbformat.writes(clean_notebook(stored)) + "\n" == path.read_text()
+    assert nbformat.writes(clean_notebook(deepcopy(read(path)))) + "\n" == path.read_text()
 
 
 @EACH_NOTEBOOK
 def test_every_figure_has_a_caption_a_name_and_alternative_text(path):
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in cells_of(path):
         settings = cell.metadata.get("mystnb", {})
-        draws = any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+        draws = any("image/png" in output.get("data", {}) for output in cell.outputs)
         assert not draws or "figure" in settings, cell.source[:80]
         if "figure" in settings:
             assert settings["figure"]["caption"].strip()
@@ -357,59 +320,42 @@ def test_every_figure_has_a_caption_a_name_and_alternative_text(path):
             assert len(settings["image"]["alt"].split()) >= 8
 
 
-def test_no_two_figures_share_a_name():
-    cells = itertools.chain(*(nbformat.read(path, as_version=4).cells for path in NOTEBOOKS))
-    settings = [cell.metadata.get("mystnb", {}).get("figure") for cell in cells]
-    names = [figure["name"] for figure in settings if figure]
-    assert sorted(set(names)) == sorted(names)
-
-
-def named_tables(path):
-    """The captions and names that the cells of a notebook give to their tables."""
-    for cell in nbformat.read(path, as_version=4).cells:
-        if "table" in cell.metadata.get("paperlib", {}):
-            yield cell, cell.metadata["paperlib"]["table"]
-
-
 @EACH_NOTEBOOK
 def test_every_named_table_is_the_one_table_of_its_cell(path):
-    for cell, table in named_tables(path):
-        shown = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
-        assert sum(text.startswith("|") for text in shown) == 1, cell.source[:80]
-        assert table["caption"].strip().endswith(".")
-        assert re.fullmatch(r"tab-[\w-]+", table["name"])
+    for cell in cells_of(path):
+        if table := cell.metadata.get("paperlib", {}).get("table"):
+            shown = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+            assert sum(text.startswith("|") for text in shown) == 1, cell.source[:80]
+            assert table["caption"].strip().endswith(".")
+            assert re.fullmatch(r"tab-[\w-]+", table["name"])
 
 
-def test_no_two_tables_share_a_name():
-    names = [table["name"] for path in NOTEBOOKS for _, table in named_tables(path)]
+@pytest.mark.parametrize(("owner", "kind"), [("mystnb", "figure"), ("paperlib", "table")])
+def test_no_two_figures_or_tables_share_a_name(owner, kind):
+    cells = itertools.chain.from_iterable(map(cells_of, NOTEBOOKS))
+    named = [cell.metadata.get(owner, {}).get(kind) for cell in cells]
+    names = [one["name"] for one in named if one]
+    assert len(names) > 10
     assert sorted(set(names)) == sorted(names)
 
 
 @EACH_NOTEBOOK
 def test_cells_of_checks_fold_and_print_claims(path):
     """And what they print stands in the committed notebook, where a reader can compare it."""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in cells_of(path):
         if "checks" in cell.metadata.get("tags", []):
             assert "hide-cell" in cell.metadata.tags
             assert {output.output_type for output in cell.outputs} == {"stream"}
             assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
 
 
-def records_and_their_chapters():
-    records = (json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json"))
-    return {record["name"]: record["provenance"].get("chapter") for record in records}
+RECORDS = [json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json")]
+WRITTEN_BY = {record["name"]: record["provenance"].get("chapter") for record in RECORDS}
 
 
 @EACH_NOTEBOOK
 def test_notebook_names_the_chapters_whose_records_it_reads(path):
-    written_by = records_and_their_chapters()
-    notebook = nbformat.read(path, as_version=4)
-    nodes = [
-        node
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for node in ast.walk(ast.parse(cell.source))
-    ]
+    nodes = nodes_of(path)
     # Wherever a chapter mentions a record, be it by way of a variable, its name is a string in a cell.
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     if any(isinstance(node, ast.Name) and node.id == "report_rows" for node in nodes):
@@ -417,9 +363,9 @@ def test_notebook_names_the_chapters_whose_records_it_reads(path):
         answers = map(deciding, load_published())
         texts |= {answer.record for answer in answers if answer is not None}
         texts |= {record for claim in CLAIMS for record in claim.records}
-    read = {written_by[text] for text in texts & set(written_by)}
-    declared = notebook.metadata.get("paperlib", {}).get("reads", [])
-    assert declared == sorted(read - {path.stem})
+    others = {WRITTEN_BY[text] for text in texts & set(WRITTEN_BY)} - {path.stem}
+    declared = read(path).metadata.get("paperlib", {}).get("reads", [])
+    assert declared == sorted(others)
 
 
 # ---- the front page

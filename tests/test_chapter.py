@@ -4,14 +4,12 @@ import ast
 import doctest
 import json
 import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib.pyplot as plt
-import nbformat
 import pytest
 import torch
+from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
 
 from boltzmann_companion import chapter as module
 from boltzmann_companion import records
@@ -22,9 +20,6 @@ from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.tables import Record
 from paperlib.errors import InputError
 
-ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "book").glob("*.ipynb"))
-EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 PARAMETERS = {"profile": "digits", "seed": 7, "chains": 100}
 
 
@@ -44,42 +39,39 @@ def test_examples_of_the_documentation():
     assert done.failed == 0
 
 
-@pytest.mark.parametrize("profile", ["digits", "paper"])
-def test_claim_that_fails_with_the_given_parameters_stops_the_run(profile, capsys):
-    with pytest.raises(AssertionError, match="enough chains: something else"):
-        opened(profile=profile).check("enough chains", False)
-    assert capsys.readouterr().out == "enough chains: no\n"
-    with pytest.raises(AssertionError, match="a claim of this chapter"):
-        opened(profile=profile).answer(False)
-
-
-@pytest.mark.parametrize("changes", [{"seed": 8}, {"chains": 3}])
-def test_claim_that_fails_with_other_parameters_is_only_reported(changes, capsys):
+@pytest.mark.parametrize(
+    ("changes", "holds", "options", "said"),
+    [
+        ({"chains": 3}, True, {}, "yes"),
+        ({"chains": 3}, False, {}, "no (with your settings)"),
+        ({"seed": 8}, False, {}, "no (with your settings)"),
+        # one that is only reported
+        ({}, False, {"required": False}, "no"),
+        ({"seed": 8}, False, {"required": False}, "no"),
+        # one that the chapter refutes
+        ({}, False, {"expected": False}, "no"),
+        ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
+    ],
+    ids=str,
+)
+def test_claim_is_printed_with_its_answer(changes, holds, options, said, capsys):
     chapter = opened(**changes)
-    chapter.check("enough chains", False)
-    chapter.check("some chains", True)
-    assert capsys.readouterr().out == ("enough chains: no (with your settings)\nsome chains: yes\n")
-    assert chapter.answer(False) == "no (with your settings)"
+    chapter.check("enough chains", holds, **options)
+    assert capsys.readouterr().out == f"enough chains: {said}\n"
+    assert chapter.answer(holds, **options) == said
 
 
-def test_claim_that_is_not_required_is_only_reported(capsys):
-    opened().check("enough chains", False, required=False)
-    opened(seed=8).check("enough chains", False, required=False)
-    assert capsys.readouterr().out == 2 * "enough chains: no\n"
-    assert opened().answer(False, required=False) == "no"
-
-
-def test_claim_that_the_chapter_refutes(capsys):
-    opened().check("one chain suffices", False, expected=False)
-    opened(seed=8).check("one chain suffices", True, expected=False)
-    assert capsys.readouterr().out == (
-        "one chain suffices: no\none chain suffices: yes (with your settings)\n"
-    )
-    with pytest.raises(AssertionError, match="one chain suffices"):
-        opened().check("one chain suffices", True, expected=False)
-    assert opened().answer(False, expected=False) == "no"
+@pytest.mark.parametrize("profile", ["digits", "paper"])
+@pytest.mark.parametrize(("holds", "expected", "said"), [(False, True, "no"), (True, False, "yes")])
+def test_claim_that_fails_with_the_given_parameters_stops_the_run(
+    profile, holds, expected, said, capsys
+):
+    chapter = opened(profile=profile)
+    with pytest.raises(AssertionError, match="enough chains: something else"):
+        chapter.check("enough chains", holds, expected=expected)
+    assert capsys.readouterr().out == f"enough chains: {said}\n"
     with pytest.raises(AssertionError, match="a claim of this chapter"):
-        opened().answer(True, expected=False)
+        chapter.answer(holds, expected=expected)
 
 
 def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):
@@ -210,13 +202,24 @@ def test_reader_is_told_where_results_go_unless_they_chose(monkeypatch, tmp_path
 # ---- where results go
 
 
-def test_results_of_a_notebook_stay_beside_it(monkeypatch, tmp_path):
+STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures", "book"]
+
+
+@pytest.mark.parametrize("inside", ["", "book", None], ids=["checkout", "book", "elsewhere"])
+def test_results_of_a_notebook_stay_beside_it_and_leave_the_checkout_alone(
+    monkeypatch, tmp_path, inside
+):
     monkeypatch.delenv("PAPERLIB_FIGURES")
-    monkeypatch.chdir(tmp_path)
-    assert records.results_folder("digits") == tmp_path / "figures" / "digits"
-    for folder in (ROOT, ROOT / "book"):
-        monkeypatch.chdir(folder)
-        assert records.results_folder("paper") == ROOT / "_build" / "figures" / "paper"
+    monkeypatch.chdir(tmp_path if inside is None else ROOT / inside)
+    before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # the name of a committed record, which must not be overwritten
+    opened().record("sm2008-table-1", [{"model": "one", "test": 2}])
+    after = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert after == before
+    home = tmp_path if inside is None else ROOT / "_build"
+    written = home / "figures" / "digits" / "sm2008-table-1.json"
+    assert json.loads(written.read_text())["rows"] == [{"model": "one", "test": 2}]
+    written.unlink()
 
 
 def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monkeypatch, tmp_path):
@@ -227,38 +230,6 @@ def test_results_in_another_clone_than_the_installed_one_stay_in_that_clone(monk
     (tmp_path / "_toc.yml").touch()
     monkeypatch.chdir(tmp_path / "book")
     assert records.results_folder("digits") == tmp_path / "_build" / "figures" / "digits"
-
-
-STATE = ["git", "status", "--porcelain", "--untracked-files=all", "--", "figures", "book"]
-
-
-@pytest.mark.parametrize("inside", [True, False], ids=["in the checkout", "elsewhere"])
-def test_notebook_that_papermill_runs_leaves_the_checkout_alone(monkeypatch, tmp_path, inside):
-    monkeypatch.delenv("PAPERLIB_FIGURES")
-    cells = [
-        nbformat.v4.new_code_cell(
-            'profile = "digits"\nseed = 1', metadata={"tags": ["parameters"]}
-        ),
-        nbformat.v4.new_code_cell(
-            "from boltzmann_companion.chapter import open_chapter\n"
-            'chapter = open_chapter("05-x", globals(), seed=1)\n'
-            # the name of a committed record, which must not be overwritten
-            'chapter.record("sm2008-table-1", [{"model": "one", "test": seed}])'
-        ),
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, tmp_path / "x.ipynb")
-    before = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    command = [sys.executable, "-m", "papermill", "x.ipynb", "out.ipynb", "-p", "seed", "2"]
-    command += ["--cwd", str(ROOT / "book" if inside else tmp_path)]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    after = subprocess.run(STATE, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert after == before
-    home = ROOT / "_build" if inside else tmp_path
-    written = json.loads((home / "figures" / "digits" / "sm2008-table-1.json").read_text())
-    assert written["rows"] == [{"model": "one", "test": 2}]
-    (home / "figures" / "digits" / "sm2008-table-1.json").unlink()
 
 
 # ---- images of one's own
@@ -300,31 +271,13 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
 # ---- every notebook
 
 
-def code_cells(path):
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-def calls(path, function):
-    """All calls of this name in a notebook."""
-    return [
-        node
-        for cell in code_cells(path)
-        for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == function
-    ]
-
-
 @EACH_NOTEBOOK
 def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
-    (parameters,) = [
-        cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])
-    ]
-    given = {
-        statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(parameters.source).body
-    }
+    given = parameters_of(path)
+    assert isinstance(given["seed"], int)
     assert given.pop("profile") == "digits"
-    (call,) = calls(path, "open_chapter")
+    calls = [node for node in nodes_of(path) if isinstance(node, ast.Call)]
+    (call,) = [call for call in calls if ast.unparse(call.func) == "open_chapter"]
     name, namespace = call.args
     assert name.value == path.stem
     assert ast.unparse(namespace) == "globals()"
@@ -333,8 +286,7 @@ def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
 
 @EACH_NOTEBOOK
 def test_chapter_checks_its_claims_by_its_helper(path):
-    for cell in code_cells(path):
-        for node in ast.walk(ast.parse(cell.source)):
-            assert not isinstance(node, ast.Assert), ast.unparse(node)
-            if isinstance(node, ast.FunctionDef):
-                assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")
+    for node in nodes_of(path):
+        assert not isinstance(node, ast.Assert), ast.unparse(node)
+        if isinstance(node, ast.FunctionDef):
+            assert node.name not in ("verdict", "yes", "yes_no", "check", "paper_table")

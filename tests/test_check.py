@@ -4,17 +4,15 @@ import copy
 import json
 import math
 import shutil
-import sys
-from pathlib import Path
 
 import nbformat
 import pytest
+from notebooks import ROOT, notebook
 
 from boltzmann_companion.build import check
 from boltzmann_companion.records import differences, moved_records, read_record
-from paperlib import cli
 
-COMMITTED = Path(__file__).parents[1] / "figures" / "digits"
+COMMITTED = ROOT / "figures" / "digits"
 CHAPTER = "05-exact-partition-functions"
 TABLE = read_record(COMMITTED / "sm2008-table-1.json")
 
@@ -57,6 +55,13 @@ def test_rows_are_told_apart_by_as_few_settings_as_possible():
     ]
 
 
+def test_rows_without_settings_are_told_apart_by_their_number_and_counted():
+    old = {"columns": {"x": {"label": "x", "tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
+    within, alone = old | {"rows": [{"x": 1.05}, {"x": 2.0}]}, old | {"rows": [{"x": 1.0}]}
+    assert differences(old, within) == ["row 1, x: None -> 2.0 (within 0.1)"]
+    assert differences(old, alone) == ["2 rows expected, 1 found"]
+
+
 def test_records_of_a_chapter_are_compared_and_those_of_others_left_alone(tmp_path):
     assert moved_records(CHAPTER, COMMITTED, COMMITTED) == ([], [])
     written = [p for p in COMMITTED.glob("*.json") if read_record(p)["name"].startswith("sm2008")]
@@ -94,20 +99,17 @@ def checkout(monkeypatch, tmp_path):
 
     def write(number=1.0, name="01-one"):
         sources = [
-            'profile = "digits"\nseed = 1',
             f"from boltzmann_companion.chapter import open_chapter\n"
             f"chapter = open_chapter({name!r}, globals(), seed=1)\nnumber = {number}",
             'chapter.check("the number is below 2", number < 2)',
             'chapter.record("a-table", [{"model": "tiny", "log_z": number}]) and None',
         ]
-        cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        cells[0].metadata["tags"] = ["parameters"]
-        cells[2].metadata["tags"] = ["checks", "hide-cell"]
+        book = notebook(*sources)
+        book.cells[2].metadata["tags"] = ["checks", "hide-cell"]
         printed = nbformat.v4.new_output("stream", text="the number is below 2: yes\n")
-        cells[2].outputs = [printed]
-        language = {"language_info": {"name": "python"}}
-        notebook = nbformat.v4.new_notebook(cells=cells, metadata=language)
-        nbformat.write(notebook, tmp_path / "book" / f"{name}.ipynb")
+        book.cells[2].outputs = [printed]
+        book.metadata["language_info"] = {"name": "python"}
+        nbformat.write(book, tmp_path / "book" / f"{name}.ipynb")
 
     (tmp_path / "book").mkdir()
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
@@ -118,12 +120,10 @@ def checkout(monkeypatch, tmp_path):
     return write
 
 
-def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, monkeypatch, capsys):
+def test_check_says_what_moved_and_leaves_the_book_alone(checkout, tmp_path, command):
     def run(*names):
-        monkeypatch.setattr(sys, "argv", ["paperlib", "check", *names])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, capsys.readouterr().out.splitlines()
+        code, out, _ = command("check", *names)
+        return code, out.splitlines()
 
     assert run("01") == (0, ["01-one: nothing moved"])
     checkout(2.5)

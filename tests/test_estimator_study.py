@@ -7,9 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 from enumeration import log_z, random_rbm
-from interruptions import interrupt_call
 
-from boltzmann_companion.rows import grouped
 from boltzmann_companion.studies import budgeted_estimators, estimator_study
 from boltzmann_companion.studies.budgeted_estimators import (
     BOUND,
@@ -24,7 +22,6 @@ from boltzmann_companion.studies.estimator_study import (
     accuracy_rows,
     coverage_rows,
     good_for,
-    outcome_file,
     run_once,
     run_study,
     study_folder,
@@ -148,18 +145,6 @@ def test_draws_depend_on_estimator_model_budget_and_seed_alone():
     assert len({run["log_z"] for run in runs}) == len(runs)
     # The same model by another name has others.
     assert run_once("AIS", small(0, "three"), BUDGET, 5)["log_z"] != runs[0]["log_z"]
-
-
-def test_outcomes_are_kept_one_by_one(tmp_path, monkeypatch):
-    """What follows an interruption: `test_keep`."""
-    model, names = small(), ("AIS", "importance sampling")
-    interrupt_call(monkeypatch, estimator_study, "run_once", 4)
-    with pytest.raises(KeyboardInterrupt):
-        run_study([model], {BUDGET: 2}, 0, names, tmp_path, progress=False)
-    files = [outcome_file(tmp_path, model, BUDGET, seed) for seed in (0, 1)]
-    kept = [json.loads(file.read_text()) for file in files]
-    assert [len(each["outcomes"]) for each in kept] == [2, 1]
-    assert set(kept[0]["made_by"]) >= {"commit", "dirty", "processor", "torch"}
 
 
 def test_outcomes_are_kept_in_the_cache(monkeypatch, tmp_path):
@@ -295,6 +280,12 @@ def test_coverage_and_trust_are_counted_by_hand():
     assert (hidden["models"], hidden["wrong, trusted"]) == (HIDDEN, 1)
 
 
+def best(runs):
+    """What they say that each is good for: the estimators, and how good they are."""
+    rows = good_for(runs, BUDGET)
+    return {row["purpose"]: (row["estimators"], row["value"]) for row in rows}
+
+
 def test_what_each_is_good_for():
     runs = [
         *(made("AIS", error, (True, held, True), seed=seed) for seed, (error, held) in enumerate([(0.2, True)] * 19 + [(0.2, False)])),
@@ -303,39 +294,26 @@ def test_what_each_is_good_for():
         made("SMC", -0.5, model="t", kind="hidden mode"),
         made(BOUND, 0.0),
     ]  # fmt: skip
-    found = {row["purpose"]: row for row in good_for(runs, BUDGET)}
-    assert found["smallest error"] == {
-        "purpose": "smallest error",
-        "estimators": "SMC",
-        "value": "0.15 nats",
+    found = best(runs)
+    assert {purpose: estimators for purpose, (estimators, _) in found.items()} == {
+        "smallest error": "SMC",
+        # three times the time of AIS
+        "smallest error in the same time": "AIS",
+        "smallest error with a hidden mode": "SMC",
+        "95 % intervals nearest to 95 %, no hidden mode": "AIS",
+        "fewest wrong numbers trusted": "SMC",
+        "fewest right numbers suspected": "AIS",
     }
-    # three times the time of AIS
-    assert found["smallest error in the same time"]["estimators"] == "AIS"
-    assert found["smallest error with a hidden mode"]["estimators"] == "SMC"
-    assert found["95 % intervals nearest to 95 %, no hidden mode"]["estimators"] == "AIS"
-    assert found["fewest wrong numbers trusted"]["estimators"] == "SMC"
-    assert found["fewest wrong numbers trusted"]["value"] == "0 % of its runs"
-    assert found["fewest right numbers suspected"]["estimators"] == "AIS"
+    assert found["smallest error"][1] == "0.15 nats"
+    assert found["fewest wrong numbers trusted"][1] == "0 % of its runs"
     # Of ten times as many runs, five times as many suspected ones are a smaller share.
-    seeds = range(20, 200)
-    more = [*runs, *(made("SMC", 0.15, seed=seed, warned=seed < 24) for seed in seeds)]
-    found = {
-        row["purpose"]: row for row in good_for([*more, made("AIS", 0.2, warned=True)], BUDGET)
-    }
-    assert found["fewest right numbers suspected"]["estimators"] == "SMC"
-    assert found["fewest right numbers suspected"]["value"] == "2.49 % of its right numbers"
+    more = [made("SMC", 0.15, seed=seed, warned=seed < 24) for seed in range(20, 200)]
+    found = best([*runs, *more, made("AIS", 0.2, warned=True)])
+    assert found["fewest right numbers suspected"] == ("SMC", "2.49 % of its right numbers")
     # An estimator that mostly warns is seldom wrong without a warning, and that is no merit.
-    loud = [made("importance sampling", 0.1, seed=seed, warned=seed > 0) for seed in range(3)]
-    found = {row["purpose"]: row for row in good_for([*runs, *loud], BUDGET)}
-    assert found["fewest wrong numbers trusted"]["estimators"] == "SMC"
-    quiet = [made("importance sampling", 0.1, seed=seed, warned=seed > 1) for seed in range(3)]
-    found = {row["purpose"]: row for row in good_for([*runs, *quiet], BUDGET)}
-    assert "importance sampling" in found["fewest wrong numbers trusted"]["estimators"]
+    for warned, first in ((2, {"SMC"}), (1, {"SMC", "importance sampling"})):
+        loud = [made("importance sampling", 0.1, seed=n, warned=n >= 3 - warned) for n in range(3)]
+        estimators, _ = best([*runs, *loud])["fewest wrong numbers trusted"]
+        assert set(estimators.split("; ")) == first
     # Those who share a first place are all named.
-    tied = good_for([made("AIS", 0.2), made("SMC", -0.2)], BUDGET)
-    assert tied[0]["estimators"] == "AIS; SMC"
-
-
-def test_groups_keep_their_order():
-    groups = grouped([made("SMC", 0.0), made("AIS", 0.0), made("SMC", 1.0)], "estimator")
-    assert [(key, len(own)) for key, own in groups.items()] == [("SMC", 2), ("AIS", 1)]
+    assert best([made("AIS", 0.2), made("SMC", -0.2)])["smallest error"][0] == "AIS; SMC"

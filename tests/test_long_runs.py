@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from enumeration import log_z, random_rbm
-from typer.testing import CliRunner
+from evaluations import run
+from interruptions import interrupt_call
+from test_keep import archived
 
 from boltzmann_companion import DEVICE, commands, profiles
 from boltzmann_companion.profiles import get_profile
@@ -34,7 +36,7 @@ from paperlib.keep import kept
 from paperlib.models import DBM, DBN
 from paperlib.numerics import seeded_generator
 
-ROOT = Path(__file__).parents[1]
+LONG = [f"long-{number:02}" for number in (1, 2, 3)]
 SEED = 2008
 RBM = random_rbm(6, 4, 0)
 IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
@@ -43,11 +45,7 @@ IMAGES = torch.randint(0, 2, (5, 6), generator=seeded_generator(1))
 @pytest.fixture(scope="module")
 def stored():
     """Names of the shards of chapters 8 and 10 in `data/shards`."""
-    names = set()
-    for archive in ("chapter-08", "chapter-10", *(f"long-{number:02}" for number in (1, 2, 3))):
-        with tarfile.open(ROOT / "data" / "shards" / f"{archive}.tar.xz") as packed:
-            names |= {Path(name).name for name in packed.getnames()}
-    return names
+    return {Path(name).name for name in archived("chapter-08", "chapter-10", *LONG)}
 
 
 def runs_of(size, record, name, start, steps):
@@ -113,6 +111,9 @@ UNTRAINED = {
     "digits-dbn-cd25": DBN([WIDE, random_rbm(16, 3, 4)]),
 }
 
+# In the order in which they are run.
+RBMS, DEEP = ("digitsPCD-16", "digitsCD1-16"), ("DBN-CD25", "DBM")
+
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
@@ -130,33 +131,33 @@ def small(monkeypatch, tmp_path):
     )
     tables = {"raise-table-1": rbms, "raise-table-2": deep}
     monkeypatch.setattr(long_runs, "TABLES", {"paper": tables})
-    monkeypatch.setattr(long_runs, "_RBMS", ("digitsPCD-16", "digitsCD1-16"))
-    monkeypatch.setattr(long_runs, "_DEEP", ("DBN-CD25", "DBM"))
+    monkeypatch.setattr(long_runs, "_RBMS", RBMS)
+    monkeypatch.setattr(long_runs, "_DEEP", DEEP)
     return get_profile("paper"), tables
+
+
+@pytest.fixture
+def csl(small):
+    """The size, an RBM, and the images of its row in the table, for which CSL is asked."""
+    size, tables = small
+    test = binary_images("digits").test
+    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+    return size, size.model("digits-pcd-16"), chosen
 
 
 def test_order_and_what_is_left(small):
     size, _ = small
     runs = [*long_runs.long_runs(size)]
+
+    def both(names, start):
+        return [f"{name}, {start}: {method}" for name in names for method in ("RAISE", "AIS")]
+
     assert [one.name for one in runs] == [
-        "digitsPCD-16, base rates: RAISE",
-        "digitsPCD-16, base rates: AIS",
-        "digitsCD1-16, base rates: RAISE",
-        "digitsCD1-16, base rates: AIS",
-        "digitsPCD-16: CSL",
-        "digitsCD1-16: CSL",
-        "DBN-CD25, base rates: RAISE",
-        "DBN-CD25, base rates: AIS",
-        "DBM, base rates: RAISE",
-        "DBM, base rates: AIS",
-        "digitsPCD-16, uniform: RAISE",
-        "digitsPCD-16, uniform: AIS",
-        "digitsCD1-16, uniform: RAISE",
-        "digitsCD1-16, uniform: AIS",
-        "DBN-CD25, uniform: RAISE",
-        "DBN-CD25, uniform: AIS",
-        "DBM, uniform: RAISE",
-        "DBM, uniform: AIS",
+        *both(RBMS, "base rates"),
+        *(f"{name}: CSL" for name in RBMS),
+        *both(DEEP, "base rates"),
+        *both(RBMS, "uniform"),
+        *both(DEEP, "uniform"),
     ]
     first = runs[0]
     # five images by 40 chains, two images a shard; 5 steps
@@ -203,13 +204,7 @@ def command(small, monkeypatch):
     """`paperlib long` in this process, which computes here and leaves the process its priority."""
     monkeypatch.setattr(commands, "_client", lambda address: nullcontext())
     monkeypatch.setattr(os, "nice", lambda by: by)
-
-    def run(*arguments):
-        result = CliRunner().invoke(cli.app, ["long", *arguments])
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    return run
+    return lambda options="": run(f"long {options}")
 
 
 def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_path):
@@ -218,26 +213,18 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     total = sum(len(one.run.parts) for one in long_runs.long_runs(size))
     assert command("--list").splitlines()[-1].split()[:5] == ["in", "all", "0", "/", f"{total}"]
     assert not size.folder.exists()
-    computed = []
     (tmp_path / "data" / "shards").mkdir(parents=True)
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
     assert command("--pack") == "no new shards\n"
-    write = keep._write
-
-    def interrupted(file, shard):
-        write(file, shard)
-        computed.append(file)
-        if len(computed) == 4:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(keep, "_write", interrupted)
+    calls = interrupt_call(monkeypatch, keep, "_write", 5)
     with pytest.raises((KeyboardInterrupt, AssertionError)):
         command()
     assert len(list(size.folder.iterdir())) == 4
     first = Path(command("--pack").split()[-1])
     whole = first.read_bytes()
     command()
-    assert len(computed) == total == len(set(computed))
+    files = {file for file, _ in calls}
+    assert len(calls) - 1 == total == len(files)
     second = Path(command("--pack").split()[-1])
     assert [first.name, second.name] == ["long-01.tar.xz", "long-02.tar.xz"]
     assert first.read_bytes() == whole
@@ -245,10 +232,10 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     for archive in (first, second):
         with tarfile.open(archive) as packed:
             packed.extractall(tmp_path / "unpacked", filter="data")
-    for file in computed:
+    for file in files:
         assert (tmp_path / "unpacked" / "shards" / file.name).read_bytes() == file.read_bytes()
     command()
-    assert len(computed) == total
+    assert len(calls) - 1 == total
 
 
 # ---- CSL in shards
@@ -267,11 +254,8 @@ def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     assert bool(((ratios.mean(0) - 1).abs() < 4 * ratios.std(0) / math.sqrt(20)).all())
 
 
-def test_csl_so_far_counts_the_shards_that_are_stored(small):
-    size, tables = small
-    rbm = size.model("digits-pcd-16")
-    test = binary_images("digits").test
-    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+def test_csl_so_far_counts_the_shards_that_are_stored(csl):
+    size, rbm, chosen = csl
     assert stored_csl(size, rbm, chosen, 1, SEED) == (None, 0)
     [one] = [one for one in long_runs.long_runs(size) if one.name == "digitsPCD-16: CSL"]
     kept(one.run, size.folder, False)
@@ -284,11 +268,8 @@ def test_csl_so_far_counts_the_shards_that_are_stored(small):
     assert stored_csl(get_profile("digits"), rbm, chosen, 1, SEED) == (None, 0)
 
 
-def test_shards_of_another_device_are_taken_if_all_are_stored(small):
-    size, tables = small
-    rbm = size.model("digits-pcd-16")
-    test = binary_images("digits").test
-    chosen = test[tables["raise-table-1"].chosen(1, len(test), SEED)]
+def test_shards_of_another_device_are_taken_if_all_are_stored(csl):
+    size, rbm, chosen = csl
     there = csl_run(rbm, chosen, 200, 5, SEED + bracket_tables.CSL_STREAM + 1, "cuda")
     [file] = there.files(size.folder)
     with pytest.raises(InputError, match="device: expected a device that torch finds"):

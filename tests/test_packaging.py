@@ -14,10 +14,10 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import log_z
+from evaluations import SMALL
 
 import paperlib
 from boltzmann_companion import model_store
@@ -211,23 +211,27 @@ def test_model_that_was_never_stored_wants_training(installed, monkeypatch):
 # ---- the wheel at work
 
 
-def test_the_installed_library_is_the_wheel(clean_python, tmp_path):
-    where = run(clean_python, "-c", "import paperlib; print(paperlib.__file__)", folder=tmp_path)
-    assert Path(where.strip()).is_relative_to(clean_python.parents[1])
+def test_the_installed_library_is_the_wheel_with_style_and_script_of_its_players(
+    clean_python, tmp_path
+):
+    show = (
+        "import paperlib\n"
+        "from boltzmann_companion.players.page import player\n"
+        "print(paperlib.__file__)\n"
+        "print(player('frames', '', '', '', '', '', 1, {}).card)"
+    )
+    where, _, shown = run(clean_python, "-c", show, folder=tmp_path).partition("\n")
+    assert Path(where).is_relative_to(clean_python.parents[1])
+    assert ".paperlib-player {" in shown
+    assert "const startPlayers" in shown
 
 
-def test_evaluate_gives_a_verdict_from_an_empty_folder(clean_python, tmp_path):
-    rbm = random_rbm(6, 3, seed=31, scale=0.5)
-    rbm.save(tmp_path / "model.npz")
-    states = all_states(6)
-    probs = rbm.log_unnormalized(states).softmax(0)
-    draws = torch.multinomial(probs, 64, True, generator=torch.Generator().manual_seed(0))
-    np.save(tmp_path / "test.npy", states[draws].numpy().astype(np.uint8))
-    command = [clean_python.parent / "paperlib", "evaluate", "model.npz", "--data", "test.npy"]
-    said = run(*command, "--json", "result.json", folder=tmp_path)
+def test_evaluate_gives_a_verdict_far_from_the_checkout(clean_python, folder):
+    command = [clean_python.parent / "paperlib", "evaluate", "m.npz", "--data", "t.npy"]
+    said = run(*command, "--json", "result.json", folder=folder)
     assert "Verdict: trusted" in said
-    result = json.loads((tmp_path / "result.json").read_text())
-    assert result["exact"]["log_z"] == pytest.approx(log_z(rbm), abs=1e-9)
+    result = json.loads((folder / "result.json").read_text())
+    assert result["exact"]["log_z"] == pytest.approx(log_z(SMALL), abs=1e-9)
     # A wheel knows no commit, wherever it is used.
     assert (result["version"], result["commit"]) == (paperlib.__version__, None)
     assert result["quote"].endswith(f"; paperlib {paperlib.__version__})")
@@ -248,16 +252,6 @@ def test_downloaded_chapter_runs_from_an_empty_folder(clean_python, tmp_path):
     assert "mnist-cd1-20" in done
     written = {path.name for path in (tmp_path / "figures" / "digits").glob("*.json")}
     assert written == {"likelihood-scale.json", "reproduction-report.json"}
-
-
-def test_players_find_their_style_and_script(clean_python, tmp_path):
-    show = (
-        "from boltzmann_companion.players.page import player\n"
-        "print(player('frames', '', '', '', '', '', 1, {}).card)"
-    )
-    shown = run(clean_python, "-c", show, folder=tmp_path)
-    assert ".paperlib-player {" in shown
-    assert "const startPlayers" in shown
 
 
 def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):

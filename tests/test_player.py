@@ -3,8 +3,6 @@
 import base64
 import io
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -27,7 +25,6 @@ from players import (
     some_visits,
 )
 
-from boltzmann_companion.players import page
 from boltzmann_companion.players.frames import frame_player
 
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
@@ -73,14 +70,6 @@ def test_text_without_a_browser(make):
         "brackets": "(K from 1 to 4096)",
     }
     assert repr(make()) in [f"{NASTY} {end}" for end in ends.values()]
-
-
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
-def test_script_is_valid():
-    # tests/browser runs it; this names the line that is wrong
-    script = page.Path(page.__file__).with_name("player.js")
-    done = subprocess.run(["node", "--check", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 # ---- frames

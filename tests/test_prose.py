@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from notebooks import BOOK, ROOT, cells_of, prose_of
 from prose import ANSWERS, PROSE, near
 
 from boltzmann_companion.recipes import model_path
@@ -18,35 +17,30 @@ from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-ROOT = Path(__file__).parents[1]
 CHAPTERS = ("05", "06", "07", "08", "09", "10", "13", "15", "16")
 OF_PAPERS_RECORDS = ('"paper")', "chapter.stored(", "comparison_table(")
 TELL = {place: claim.said for claim in PROSE for place in claim.said}
 
 
+def chapter(page: str) -> Path:
+    [path] = BOOK.glob(f"{page}-*.ipynb")
+    return path
+
+
 def markdown(page: str) -> str:
     """The prose of a page, every run of white space as one blank."""
-    if (written := ROOT / "book" / f"{page}.md").is_file():
-        text = written.read_text(encoding="utf-8")
-    else:
-        cells = notebook(page)["cells"]
-        text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    written = BOOK / f"{page}.md"
+    text = written.read_text(encoding="utf-8") if written.is_file() else prose_of(chapter(page))
     return " ".join(text.split())
-
-
-@functools.cache
-def notebook(page: str) -> dict[str, Any]:
-    [path] = (ROOT / "book").glob(f"{page}-*.ipynb")
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
 def printed(page: str) -> set[str]:
     """The answers in stored outputs of cells that read the papers' records."""
     lines = set()
-    for cell in notebook(page)["cells"]:
-        if any(mark in "".join(cell["source"]) for mark in OF_PAPERS_RECORDS):
-            text = "".join("".join(out.get("text", "")) for out in cell.get("outputs", []))
+    for cell in cells_of(chapter(page)):
+        if any(mark in cell.source for mark in OF_PAPERS_RECORDS):
+            text = "".join(out.get("text", "") for out in cell.outputs)
             lines |= {line for line in text.splitlines() if line.endswith(ANSWERS)}
     return lines
 

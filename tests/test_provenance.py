@@ -118,6 +118,11 @@ def run(folder, chains=300):
     return estimate, summarize_shards(shards_used()[before:])
 
 
+def say(monkeypatch, module, **state):
+    """What this module says of the code: the commit, and whether it is all."""
+    monkeypatch.setattr(module, "made_by", lambda: provenance.made_by() | state)
+
+
 def forget(folder):
     """Make the shards of a folder like those of earlier versions, which do not say what computed them."""
     for file in folder.iterdir():
@@ -125,7 +130,7 @@ def forget(folder):
 
 
 def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c"})
+    say(monkeypatch, keep, commit="1f0c")
     run(tmp_path, 100)
     (file,) = tmp_path.iterdir()
     made_by = json.loads(read_metadata(file)["made_by"])
@@ -141,8 +146,7 @@ def test_file_of_a_shard_says_what_computed_it(tmp_path, monkeypatch):
 
 
 def test_found_and_computed_shards_are_told_apart_and_old_ones_are_unknown(tmp_path, monkeypatch):
-    state = {"commit": "1f0c", "dirty": False}
-    monkeypatch.setattr(keep, "made_by", lambda: provenance.made_by() | state)
+    say(monkeypatch, keep, commit="1f0c", dirty=False)
     first, summary = run(tmp_path)
     kind = f"{provenance.processor_name()}, {torch.backends.cpu.get_cpu_capability()}"
     expected = {"count": 3, "found": 0, "unknown": 0, "uncommitted": 0}
@@ -156,7 +160,7 @@ def test_found_and_computed_shards_are_told_apart_and_old_ones_are_unknown(tmp_p
     nothing = {"seconds": None, "commits": [], "processors": []}
     assert summary == expected | nothing | {"found": 3, "unknown": 3}
     assert torch.equal(again.log_weights, first.log_weights)
-    state |= {"commit": "2e1d", "dirty": True}
+    say(monkeypatch, keep, commit="2e1d", dirty=True)
     _, summary = run(tmp_path, 500)
     assert (summary["count"], summary["found"], summary["unknown"]) == (5, 3, 3)
     assert (summary["uncommitted"], summary["commits"]) == (2, ["2e1d"])
@@ -182,8 +186,7 @@ def save(monkeypatch, tmp_path):
     monkeypatch.setattr(records, "binary_images", lambda name: images)
 
     def saved(chains, commit="1f0c", dirty=False):
-        state = {"commit": commit, "dirty": dirty}
-        monkeypatch.setattr(records, "made_by", lambda: provenance.made_by() | state)
+        say(monkeypatch, records, commit=commit, dirty=dirty)
         size = get_profile("paper")
         # what came before the chapter is not its own
         size.ais(PATH, BETAS, 100, 99, progress=False)
@@ -197,27 +200,18 @@ def save(monkeypatch, tmp_path):
 
 
 def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
-    monkeypatch.setattr(
-        keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": False}
-    )
-    made = save(0)["provenance"]
-    assert (made["shards"]["count"], made["shards"]["found"]) == (0, 0)
-    made = save(300)["provenance"]
-    assert (made["shards"]["count"], made["shards"]["found"]) == (3, 0)
-    record = save(500)
-    assert (record["provenance"]["shards"]["count"], record["provenance"]["shards"]["found"]) == (
-        5,
-        3,
-    )
+    say(monkeypatch, keep, commit="1f0c", dirty=False)
+    for chains, counted in ((0, (0, 0)), (300, (3, 0)), (500, (5, 3))):
+        record = save(chains)
+        shards = record["provenance"]["shards"]
+        assert (shards["count"], shards["found"]) == counted
     assert history(record) == History("committed", "committed", "committed")
     assert history(record).established
     assert read_record(records.results_folder("paper") / "one.json") == record
 
 
 def test_record_with_old_shards_does_not_claim_to_know_them(save, monkeypatch):
-    monkeypatch.setattr(
-        keep, "made_by", lambda: provenance.made_by() | {"commit": "1f0c", "dirty": True}
-    )
+    say(monkeypatch, keep, commit="1f0c", dirty=True)
     assert history(save(300)).shards == "uncommitted"
     forget(save.shards)
     record = save(300)

@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from enumeration import random_rbm
+from evaluations import run
 from typer.testing import CliRunner
 
 from paperlib import cli
@@ -37,11 +38,10 @@ def test_verdict_of_the_readme(tmp_path, monkeypatch):
     example = next(block for block in blocks("console", README) if "evaluate" in block)
     (command,) = re.findall(r"^\$ \.venv/bin/paperlib (.*)$", example, flags=re.MULTILINE)
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(cli.app, [*shlex.split(command), "--minutes", "0.02"])
-    assert result.exit_code == 0, result.output
+    output = run(f"{command} --minutes 0.02")
     promised, printed = (
         {re.sub(r"-?[\d.,]+", "#", re.split("[:=,]", line)[0].strip()) for line in text.splitlines() if line[0] not in "$ "}
-        for text in (example, result.output)
+        for text in (example, output)
     )  # fmt: skip
     assert len(promised) == 6
     assert promised <= printed
@@ -88,7 +88,9 @@ def names(tmp_path, monkeypatch):
 def run_snippets(names):
     """Both Python blocks one after the other, as a reader would type them."""
     np.save("train.npy", names["train"])  # the page: "train.npy alike"
-    for snippet in blocks("python", PAGE):
+    snippets = blocks("python", PAGE)
+    assert all("\n".join(snippets).count(long) == 1 for long in SMALLER)
+    for snippet in snippets:
         for long, short in SMALLER.items():
             snippet = snippet.replace(long, short)
         exec(compile(snippet, "your-own-rbm.md", "exec"), names)
@@ -115,19 +117,12 @@ def test_snippets(names, form, capsys):
     assert names["above"].log_z == pytest.approx(exact, abs=0.1)
 
 
-def test_every_schedule_that_is_made_shorter_still_stands_there_once():
-    text = "\n".join(blocks("python", PAGE))
-    assert all(text.count(long) == 1 for long in SMALLER)
-
-
 @pytest.mark.usefixtures("_estimated")
 def test_evaluate_as_it_is_printed(names):
     run_snippets(names | {"test": torch.from_numpy(names["test"])})
     (command,) = re.findall(r"^\$ \.venv/bin/paperlib (evaluate .*)$", PAGE, flags=re.MULTILINE)
     # two minutes by default
-    arguments = [*shlex.split(command), "--minutes", "0.005", "--json", "r.json"]
-    result = CliRunner().invoke(cli.app, arguments)
-    assert result.exit_code == 0, result.output
+    run(f"{command} --minutes 0.005 --json r.json")
     assert Path("r.json").is_file()
 
 

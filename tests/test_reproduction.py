@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import torch
+from notebooks import ROOT, notebook
 from safetensors import safe_open
 
 from boltzmann_companion import DEVICE, SETTINGS, profiles, records, tables
@@ -28,20 +29,10 @@ from boltzmann_companion.build import runner
 from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import RECIPES
-from boltzmann_companion.records import Run, differences, read_record
-from paperlib import cli
+from boltzmann_companion.records import Run, read_record
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError, ReproductionError
 from paperlib.models import RBM
-
-ROOT = Path(__file__).parents[1]
-
-
-def test_the_driver_of_a_chapter_does_without_torch():
-    """It would take seconds for each of the chapters, whose kernels import it again."""
-    code = "import boltzmann_companion.build.execute, sys; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 @pytest.fixture
@@ -81,52 +72,37 @@ def test_record_comes_back_as_it_was_saved(figures):
     assert set(provenance["data"]) == {"digits"}
 
 
+# What the first run and the second save, from which code and on which processor.
 @pytest.mark.parametrize(
-    ("change", "rewritten"),
+    ("first", "then", "rewritten"),
     [
-        ({}, False),
-        ({"log_z": 1.5 + 5e-7}, False),
-        ({"minutes": 9.0}, False),
-        ({"log_z": 1.6}, True),
-        ({"model": "B"}, True),
-        ({"interval": (1.0, 2.0)}, True),
+        ({}, {}, False),
+        ({}, {"log_z": 1.5 + 5e-7}, False),
+        ({}, {"minutes": 9.0}, False),
+        ({}, {"log_z": 1.6}, True),
+        ({}, {"model": "B"}, True),
+        ({}, {"interval": (1.0, 2.0)}, True),
+        # a record of uncommitted code gives way to one of committed code
+        ({"dirty": True}, {"dirty": False}, True),
+        ({"dirty": True}, {"dirty": True}, False),
+        ({"dirty": False}, {"dirty": True}, False),
+        ({"dirty": None}, {"dirty": False}, False),
+        # one that is bound to a processor is kept by others
+        ({"bound": True}, {"bound": True, "log_z": 1.6}, True),
+        ({"bound": True}, {"bound": True, "log_z": 1.6, "instructions": "AVX2"}, False),
+        ({}, {"log_z": 1.6, "instructions": "AVX2"}, True),
     ],
+    ids=str,
 )
-def test_file_is_rewritten_only_when_a_number_moved(figures, change, rewritten):
-    save([row()])
-    before = (figures / "table.json").read_bytes()
-    save([row(**change)])
-    assert ((figures / "table.json").read_bytes() != before) is rewritten
+def test_file_is_rewritten_only_when_it_must_be(figures, monkeypatch, first, then, rewritten):
+    def saved(dirty=False, instructions="AVX512", bound=False, **values):
+        monkeypatch.setattr("paperlib.provenance.repository_state", lambda: ("1f0c", dirty))
+        monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: instructions)
+        save([row(**values)], processor_bound=bound)
+        return (figures / "table.json").read_bytes()
 
-
-@pytest.mark.parametrize(
-    ("before", "now", "rewritten"),
-    [(True, False, True), (True, True, False), (False, True, False), (None, False, False)],
-)
-def test_record_of_uncommitted_code_gives_way_to_one_of_committed_code(
-    figures, monkeypatch, before, now, rewritten
-):
-    for dirty in (before, now):
-        monkeypatch.setattr("paperlib.provenance.repository_state", lambda d=dirty: ("1f0c", d))
-        save([row()])
-    assert (read_record(figures / "table.json")["provenance"]["dirty"] is now) is (
-        rewritten or before is now
-    )
-
-
-@pytest.mark.parametrize(
-    ("here", "bound", "rewritten"),
-    [("AVX512", True, True), ("AVX2", True, False), ("AVX2", False, True)],
-)
-def test_processor_bound_record_is_kept_by_other_processors(
-    figures, monkeypatch, here, bound, rewritten
-):
-    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "AVX512")
-    save([row()], processor_bound=bound)
-    before = (figures / "table.json").read_bytes()
-    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: here)
-    save([row(log_z=1.6)], processor_bound=bound)
-    assert ((figures / "table.json").read_bytes() != before) is rewritten
+    before = saved(**first)
+    assert (saved(**then) != before) is rewritten
 
 
 def test_pictures_are_reproducible_and_move_with_their_record(figures, monkeypatch):
@@ -164,15 +140,6 @@ def test_rows_must_fit_the_columns(figures):
     assert not figures.exists()
 
 
-def test_differences_name_row_and_column():
-    old = {"columns": {"x": {"label": "x", "tolerance": 0.1}}, "rows": [{"x": 1.0}, {"x": None}]}
-    assert differences(old, old) == []
-    assert differences(old, {**old, "rows": [{"x": 1.05}, {"x": None}]}) == []
-    moved = differences(old, {**old, "rows": [{"x": 1.0}, {"x": 2.0}]})
-    assert moved == ["row 1, x: None -> 2.0 (within 0.1)"]
-    assert differences(old, {**old, "rows": [{"x": 1.0}]}) == ["2 rows expected, 1 found"]
-
-
 @pytest.mark.parametrize("content", ["", "[1]", '{"name": "x"}', '{"name": '])
 def test_damaged_record_is_named(tmp_path, content):
     (tmp_path / "x.json").write_text(content)
@@ -180,52 +147,40 @@ def test_damaged_record_is_named(tmp_path, content):
         read_record(tmp_path / "x.json")
 
 
-def test_tables_are_markdown_with_units_and_proper_signs():
+def table_of(columns, *rows, **options):
     record = {
-        "columns": {"a": {"label": "x", "unit": "nats"}},
-        "rows": [{"a": -1.234}, {"a": [-math.inf, 1]}],
+        "columns": {key: {"label": key} | column for key, column in columns.items()},
+        "rows": rows,
         "name": "n",
         "profile": "digits",
         "provenance": {"command": "paperlib reproduce --only 05"},
     }
-    *table, empty, source = repr(tables.record_table(record)).splitlines()
+    return tables.record_table(record, **options)
+
+
+def test_tables_are_markdown_with_units_and_proper_signs():
+    given = {"a": {"label": "x", "unit": "nats"}}, {"a": -1.234}, {"a": [-math.inf, 1]}
+    *table, empty, source = repr(table_of(*given)).splitlines()
     assert table == ["| x (nats) |", "| --- |", "| −1.23 |", "| (−∞, 1) |"]
     # Without the empty line the source would be a row of the table.
     assert empty == ""
     assert "[figures/digits/n.json](../figures/digits/n.json)" in source
     assert "`paperlib reproduce --only 05`" in source
-    assert tables.record_table(record, {"a": "y"}).heading == ["y (nats)"]
+    assert table_of(*given, labels={"a": "y"}).heading == ["y (nats)"]
 
 
 def test_tables_with_significant_digits_leave_settings_and_counts_as_they_are():
-    columns = {"a": ("", 0), "b": ("nats", 1e-6), "c": ("count", 1), "d": ("count", 1)}
-    record = {
-        "columns": {
-            key: {"label": key, "unit": unit, "tolerance": tolerance}
-            for key, (unit, tolerance) in columns.items()
-        },
-        "rows": [
-            {"a": -0.8, "b": -0.04567, "c": 13.0, "d": 94.69},
-            {"a": 1.0, "b": -3.14e-6, "c": math.inf, "d": None},
-        ],
-        "name": "n",
-        "profile": "digits",
-        "provenance": {"command": "paperlib reproduce --only 05"},
-    }
-    assert tables.record_table(record, digits=3).rows == [
+    units = {"a": ("", 0), "b": ("nats", 1e-6), "c": ("count", 1), "d": ("count", 1)}
+    columns = {key: {"unit": unit, "tolerance": within} for key, (unit, within) in units.items()}
+    numbers = {"a": -0.8, "b": -0.04567, "c": 13.0, "d": 94.69}
+    others = {"a": 1.0, "b": -3.14e-6, "c": math.inf, "d": None}
+    assert table_of(columns, numbers, others, digits=3).rows == [
         ["−0.8", "−0.0457", "13", "94.7"],
         ["1", "$-3.14 \\cdot 10^{-6}$", "∞", "–"],
     ]
 
 
 # ---- executing chapters
-
-
-def notebook(*sources, parameters='profile = "digits"\nseed = 1'):
-    cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
-    cells += [nbformat.v4.new_code_cell(source) for source in sources]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
 @pytest.fixture
@@ -246,21 +201,19 @@ def earlier(checkout):
     return target
 
 
-def test_copy_is_executed_and_the_chapter_left_alone(checkout):
-    chapter = checkout / "book" / "01-one.ipynb"
+def test_copy_is_executed_and_refresh_stores_its_outputs_without_traces_of_the_run(checkout):
+    chapter = checkout / "book" / "02-two.ipynb"
+    nbformat.write(notebook("print(seed + 1, profile)", reads=["01-one"]), chapter)
     before = chapter.read_bytes()
-    done = nbformat.read(runner.execute_chapter(chapter, "digits", {"seed": 41}), as_version=4)
+    done = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
     assert chapter.read_bytes() == before
-    assert done.cells[-1].outputs[0].text == "42 digits\n"
+    assert done.cells[-1].outputs[0].text == "2 digits\n"
     injected = [c for c in done.cells if "injected-parameters" in c.metadata.get("tags", [])]
     assert [cell.metadata["tags"] for cell in injected] == [["injected-parameters", "remove-cell"]]
     assert all("papermill" not in cell.metadata for cell in done.cells)
     assert set(done.metadata) == {"kernelspec", "language_info", "paperlib"}
+    assert set(done.metadata["paperlib"]) == {"reads", "inputs"}
 
-
-def test_refresh_stores_outputs_without_traces_of_the_run(checkout):
-    chapter = checkout / "book" / "01-one.ipynb"
-    runner.execute_chapter(chapter, "digits")
     assert runner.refresh_stored_outputs([chapter]) == [chapter]
     stored = nbformat.read(chapter, as_version=4)
     assert [cell.source for cell in stored.cells] == [
@@ -268,6 +221,7 @@ def test_refresh_stores_outputs_without_traces_of_the_run(checkout):
         "print(seed + 1, profile)",
     ]
     assert stored.cells[-1].outputs[0].text == "2 digits\n"
+    assert stored.metadata["paperlib"] == {"reads": ["01-one"]}
     assert runner.refresh_stored_outputs([chapter]) == []
 
 
@@ -303,17 +257,6 @@ def test_jupyter_folds_what_the_page_folds_whatever_a_user_has_folded(tags, fold
     assert runner.clean_notebook(by_hand).cells[-1].metadata.get("jupyter") == folded
 
 
-def test_unknown_parameter_is_an_error_before_anything_runs(checkout):
-    chapter = checkout / "book" / "01-one.ipynb"
-    with pytest.raises(
-        ValueError, match=r"set: expected parameters of 01-one \(profile, seed\), got chains"
-    ):
-        runner.execute_chapter(chapter, "digits", {"chains": 3})
-    with pytest.raises(ValueError, match="got chains"):
-        runner.execute_chapters([chapter], "digits", {"chains": 3})
-    assert not (checkout / "_build").exists()
-
-
 def test_results_of_other_settings_lie_elsewhere_and_name_them(checkout, monkeypatch):
     monkeypatch.delenv("PAPERLIB_FIGURES", raising=False)
     chapter = checkout / "book" / "01-one.ipynb"
@@ -323,13 +266,14 @@ from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.columns import Column
 from boltzmann_companion.records import Run
 record = Run("01-one", get_profile(profile), seed).save("one", {"a": Column("a")}, [{"a": 1}])
-print(os.environ.get("PAPERLIB_FIGURES"), record["provenance"]["command"], sep="\\n")"""
+made = record["provenance"]
+print(os.environ.get("PAPERLIB_FIGURES"), made["command"], made["seed"], sep="\\n")"""
     nbformat.write(notebook(save), chapter)
     command = "paperlib reproduce --profile digits --only 01-one"
     elsewhere = str(checkout / "_build" / "figures")
     for settings, expected in (
-        ({}, [str(checkout / "figures"), command]),
-        ({"seed": 2}, [elsewhere, f"{command} --set seed=2"]),
+        ({}, [str(checkout / "figures"), command, "1"]),
+        ({"seed": 2}, [elsewhere, f"{command} --set seed=2", "2"]),
     ):
         (done,) = runner.execute_chapters([chapter], "digits", settings, report=lambda line: None)
         printed = nbformat.read(done, as_version=4).cells[-1].outputs[0].text
@@ -372,9 +316,7 @@ class Shelf:
         monkeypatch.setattr(runner, "_finish", self._run)
         self.chapters = [folder / "book" / f"{name}.ipynb" for name in books]
         for chapter, others in zip(self.chapters, books.values(), strict=True):
-            content = notebook()
-            content.metadata["paperlib"] = {"reads": others}
-            nbformat.write(content, chapter)
+            nbformat.write(notebook(reads=others), chapter)
 
     def _run(self, arguments):
         chapter, profile, *_ = arguments
@@ -387,7 +329,8 @@ class Shelf:
             self.meet.wait(60)
         if chapter.stem not in self.failing:
             copy = nbformat.read(chapter, as_version=4)
-            copy.metadata["paperlib"]["inputs"] = runner._inputs(chapter, profile, {})
+            made_from = {"inputs": runner._inputs(chapter, profile, {})}
+            copy.metadata.setdefault("paperlib", {}).update(made_from)
             copy.metadata["run"] = next(self._runs)  # no two executed copies are alike
             target = runner.executed_path(chapter, profile)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -430,20 +373,15 @@ def test_what_is_read_need_not_be_selected(shelf):
     assert shelf({"1": ["2"], "2": []}).execute("1", jobs=1) == ["1"]
 
 
-def test_resumed_run_leaves_out_what_is_done(shelf):
+def test_resumed_run_leaves_out_what_is_done_but_not_what_reads_a_chapter_executed_since(shelf):
     filled = shelf({"1": [], "2": ["1"], "3": [], "4": ["2"]})
     filled.execute("1", "2", "4", jobs=1)
-    assert filled.execute(jobs=1, resume=True) == ["3"]
-    assert filled.execute(jobs=1, resume=True) == []
-    assert filled.execute(jobs=1) == ["1", "2", "3", "4"]
-
-
-def test_resumed_run_executes_what_reads_a_chapter_that_was_executed_since(shelf):
-    filled = shelf({"1": [], "2": ["1"], "3": [], "4": ["2"]})
-    filled.execute(jobs=1)
+    for expected in (["3"], []):
+        assert filled.execute(jobs=1, resume=True) == expected
     filled.execute("1", jobs=1)
-    assert filled.execute(jobs=1, resume=True) == ["2", "4"]
-    assert filled.execute(jobs=1, resume=True) == []
+    for expected in (["2", "4"], []):
+        assert filled.execute(jobs=1, resume=True) == expected
+    assert filled.execute(jobs=1) == ["1", "2", "3", "4"]
 
 
 def test_resumed_run_executes_what_reads_a_chapter_that_it_executes(shelf):
@@ -480,26 +418,26 @@ def test_chapter_that_is_read_but_not_there_is_named(shelf):
         shelf({"1": ["7"]}).execute(jobs=1)
 
 
-def test_refresh_keeps_what_a_chapter_reads(checkout):
-    chapter = checkout / "book" / "02-two.ipynb"
-    content = notebook("print(seed)")
-    content.metadata["paperlib"] = {"reads": ["01-one"]}
-    nbformat.write(content, chapter)
-    copy = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
-    assert set(copy.metadata["paperlib"]) == {"reads", "inputs"}
-    runner.refresh_stored_outputs([chapter])
-    stored = nbformat.read(chapter, as_version=4)
-    assert stored.metadata["paperlib"] == {"reads": ["01-one"]}
+KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+KILLED_LATER = "import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"
+# The cells of a chapter, and what is said of the first of them.
+ENDS = {
+    "a cell fails": (["raise RuntimeError('no luck')", "print('never')"], "failed with RuntimeError: no luck"),
+    "a cell is killed": ([KILLED, "print('never')"], "was running when the kernel"),
+    "the last cell is killed": ([KILLED], "was running when the kernel"),
+    "killed after the last answer": ([KILLED_LATER], "was running when the kernel"),
+}  # fmt: skip
 
 
-def test_failing_cell_is_named_and_earlier_output_kept(checkout, earlier):
+@pytest.mark.parametrize(("sources", "said"), ENDS.values(), ids=ENDS)
+def test_cell_that_fails_or_kills_its_kernel_is_named_and_earlier_output_kept(
+    checkout, earlier, sources, said
+):
     chapter = checkout / "book" / "01-one.ipynb"
-    nbformat.write(notebook("x = 1", "raise RuntimeError('no luck')", "print('never')"), chapter)
-    with pytest.raises(
-        ReproductionError, match=r"01-one: cell \d+ failed with RuntimeError: no luck"
-    ) as caught:
+    nbformat.write(notebook("x = 1", *sources), chapter)
+    with pytest.raises(ReproductionError, match=rf"01-one: cell \d+ {said}") as caught:
         runner.execute_chapter(chapter, "digits")
-    assert "raise RuntimeError('no luck')" in str(caught.value)
+    assert f"the cell begins: {sources[0]}" in str(caught.value)
     assert earlier.read_text() == "what was there"
     assert sorted(path.name for path in earlier.parent.iterdir()) == [
         "01-one.failed.ipynb",
@@ -513,27 +451,11 @@ def test_chapter_whose_process_is_killed_counts_as_failed():
     assert runner._finish(process) == "its process ended with status -9"
 
 
-@pytest.mark.parametrize(
-    "sources",
-    [
-        ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "print('never')"],
-        ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"],
-        # after the last cell has answered
-        ["import os; get_ipython().events.register('post_run_cell', lambda _: os._exit(9))"],
-    ],
-)
-def test_kernel_that_is_killed_is_one_failure_and_earlier_output_kept(checkout, earlier, sources):
-    chapter = checkout / "book" / "01-one.ipynb"
-    nbformat.write(notebook(*sources), chapter)
-    with pytest.raises(
-        ReproductionError, match=r"01-one: cell \d+ was running when the kernel"
-    ) as e:
-        runner.execute_chapter(chapter, "digits")
-    assert "the cell begins: import os" in str(e.value)
-    assert earlier.read_text() == "what was there"
-
-
-def test_kernel_is_of_this_interpreter_whatever_is_called_python3(checkout, monkeypatch):
+def test_kernel_is_of_this_interpreter_and_its_sockets_are_in_a_short_folder(checkout, monkeypatch):
+    """Whatever is called python3, and however long the path is in which temporary files are to lie."""
+    long = checkout / ("project-scratch-" * 5)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
     for variable in ("JUPYTER_PATH", "JUPYTER_DATA_DIR"):
         spec = checkout / variable / "kernels" / "python3" / "kernel.json"
         spec.parent.mkdir(parents=True)
@@ -545,14 +467,6 @@ def test_kernel_is_of_this_interpreter_whatever_is_called_python3(checkout, monk
     copy = nbformat.read(runner.execute_chapter(chapter, "digits"), as_version=4)
     assert copy.cells[-1].outputs[0].text == f"{sys.executable}\n"
     assert copy.metadata.kernelspec.name == "python3"
-
-
-def test_sockets_of_a_kernel_do_not_lie_in_a_folder_with_a_long_path(checkout, monkeypatch):
-    folder = checkout / ("project-scratch-" * 5)
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    copy = runner.execute_chapter(checkout / "book" / "01-one.ipynb", "digits")
-    assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2 digits\n"
 
 
 @pytest.mark.parametrize(
@@ -613,6 +527,7 @@ def test_book_fails_where_jupyter_book_is_of_another_generation(checkout, comman
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
+        ("chains=3", "set: expected parameters of 01-one (profile, seed, rate, most), got chains"),
         ("profile='paper'", "set: expected --profile paper, got --set profile=..."),
         ("seed='abc'", "set: expected a whole number for seed of 01-one, got 'abc'"),
         ("seed=1.5", "set: expected a whole number for seed of 01-one, got 1.5"),
@@ -634,22 +549,26 @@ def test_parameters_are_of_the_chapters_kind(checkout, setting, said):
         return
     with pytest.raises(InputError, match=re.escape(said)):
         runner.execute_chapters([chapter], "digits", parameters, report=pytest.fail)
+    with pytest.raises(InputError, match=re.escape(said)):
+        runner.execute_chapter(chapter, "digits", parameters)
+    assert not (checkout / "_build").exists()
 
 
-@pytest.mark.parametrize("chapter", runner.chapters(), ids=lambda chapter: chapter.stem)
-def test_the_chapters_own_parameters_are_of_their_kind(chapter):
-    runner.check_parameters(chapter, {"seed": 1})
+# In a process of its own, with the folder as its argument.
+IN_CHECKOUT = """
+import sys
+from pathlib import Path
+from boltzmann_companion.build import runner
+root = Path(sys.argv[1])
+runner.storage.repository_root = lambda: root
+"""
 
 
 def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
     root = tmp_path / "dépôt"
     (root / "book").mkdir(parents=True)
     nbformat.write(notebook("print(seed + 1)"), root / "book" / "01-one.ipynb")
-    script = (
-        "import sys; from pathlib import Path; from boltzmann_companion.build import runner; "
-        "runner.storage.repository_root = lambda: Path(sys.argv[1]); "
-        "print(*runner.execute_chapters(runner.chapters(), 'digits'))"
-    )
+    script = f"{IN_CHECKOUT}print(*runner.execute_chapters(runner.chapters(), 'digits'))"
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     result = subprocess.run(
         [sys.executable, "-c", script, root],
@@ -660,20 +579,6 @@ def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
     assert result.returncode == 0, result.stderr
     copy = root / "_build" / "executed" / "digits" / "01-one.ipynb"
     assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2\n"
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Runs the command in this process: its exit code, and what it wrote."""
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer's own stays behind
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["paperlib", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 def test_help_lists_the_commands_and_every_command_has_help(command):
@@ -705,11 +610,7 @@ def test_interrupted_execution_leaves_no_half_written_file(checkout):
     nbformat.write(
         notebook("open('started', 'w').close()", "import time; time.sleep(3600)"), chapter
     )
-    script = (
-        "import sys; from pathlib import Path; from boltzmann_companion.build import runner; "
-        "root = Path(sys.argv[1]); runner.storage.repository_root = lambda: root; "
-        "runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
-    )
+    script = f"{IN_CHECKOUT}runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
     process = subprocess.Popen(
         [sys.executable, "-c", script, checkout],
         stderr=subprocess.DEVNULL,

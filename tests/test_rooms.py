@@ -2,7 +2,6 @@
 
 import ast
 import io
-import json
 import subprocess
 import sys
 import tokenize
@@ -10,11 +9,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from notebooks import NOTEBOOKS, cells_of
 
 import boltzmann_companion
 import paperlib
 
-BOOK = Path(__file__).parents[1] / "book"
 LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, boltzmann_companion))
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
@@ -144,16 +143,18 @@ CHAPTER, CELL, OPENING = 300, 40, 25
 SHOWN = {"display_data", "execute_result"}
 
 
-@pytest.mark.parametrize("path", sorted(BOOK.glob("[0-9]*.ipynb")), ids=lambda path: path.stem[:2])
+CHAPTERS = [path for path in NOTEBOOKS if path.stem[:2].isdigit()]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem[:2])
 def test_a_chapter_is_short(path):
-    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
     sizes, opening, shown = [], 0, False
-    for cell in cells:
-        lines = [line.strip() for line in "".join(cell["source"]).splitlines()]
+    for cell in cells_of(path):
+        lines = [line.strip() for line in cell.source.splitlines()]
         sizes.append(sum(bool(line) and not line.startswith("#") for line in lines))
-        if not shown and "parameters" not in cell["metadata"].get("tags", ()):
+        if not shown and "parameters" not in cell.metadata.get("tags", ()):
             opening += sizes[-1]
-        shown |= any(out["output_type"] in SHOWN for out in cell["outputs"])
+        shown |= any(out.output_type in SHOWN for out in cell.outputs)
     assert sum(sizes) <= CHAPTER
     assert max(sizes) <= CELL
     assert shown
@@ -168,7 +169,15 @@ def test_lines_of_code_are_counted(tmp_path):
     assert code_lines(file) == 5
 
 
-def test_estimators_start_without_scipy():
-    """It takes as long to import as the rest of the library, and few calls need it."""
-    code = "import sys, paperlib.estimators; sys.exit('scipy' in sys.modules)"
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        # as long to import as the rest of the library, and few calls need it
+        ("paperlib.estimators", "scipy"),
+        # the driver of a chapter only starts a kernel, which imports it again
+        ("boltzmann_companion.build.execute", "torch"),
+    ],
+)
+def test_what_takes_seconds_to_import_is_left_to_those_who_need_it(module, without):
+    code = f"import sys, {module}; sys.exit({without!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

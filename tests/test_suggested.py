@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 import suggested
-from suggested import NOTEBOOKS, Suggestion, bullets, changed, edits, parameters_of, settings_of
+from notebooks import EACH_NOTEBOOK, NOTEBOOKS, parameters_of, prose_of
+from suggested import Suggestion, bullets, changed, edits, settings_of
 
 SUGGESTIONS = suggested.suggestions()
-EACH_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def test_example_of_the_reader():
@@ -43,17 +43,15 @@ def test_suggestion_changes_something_that_is_there(suggestion):
             ast.parse(cell.source)
 
 
-def test_chapters_with_changes_of_code_say_how_to_go_on():
-    for path in NOTEBOOKS:
-        if any(len(edit) > 1 for edit in edits().get(path.stem, [])):
-            text = "\n".join(cell.source for cell in suggested.read(path).cells)
-            assert "add the line `chapter.as_given = False`" in text, path.stem
+@EACH_NOTEBOOK
+def test_chapters_with_changes_of_code_say_how_to_go_on(path):
+    if any(len(edit) > 1 for edit in edits().get(path.stem, [])):
+        assert "add the line `chapter.as_given = False`" in prose_of(path)
 
 
 @EACH_NOTEBOOK
 def test_code_that_a_chapter_shows_is_what_is_run(path):
-    text = "\n".join(cell.source for cell in suggested.read(path).cells if cell.cell_type != "code")
-    shown = re.findall(r"^  ```python\n(.*?)^  ```$", text, re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^  ```python\n(.*?)^  ```$", prose_of(path), re.MULTILINE | re.DOTALL)
     run = [more for s in SUGGESTIONS if s.chapter == path.stem for more in s.append.values()]
     for code in shown:
         assert textwrap.dedent(code).strip() in run
@@ -64,8 +62,8 @@ def test_code_that_is_not_there_is_noticed():
         changed(Suggestion("05-exact-partition-functions", "", replace={"no such code": ""}))
 
 
-def test_numbers_in_the_text_are_settings_only_with_their_name():
+@EACH_NOTEBOOK
+def test_numbers_in_the_text_are_settings_only_with_their_name(path):
     # `a = 1` or `2` would leave the second one unread.
-    for path in NOTEBOOKS:
-        for bullet in bullets(path):
-            assert not re.search(r"` or `[\d_.]+`|, then `[\d_.]+`", bullet), bullet
+    for bullet in bullets(path):
+        assert not re.search(r"` or `[\d_.]+`|, then `[\d_.]+`", bullet), bullet

@@ -1,6 +1,5 @@
 """What readers do with the book from disk: search, wait, look where a figure comes from, download, print."""
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -199,48 +198,6 @@ def test_download_is_the_executed_chapter_and_nothing_else(tab):
     assert [cell.source for cell in got.cells] == [cell.source for cell in committed.cells]
     assert [cell.metadata for cell in got.cells] == [cell.metadata for cell in committed.cells]
     assert any(cell.get("outputs") for cell in got.cells)
-
-
-# ---- the library reference
-
-
-def public_objects():
-    """Everything without an underscore that is defined in the library: functions, classes, their methods and properties."""
-    import importlib
-    import itertools
-    import pkgutil
-    from importlib.util import find_spec
-
-    import boltzmann_companion
-    import paperlib
-
-    packages = (paperlib, boltzmann_companion)
-    for found in itertools.chain.from_iterable(
-        pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in packages
-    ):
-        if found.name.endswith(("__main__", "reproduction.execute")):  # they run when imported
-            continue
-        if found.name.endswith("fused_gpu") and find_spec("triton") is None:
-            continue
-        for name, thing in vars(importlib.import_module(found.name)).items():
-            defined_here = getattr(thing, "__module__", None) == found.name
-            if name.startswith("_") or not defined_here or not hasattr(thing, "__qualname__"):
-                continue
-            yield f"{found.name}.{name}", thing
-            for part, member in vars(thing).items() if inspect.isclass(thing) else ():
-                kinds = (property, classmethod, staticmethod)
-                if not part.startswith("_") and (
-                    inspect.isfunction(member) or isinstance(member, kinds)
-                ):
-                    yield f"{found.name}.{name}.{part}", getattr(thing, part)
-
-
-PUBLIC = dict(public_objects())
-
-
-def test_every_public_name_has_a_docstring():
-    assert len(PUBLIC) > 200
-    assert [name for name, thing in PUBLIC.items() if not (inspect.getdoc(thing) or "")] == []
 
 
 # ---- on paper
