@@ -4,12 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import (
-    all_states,
-    log_z,
-    missed_mode_rbm,
-    random_rbm,
-)
+from enumeration import all_states, log_z, missed_mode_rbm, random_rbm
 from walks import base_rates
 
 from paperlib.annealing import BaseRatePath, uniform_betas

@@ -1,18 +1,9 @@
 """Schedules, and draws of a pair's first model by Gibbs steps; `test_every_path` has what holds for all paths."""
 
 import torch
-from enumeration import (
-    all_states,
-    frequencies,
-    random_rbm,
-)
+from enumeration import all_states, frequencies, random_rbm
 
-from paperlib.annealing import (
-    RBMPairPath,
-    check_betas,
-    salakhutdinov_murray_betas,
-    uniform_betas,
-)
+from paperlib.annealing import RBMPairPath, check_betas, salakhutdinov_murray_betas, uniform_betas
 from paperlib.numerics import seeded_generator
 
 

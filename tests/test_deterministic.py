@@ -13,12 +13,7 @@ from paperlib.mcmc import loopy_belief_propagation
 from paperlib.models import RBM, log_z_lower_bound
 from paperlib.models.bounds import mean_field_optima
 from paperlib.numerics import seeded_generator
-from paperlib.variational import (
-    bethe_log_z,
-    mean_field_log_z,
-    tap_log_z,
-    tree_reweighted_log_z,
-)
+from paperlib.variational import bethe_log_z, mean_field_log_z, tap_log_z, tree_reweighted_log_z
 from paperlib.variational.log_z.pairs import _gap, _PairModel
 
 METHODS = {

@@ -3,11 +3,7 @@
 import math
 
 import torch
-from enumeration import (
-    all_states,
-    missed_mode_rbm,
-    random_rbm,
-)
+from enumeration import all_states, missed_mode_rbm, random_rbm
 from walks import BIAS
 
 from paperlib.annealing import (

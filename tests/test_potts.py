@@ -9,13 +9,7 @@ from enumeration import all_states, random_potts
 
 from paperlib.annealing import PottsPath, uniform_betas
 from paperlib.datasets import site_frequency_bias
-from paperlib.estimators import (
-    ais,
-    certified_lower_bound,
-    exact_log_z,
-    parallel_tempering,
-    smc,
-)
+from paperlib.estimators import ais, certified_lower_bound, exact_log_z, parallel_tempering, smc
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator

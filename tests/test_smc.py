@@ -5,13 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from enumeration import (
-    joint_log_table,
-    log_z,
-    missed_mode_rbm,
-    random_rbm,
-    state_numbers,
-)
+from enumeration import joint_log_table, log_z, missed_mode_rbm, random_rbm, state_numbers
 from walks import BIAS, EVERY_WALK
 
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas

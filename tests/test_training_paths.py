@@ -9,11 +9,7 @@ from enumeration import random_rbm
 
 from boltzmann_companion.seeds import prediction_interval
 from boltzmann_companion.studies import training_paths
-from boltzmann_companion.studies.training_paths import (
-    ROWS,
-    _likeliest_hidden_state,
-    look_at,
-)
+from boltzmann_companion.studies.training_paths import ROWS, _likeliest_hidden_state, look_at
 from paperlib.datasets import BinaryImages, load_digits
 from paperlib.estimators import exact_log_z
 from paperlib.learning import ContrastiveDivergence, contrastive_divergence, train_rbm

@@ -4,22 +4,12 @@ import math
 
 import pytest
 import torch
-from enumeration import (
-    all_states,
-    expected_weights,
-    log_z,
-    random_rbm,
-)
+from enumeration import all_states, expected_weights, log_z, random_rbm
 from walks import BIAS, checkpoints, trajectory
 
 from paperlib.annealing import BaseRatePath, TrajectoryPath, uniform_betas
 from paperlib.datasets import base_rate_bias, binary_images
-from paperlib.estimators import (
-    TrajectoryEstimate,
-    exact_log_z,
-    log_z_along_training,
-    smc,
-)
+from paperlib.estimators import TrajectoryEstimate, exact_log_z, log_z_along_training, smc
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
