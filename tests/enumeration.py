@@ -19,6 +19,11 @@ def _normals(shapes, seed, scale):
     return [scale * torch.randn(s, dtype=torch.float64, generator=generator) for s in shapes]
 
 
+def normal(*shape, seed):
+    """Standard normal numbers of this shape, float64."""
+    return _normals([shape], seed, 1.0)[0]
+
+
 def random_rbm(num_visible, num_hidden, seed, scale=1.0, dtype=torch.float64):
     shapes = (num_visible, num_hidden), (num_visible,), (num_hidden,)
     return RBM(*(each.to(dtype) for each in _normals(shapes, seed, scale)))
@@ -82,6 +87,12 @@ def frequencies(states):
     numbers = state_numbers(states.reshape(-1, width)).view(-1, count)
     found = torch.stack([torch.bincount(row, minlength=2**width) for row in numbers])
     return found.view(*states.shape[:-2], 2**width) / count
+
+
+def assert_rates(found, probs, count, errors, slack=0.0):
+    """The rates among `count` independent draws are their probabilities, up to so many standard errors, and `slack`."""
+    standard_error = (probs * (1 - probs) / count).sqrt()
+    assert ((found - probs).abs() <= errors * standard_error + slack).all()
 
 
 def bernoulli_table(probabilities, states):

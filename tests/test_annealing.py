@@ -1,7 +1,7 @@
 """Schedules, and draws of a pair's first model by Gibbs steps; `test_every_path` has what holds for all paths."""
 
 import torch
-from enumeration import all_states, frequencies, random_rbm
+from enumeration import all_states, assert_rates, frequencies, random_rbm
 
 from paperlib.annealing import RBMPairPath, check_betas, salakhutdinov_murray_betas, uniform_betas
 from paperlib.numerics import seeded_generator
@@ -12,8 +12,7 @@ def test_pair_path_default_start_draws_from_model_a():
     path = RBMPairPath(rbm_a, random_rbm(4, 3, seed=13))
     state = path.sample_start(20_000, seeded_generator(3))
     p = rbm_a.log_unnormalized(all_states(4)).softmax(0)
-    found = frequencies(path.units(state))
-    assert ((found - p).abs() < 4.5 * (p * (1 - p) / 20_000).sqrt()).all()
+    assert_rates(frequencies(path.units(state)), p, 20_000, errors=4.5)
 
 
 def test_schedules_have_the_published_steps():

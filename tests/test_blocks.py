@@ -9,9 +9,9 @@ from enumeration import random_rbm
 
 from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
 from paperlib.annealing import walk as threading_of_walks
-from paperlib.estimators import ais, exact_hidden_samples, exact_log_z, raise_log_prob
+from paperlib.estimators import ais, exact_log_z, raise_log_prob
 from paperlib.estimators.blocks import walk_in_blocks
-from paperlib.kernels import chains_per_block, draw_bits
+from paperlib.kernels import chains_per_block
 from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
 from paperlib.threads import run_in_threads
@@ -21,32 +21,6 @@ BETAS = uniform_betas(6)
 WIDE = BaseRatePath(random_rbm(130, 2, 1))
 # Seconds after which a thread gives up waiting for another: only a defect takes so long.
 PATIENCE = 600
-
-
-@pytest.fixture
-def threads():
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_results_do_not_depend_on_the_number_of_threads(threads, dtype):
-    rbm = random_rbm(150, 140, 1, scale=0.3, dtype=dtype)
-    path = BaseRatePath(rbm)
-    v = draw_bits(torch.full((7, 150), 0.5), seeded_generator(0))
-    results = []
-    for count in (1, 2, 5):
-        threads(count)
-        forward = ais(path, BETAS, 430, seeded_generator(1))
-        backward = raise_log_prob(path, v, BETAS, 61, seeded_generator(2))
-        results.append((forward.log_weights, forward.final_states, backward.log_weights))
-        assert torch.get_num_threads() == count
-    assert results[0][0].shape == (430,)
-    assert results[0][2].shape == (7, 61)
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert torch.equal(one, two)
 
 
 @pytest.mark.parametrize("chains", [100, 76, 99])
@@ -106,17 +80,13 @@ def test_a_failure_in_a_part_of_a_block_ends_the_others(threads, monkeypatch):
     assert torch.get_num_threads() == 2
 
 
-def test_exact_values_do_not_depend_on_the_number_of_threads(threads):
-    rbm = random_rbm(30, 18, 1, scale=0.3, dtype=torch.float64)  # two blocks of rows
-    results = []
-    for count in (1, 2):
-        threads(count)
-        results.append((exact_log_z(rbm), *exact_hidden_samples(rbm, 50, seeded_generator(0))))
-        assert torch.get_num_threads() == count
-    (log_z, v, h), (log_z_of_two, v_of_two, h_of_two) = results
-    assert log_z == log_z_of_two
-    assert torch.equal(v, v_of_two)
-    assert torch.equal(h, h_of_two)
+def test_an_exact_value_does_not_depend_on_the_number_of_threads(threads):
+    rbm = random_rbm(30, 18, 1, scale=0.3)  # two blocks of rows
+    threads(1)
+    log_z = exact_log_z(rbm)
+    threads(2)
+    assert exact_log_z(rbm) == log_z
+    assert torch.get_num_threads() == 2
 
 
 def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
-from enumeration import log_z, random_rbm
+from enumeration import assert_rates, log_z, random_rbm
 from philox import philox
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -192,8 +192,7 @@ def test_frequencies_of_draws_of_a_gpu_are_the_probabilities(tmp_path):
     (bits,) = draw_interpreted([call(logits.repeat(20, 200), factor=0.9)], tmp_path)
     bits = bits.view(-1, len(logits))
     expected = torch.sigmoid(0.9 * logits.double())
-    error = (expected * (1 - expected) / len(bits)).sqrt()
-    assert ((bits.double().mean(0) - expected).abs() <= 4.5 * error + 1e-6).all()
+    assert_rates(bits.double().mean(0), expected, len(bits), errors=4.5, slack=1e-6)
 
 
 SEEDED_DRAWS = """

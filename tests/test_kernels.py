@@ -245,14 +245,6 @@ def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backe
     assert not called & LEAVES.get(backend.name, set())
 
 
-@pytest.mark.parametrize("key", [(0, 0), (123_456_789, 987_654_321), (2**32 - 1, 2**32 - 1)])
-def test_philox_of_the_reference(key):
-    counters = torch.tensor([0, 1, 77, 2**32 - 1])
-    numbers = torch.stack(reference.philox(counters, *key), 1)
-    for counter, four in zip(counters.tolist(), numbers.tolist(), strict=True):
-        assert tuple(four) == philox((counter, 0, 0, 0), *key)
-
-
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 6, 7, 8, 101])
 def test_uniform_numbers_of_the_reference_have_their_places(count):
     numbers = reference._uniform_numbers(count, 5, 6, torch.device("cpu"))

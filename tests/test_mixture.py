@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states
+from enumeration import all_states, assert_rates, frequencies
 
 from paperlib.kernels import bernoulli
 from paperlib.learning import MixtureEM, train_mixture
@@ -39,10 +39,8 @@ def test_densities_by_the_definition():
 def test_sample_frequencies():
     count = 40_000
     samples = MIXTURE.sample(count, seeded_generator(1))
-    index = (samples @ torch.tensor([8.0, 4.0, 2.0, 1.0], dtype=torch.float64)).long()
-    frequency, probs = torch.bincount(index, minlength=16) / count, MIXTURE.log_prob(V).exp()
     # 16 frequencies: beyond 4 standard errors with probability 1e-3
-    assert ((frequency - probs).abs() < 4 * (probs * (1 - probs) / count).sqrt()).all()
+    assert_rates(frequencies(samples), MIXTURE.log_prob(V).exp(), count, errors=4)
 
 
 def test_one_step_against_loops():

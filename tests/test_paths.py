@@ -157,20 +157,6 @@ def test_an_unknown_start_gives_a_ratio():
     assert abs(math.expm1(estimate.log_z - 3 * math.log(2))) < 4 * estimate.relative_std
 
 
-def test_steps_are_told_and_the_check_can_be_left_out():
-    rbm = random_rbm(20, 5, 1)
-    path, told, back = BaseRatePath(rbm), [], []
-    estimate = ais(
-        path, uniform_betas(4), 30, seeded_generator(0), check=False, on_step=told.append
-    )
-    assert told == [30] * 4
-    assert estimate.lower_bound is None
-    assert estimate.warnings == ()
-    v = torch.ones(2, 20)
-    raise_log_prob(path, v, uniform_betas(4), 3, seeded_generator(0), on_step=back.append)
-    assert back == [6] * 4
-
-
 def test_the_dbm_path_counts_its_heating_steps():
     path, told = path_of("DBM", "narrow", torch.float64), []
     raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip

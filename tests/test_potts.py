@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, random_potts
+from enumeration import all_states, assert_rates, random_potts
 
 from paperlib.annealing import PottsPath, uniform_betas
 from paperlib.datasets import site_frequency_bias
@@ -148,8 +148,7 @@ def test_draws_of_categories():
     draws = draw_categories(logits.expand(40_000, -1), 3, generator)
     assert bool((draws.view(-1, 2, 3).sum(-1) == 1).all())
     probs = logits.view(2, 3).softmax(-1).flatten()
-    error = (probs * (1 - probs) / 40_000).sqrt()
-    assert bool(((draws.double().mean(0) - probs).abs() <= 5 * error).all())
+    assert_rates(draws.double().mean(0), probs, 40_000, errors=5)
     assert draws.double().mean(0)[5] == 0
 
 
@@ -181,9 +180,7 @@ def test_start_at_the_frequencies():
     assert not path.uniform_start
     assert PottsPath(MODEL).uniform_start
     units = path.units(path.sample_start(20_000, seeded_generator(2)))
-    probs = bias.exp().flatten()
-    error = (probs * (1 - probs) / 20_000).sqrt()
-    assert bool(((units.mean(0) - probs).abs() < 5 * error).all())
+    assert_rates(units.mean(0), bias.exp().flatten(), 20_000, errors=5)
 
 
 def test_one_path_is_not_another():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, joint_log_table, log_z, random_rbm
+from enumeration import all_states, assert_rates, frequencies, joint_log_table, log_z, random_rbm
 
 from paperlib import numerics
 from paperlib.estimators import exact_hidden_samples, exact_log_z
@@ -63,18 +63,13 @@ def test_transposed_model_is_the_same_joint_distribution(tiny_rbm):
 
 
 def test_gibbs_step_frequencies_equal_the_transition_probabilities(tiny_rbm):
-    v, h = all_states(5), all_states(4)
-    start = v[13]
     count = 100_000
-    drawn = tiny_rbm.gibbs_step(start.expand(count, -1), seeded_generator(0))
-    index = (drawn * 2.0 ** torch.arange(4, -1, -1)).sum(1).long()
-    frequencies = torch.bincount(index, minlength=32) / count
+    start = all_states(5)[13].expand(count, -1)
+    found = frequencies(tiny_rbm.gibbs_step(start, seeded_generator(0)))
     table = joint_log_table(tiny_rbm)
     expected = table[13].softmax(0) @ table.softmax(0).T
-    # 4.5 standard errors: 32 comparisons fail together in fewer than 1 of 4,000 suites of seeds
-    error = (expected * (1 - expected) / count).sqrt()
-    assert ((frequencies - expected).abs() < 4.5 * error).all()
-    assert len(h) == 16
+    # 32 comparisons fail together in fewer than 1 of 4,000 suites of seeds
+    assert_rates(found, expected, count, errors=4.5)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".mat"])
@@ -141,9 +136,8 @@ def test_exact_log_z_crosses_block_borders():
 def test_exact_samples_have_the_exact_distribution(tiny_rbm):
     count = 100_000
     v, h = exact_hidden_samples(tiny_rbm, count, seeded_generator(0))
-    index = (v * 2.0 ** torch.arange(8, 3, -1)).sum(1) + (h * 2.0 ** torch.arange(3, -1, -1)).sum(1)
-    frequencies = torch.bincount(index.long(), minlength=512) / count
     expected = joint_log_table(tiny_rbm).flatten().softmax(0)
-    chi_square = (count * (frequencies - expected).square() / expected).sum()
+    found = frequencies(torch.cat([v, h], 1))
+    chi_square = (count * (found - expected).square() / expected).sum()
     # 511 degrees of freedom: mean 511, standard deviation 32; the bound is 4.5 of these away
     assert chi_square < 511 + 4.5 * 32

@@ -246,26 +246,6 @@ def test_more_chain_steps_give_a_smaller_error():
     assert errors[1] < 0.4 * errors[0]
 
 
-# ---- reproducibility
-
-
-def test_the_same_generator_gives_the_same_weights_whatever_the_number_of_threads():
-    rbm = random_rbm(140, 130, 1, scale=0.05, dtype=torch.float32)
-    path, before = BaseRatePath(rbm), torch.get_num_threads()
-    runs = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            runs.append(smc(path, 60, seeded_generator(14), betas=uniform_betas(4), num_populations=3))  # fmt: skip
-    finally:
-        torch.set_num_threads(before)
-    assert torch.equal(runs[0].chain_log_weights, runs[1].chain_log_weights)
-    state = torch.get_rng_state()
-    fresh = [smc(path, 10, betas=[0, 1], num_populations=2, check=False) for _ in range(2)]
-    assert not torch.equal(fresh[0].log_weights, fresh[1].log_weights)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 # ---- warnings
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states
+from enumeration import all_states, assert_rates, normal
 
 from paperlib.numerics import seeded_generator
 from paperlib.variational import (
@@ -23,10 +23,6 @@ from paperlib.variational.map_inference import _improve_dictionary
 from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
 
 H = all_states(4)
-
-
-def normal(*shape, seed):
-    return torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(seed))
 
 
 def binary_model(num_visible=3, num_hidden=4, seed=0, scale=1.0):
@@ -72,7 +68,7 @@ def test_samples_have_the_models_moments():
     on = torch.sigmoid(MODEL.hidden_bias)
     variance = MODEL.weights.square() @ (on * (1 - on)) + 1 / MODEL.precision
     # 7 means, 4 standard errors each
-    assert ((h.mean(0) - on).abs() < 4 * (on * (1 - on) / 40_000).sqrt()).all()
+    assert_rates(h.mean(0), on, 40_000, errors=4)
     assert ((v.mean(0) - MODEL.weights @ on).abs() < 4 * (variance / 40_000).sqrt()).all()
     # the relative standard error of a variance from 40,000 nearly Gaussian draws is 0.7 %
     torch.testing.assert_close(v.var(0), variance, rtol=0.03, atol=0)
