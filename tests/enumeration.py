@@ -62,6 +62,20 @@ def log_z(rbm):
     return torch.logsumexp(joint_log_table(rbm).flatten(), 0).item()
 
 
+def assert_is_its_definition(model, v, h, table):
+    """Energies, sums and conditionals of a bipartite model are those of the table of -E over all of its states v and h."""
+    flipped = (h[:, None] - torch.eye(h.shape[1]).double()).abs()
+    for found, expected in (
+        (-model.energy(v[:, None], h[None]), table),
+        (model.log_unnormalized(v), table.logsumexp(1)),
+        (model.log_unnormalized_hidden(h), table.logsumexp(0)),
+        (model.log_unnormalized_flips(h), model.log_unnormalized_hidden(flipped)),
+        (model.hidden_probs(v), table.softmax(1) @ h),
+        (model.visible_probs(h), table.softmax(0).T @ v),
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 def log_f_table(rbm, visible_bias_a, beta):
     """ln f_beta(v) of a base-rate path for every v, by summing over every h."""
     v = all_states(rbm.num_visible)

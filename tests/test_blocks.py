@@ -6,13 +6,13 @@ import time
 import pytest
 import torch
 from enumeration import random_rbm
+from walks import path_of
 
-from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.annealing import walk as threading_of_walks
 from paperlib.estimators import ais, exact_log_z, raise_log_prob
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.kernels import chains_per_block
-from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
 from paperlib.threads import run_in_threads
 
@@ -29,15 +29,7 @@ def test_parts_of_a_block_walk_side_by_side_to_the_same_bits(threads, monkeypatc
     monkeypatch.setattr("paperlib.annealing.rbm_paths._FEWEST_CHAINS", 10)
     # where products use no threads of their own
     monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
-    rbm = random_rbm(150, 140, 1, scale=0.2, dtype=torch.float32)
-    if kind == "pair":
-        path = RBMPairPath(random_rbm(150, 130, 2, 0.2, torch.float32), rbm, burn_in=2)
-    elif kind == "DBM":
-        upper = random_rbm(140, 20, 3, 0.2, torch.float32)
-        biases = (rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias)
-        path = DBMPath(DBM(rbm.weights, upper.weights, *biases))
-    else:
-        path = BaseRatePath(rbm, torch.linspace(-1, 1, 150))
+    path = path_of(kind, 150, 140, torch.float32)
     v, results, side_by_side = torch.ones(chains // 9, 150), [], []
     together = threading_of_walks.walk_side_by_side
 
@@ -73,9 +65,9 @@ def test_a_failure_in_a_part_of_a_block_ends_the_others(threads, monkeypatch):
         if len(told) == 7:
             raise ZeroDivisionError
 
-    rbm = random_rbm(150, 140, 1, scale=0.2, dtype=torch.float32)
+    path = path_of("base rates", 150, 140, torch.float32)
     with pytest.raises(ZeroDivisionError):
-        ais(BaseRatePath(rbm), uniform_betas(10_000), 40, seeded_generator(1), on_step=tell)
+        ais(path, uniform_betas(10_000), 40, seeded_generator(1), on_step=tell)
     assert len(told) == 7
     assert torch.get_num_threads() == 2
 

@@ -9,14 +9,14 @@ import torch
 from backends import BACKENDS
 from enumeration import random_rbm
 from philox import philox
+from walks import path_of
 
 import paperlib.kernels
-from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import MatlabUniform, cpu, draw_units, products, reference
 from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
-from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
 
 
@@ -42,16 +42,10 @@ SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 def everything(hidden):
     """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
-    rbm, upper = (
-        random_rbm(*shape, scale=0.3, dtype=torch.float32)
-        for shape in ((150, hidden, 1), (hidden, 9, 2))
-    )
-    biases = rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias
-    dbm = DBMPath(DBM(rbm.weights, upper.weights, *biases))
-    paths = BaseRatePath(rbm), RBMPairPath(rbm, rbm, burn_in=2), dbm
-    betas = uniform_betas(6)
+    kinds, betas = ("base rates", "pair", "DBM"), uniform_betas(6)
+    paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
     forward = [ais(path, betas, 9, seeded_generator(3)) for path in paths]
-    back = raise_log_prob(dbm, forward[0].final_states, betas, 2, seeded_generator(4))
+    back = raise_log_prob(paths[-1], forward[0].final_states, betas, 2, seeded_generator(4))
     units = [estimate.final_states for estimate in forward]
     units.append(draw_units(torch.linspace(0, 1, 50), seeded_generator(5)))
     units.append(torch.from_numpy(MatlabUniform(0).draw(50)))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, assert_rates, random_potts
+from enumeration import all_states, assert_is_its_definition, assert_rates, random_potts
 
 from paperlib.annealing import PottsPath, uniform_betas
 from paperlib.datasets import site_frequency_bias
@@ -55,17 +55,7 @@ LOG_Z = TABLE.flatten().logsumexp(0).item()
 
 
 def test_the_model_is_its_definition():
-    h = all_states(HIDDEN)
-    close = {"rtol": 0, "atol": 1e-12}
-    torch.testing.assert_close(-MODEL.energy(EVERY_V[:, None], h[None]), TABLE, **close)
-    torch.testing.assert_close(MODEL.log_unnormalized(EVERY_V), TABLE.logsumexp(1), **close)
-    torch.testing.assert_close(MODEL.log_unnormalized_hidden(h), TABLE.logsumexp(0), **close)
-    flipped = MODEL.log_unnormalized_hidden((h[:, None] - torch.eye(HIDDEN).double()).abs())
-    torch.testing.assert_close(MODEL.log_unnormalized_flips(h), flipped, **close)
-    given_v = TABLE.softmax(1) @ h
-    torch.testing.assert_close(MODEL.hidden_probs(EVERY_V), given_v, **close)
-    given_h = TABLE.softmax(0).T @ EVERY_V
-    torch.testing.assert_close(MODEL.visible_probs(h), given_h, **close)
+    assert_is_its_definition(MODEL, EVERY_V, all_states(HIDDEN), TABLE)
 
 
 def test_sequences_and_bits():

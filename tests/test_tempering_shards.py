@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import pytest
-import torch
 from enumeration import log_z, random_rbm
 from walks import base_rates, dbm
 
@@ -64,14 +63,3 @@ def test_one_that_contradicts_the_others_is_said():
     assert said.startswith("One of 4 runs says")
     warned = replace(runs[1], warnings=("few round trips",))
     assert join_tempering([warned, warned, runs[2]]).warnings == ("few round trips",)
-
-
-def test_a_run_that_was_stored_says_what_it_said(tmp_path):
-    first, again = run(tmp_path), run(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
-    for name in ("betas", "rejection_rates", "batch_means", "samples", "log_z_at_betas"):
-        assert torch.equal(getattr(first, name), getattr(again, name))
-    for name in ("log_z", "std_error", "chain_steps", "round_trips", "warnings", "lower_bound"):
-        assert getattr(first, name) == getattr(again, name)
-    fewer = run(tmp_path, runs=2)
-    assert torch.equal(first.samples[: len(fewer.samples)], fewer.samples)
