@@ -42,14 +42,8 @@ def test_estimate_on_every_backend(make, backend):
     path, truth = walk.path, walk.truth
     # The pretended GPU takes long over every operation, and there pilots are run for one problem alone.
     budget = 1_300 if backend.on_gpu else 3_000
-    given = backend.on_gpu and make is not base_rates
-    estimate = parallel_tempering(
-        path,
-        budget,
-        backend.generator(1),
-        betas=[0, 0.4, 1] if given else None,
-        num_replicas=20,
-    )
+    betas = [0, 0.4, 1] if backend.on_gpu and make is not base_rates else None
+    estimate = parallel_tempering(path, budget, backend.generator(1), betas=betas, num_replicas=20)
     assert 0 < estimate.std_error < 0.3
     # 45 cases: beyond 4.5 standard errors with probability 3e-4 in all, and the seeds are fixed
     assert abs(estimate.log_z - truth) < 4.5 * estimate.std_error
@@ -63,9 +57,7 @@ def test_estimate_on_every_backend(make, backend):
     assert len(estimate.log_z_at_betas) == len(estimate.betas)
     assert estimate.log_z_at_betas[0] == (path.log_z_start or 0)
     assert estimate.log_z_at_betas[-1] == estimate.log_z
-    assert (
-        estimate.samples.shape[1] == path.units(path.sample_start(1, backend.generator(0))).shape[1]
-    )
+    assert estimate.samples.shape[1] == walk.states.shape[1]
 
 
 @THREE_WALKS

@@ -20,15 +20,8 @@ def test_mean_of_reverse_weights_is_one_over_z(make, num_steps, backend):
     path, truth = walk.path, walk.truth
     # of the model itself, not of the one with rounded weights that the path walks to
     exact = draw_states(walk.log_target.log_softmax(0), 2_000, seeded_generator(num_steps))
-    generator = backend.generator(num_steps)
-    estimate = two_sided_ais(
-        path,
-        uniform_betas(num_steps),
-        walk.states[exact].to(path.device),
-        2_000,
-        generator,
-        progress=False,
-    )
+    v, betas = walk.states[exact].to(path.device), uniform_betas(num_steps)
+    estimate = two_sided_ais(path, betas, v, 2_000, backend.generator(num_steps), progress=False)
     ratio = (truth - estimate.reverse.cpu()).exp()
     # 90 cases: beyond 4 standard errors with probability 6e-3 in all, and the seeds are fixed
     assert abs(ratio.mean() - 1) < 4 * ratio.std() / math.sqrt(len(ratio))
