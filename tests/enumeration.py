@@ -1,6 +1,7 @@
 """Ground truth by brute force, written down directly from the definitions and sharing no code with paperlib."""
 
 import itertools
+import math
 
 import torch
 
@@ -109,6 +110,14 @@ def assert_rates(found, probs, count, errors, slack=0.0):
     assert ((found - probs).abs() <= errors * standard_error + slack).all()
 
 
+def assert_unbiased(log_weights, truth, largest_error=math.inf):
+    """Independent weights have the mean e^truth within four standard errors, of which the relative one is not larger than given."""
+    ratio = (log_weights.cpu() - truth).exp()
+    error = ratio.std().item() / math.sqrt(len(ratio))
+    assert abs(ratio.mean().item() - 1) < 4 * error
+    assert error < largest_error
+
+
 def bernoulli_table(probabilities, states):
     """Probability of each state under each row of independent probabilities: [rows, states]."""
     p, s = probabilities[:, None, :], states[None, :, :]
@@ -133,14 +142,6 @@ def transition_matrix(rbm_a, rbm_b, beta):
             row = bernoulli_table(torch.sigmoid(inputs)[None], v)
             matrix += (p_a[:, i] * p_b[:, j])[:, None] * row
     return matrix
-
-
-def annealing_model(start, rbm, betas):
-    """p_ann(v) of every v (RAISE paper, eq. 10 and 11): the distribution of a start without weights times T_1 ... T_K."""
-    probs = torch.softmax(all_states(rbm.num_visible) @ start.visible_bias, 0)
-    for beta in betas[1:]:
-        probs = probs @ transition_matrix(start, rbm, beta)
-    return probs
 
 
 def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):

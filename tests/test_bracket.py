@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import log_z, random_rbm
+from evaluations import draws
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, bracket, raise_log_prob
@@ -14,10 +15,7 @@ from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(6, 4, 3, scale=2)
 # Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short path, may well think more.
-_INDEX = torch.multinomial(
-    RBM.log_unnormalized(all_states(6)).softmax(0), 64, True, generator=seeded_generator(99)
-)
-V = all_states(6)[_INDEX]
+V = draws(RBM, 64, seed=99)
 
 
 def estimates(steps, chains, seed, vectors=20):

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import log_z, random_rbm
+from evaluations import draws
 from scipy.stats import binom
 
 from paperlib.annealing import BaseRatePath, uniform_betas
@@ -117,11 +118,8 @@ def test_weights_of_ais():
 def test_reverse_weights_of_exact_draws_bound_from_above():
     """E_p 2^-D / p*(v) = 1/Z."""
     rbm = random_rbm(5, 4, seed=22)
-    log_p = rbm.log_unnormalized(all_states(5))
-    draws = torch.multinomial(
-        log_p.softmax(0), SETS * 10, replacement=True, generator=seeded_generator(5)
-    )
-    log_weights = (-5 * math.log(2) - log_p[draws]).view(SETS, 10)
+    log_p = rbm.log_unnormalized(draws(rbm, SETS * 10, seed=5))
+    log_weights = (-5 * math.log(2) - log_p).view(SETS, 10)
     # -L < ln Z is a failure
     assert failures(log_weights, -log_z(rbm), 0.95) <= most_failures(0.95)
     truth, bound = log_z(rbm), -certified_lower_bound(log_weights.flatten()[:5_000])

@@ -32,11 +32,6 @@ def unchecked(monkeypatch):
         cache.cache_clear()
 
 
-@pytest.fixture
-def reference_only(unchecked, monkeypatch):
-    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-
-
 SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 
@@ -160,8 +155,8 @@ def test_no_setting_and_an_empty_one_are_fast(monkeypatch):
     assert chosen() == "fast"
 
 
-@pytest.mark.usefixtures("reference_only")
-def test_the_reference_is_no_reason_for_a_warning():
+def test_the_reference_is_no_reason_for_a_warning(monkeypatch):
+    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not agrees("draw_bits")

@@ -5,7 +5,14 @@ from itertools import pairwise
 
 import pytest
 import torch
-from enumeration import joint_log_table, log_z, missed_mode_rbm, random_rbm, state_numbers
+from enumeration import (
+    assert_unbiased,
+    joint_log_table,
+    log_z,
+    missed_mode_rbm,
+    random_rbm,
+    state_numbers,
+)
 from walks import BIAS, EVERY_WALK
 
 from paperlib.annealing import AnnealingPath, BaseRatePath, uniform_betas
@@ -24,14 +31,6 @@ def problem():
     return BaseRatePath(PEAKED, BIAS), log_z(PEAKED)
 
 
-def assert_unbiased(log_estimates, truth):
-    ratio = (log_estimates.cpu() - truth).exp()
-    error = ratio.std().item() / math.sqrt(len(ratio))
-    # beyond four standard errors once in 16,000 cases, and the seeds are fixed
-    assert abs(ratio.mean().item() - 1) < 4 * error
-    assert error < 0.03
-
-
 @EVERY_WALK
 def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
     walk = make(backend)
@@ -41,7 +40,8 @@ def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
     found = smc(path, 20, backend.generator(1), betas=betas, num_populations=600, threshold=0.9)
     # in easy problems fewer than in others, but many of them, and not all at the same steps
     assert found.resampled.sum() > 200
-    assert_unbiased(found.log_weights, truth)
+    # 105 cases: beyond four standard errors with probability 7e-3 in all, and the seeds are fixed
+    assert_unbiased(found.log_weights, truth, 0.03)
 
 
 @EVERY_WALK
@@ -64,7 +64,7 @@ def test_a_schedule_that_a_pilot_finds_biases_nothing():
         for seed in range(100)
     ]
     assert len({len(run.betas) for run in runs}) > 1
-    assert_unbiased(torch.cat([run.log_weights for run in runs]), truth)
+    assert_unbiased(torch.cat([run.log_weights for run in runs]), truth, 0.03)
 
 
 def test_weighed_chains_are_draws_of_the_target():
