@@ -127,21 +127,15 @@ def bernoulli_table(probabilities, states):
 def transition_matrix(rbm_a, rbm_b, beta):
     """T[v, v'] of eq. 15-17 by summing over every h_A and h_B; `rbm_a` may have no hidden units."""
     v = all_states(rbm_b.num_visible)
-    hidden = []
+    probs, inputs = [], []
     for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
         states = all_states(rbm.num_hidden) if rbm.num_hidden else torch.zeros(1, 0).double()
-        probs = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
-        hidden.append((states, bernoulli_table(probs, states), scale))
-    (h_a, p_a, scale_a), (h_b, p_b, scale_b) = hidden
-    matrix = torch.zeros(len(v), len(v), dtype=torch.float64)
-    for i in range(len(h_a)):
-        for j in range(len(h_b)):
-            inputs = scale_a * (rbm_a.weights @ h_a[i] + rbm_a.visible_bias) + scale_b * (
-                rbm_b.weights @ h_b[j] + rbm_b.visible_bias
-            )
-            row = bernoulli_table(torch.sigmoid(inputs)[None], v)
-            matrix += (p_a[:, i] * p_b[:, j])[:, None] * row
-    return matrix
+        given_v = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
+        probs.append(bernoulli_table(given_v, states))
+        inputs.append(scale * (states @ rbm.weights.T + rbm.visible_bias))
+    given_h = torch.sigmoid(inputs[0][:, None] + inputs[1])
+    rows = bernoulli_table(given_h.flatten(0, 1), v).unflatten(0, given_h.shape[:2])
+    return torch.einsum("na,nb,abm->nm", *probs, rows)
 
 
 def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):

@@ -6,8 +6,7 @@ import torch
 from enumeration import random_rbm
 from interruptions import interrupt_call
 
-from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais
+from paperlib.annealing import BaseRatePath
 from paperlib.kernels import cpu, draw_bits, draw_bits_of_logits
 from paperlib.kernels.capability import multiplies_integers
 from paperlib.kernels.products import NarrowIntegerProduct, binary_product
@@ -78,19 +77,6 @@ def test_a_product_that_is_interrupted_remembers_nothing_wrong(module, name, mon
             product(changed, 0.7, offset, memory)
     for given in (states, changed):
         assert torch.equal(product(given, 0.7, offset, memory), product(given, 0.7, offset))
-
-
-def test_chains_are_the_same_with_and_without_memory(monkeypatch):
-    rbm = random_rbm(300, 200, 5, scale=0.5, dtype=torch.float32)
-    path = BaseRatePath(rbm, torch.full((300,), -2.0))
-    with_memory = ais(path, uniform_betas(50), 70, seeded_generator(3))
-    rows_added = []
-    monkeypatch.setattr("paperlib.kernels.cpu.add_changed_rows", lambda *_: rows_added.append(1))
-    ais(path, uniform_betas(5), 70, seeded_generator(3))
-    assert rows_added, "the shorter way was never taken"
-    monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 10**6)
-    without = ais(path, uniform_betas(50), 70, seeded_generator(3))
-    assert torch.equal(with_memory.log_weights, without.log_weights)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 20, 127, 128])

@@ -14,7 +14,6 @@ from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_b
 from paperlib.numerics import log_mean_exp, seeded_generator
 
 SETS = 10_000
-NAN = float("nan")
 
 
 def failures(log_weights, true_log_z, level):

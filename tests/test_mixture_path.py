@@ -3,7 +3,7 @@
 import math
 
 import torch
-from enumeration import assert_rates, missed_mode_rbm, random_rbm
+from enumeration import missed_mode_rbm, random_rbm
 from walks import BIAS
 
 from paperlib.annealing import (
@@ -11,19 +11,11 @@ from paperlib.annealing import (
     MixturePath,
     mean_field_bias,
     mean_field_mixture,
-    mixture_path,
     uniform_betas,
 )
 from paperlib.estimators import ais, exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
-
-
-def test_draws_of_components():
-    count = 40_000
-    shares = torch.tensor([0.5, 0.0, 0.2, 0.3], dtype=torch.float64)
-    drawn = mixture_path._draw_component(shares.log().expand(count, -1), seeded_generator(2))
-    assert_rates(torch.bincount(drawn, minlength=4) / count, shares, count, errors=4.5)
 
 
 def two_modes():

@@ -7,17 +7,14 @@ import pytest
 import torch
 from enumeration import all_states, assert_is_its_definition, assert_rates, random_potts
 
-from paperlib.annealing import PottsPath, uniform_betas
+from paperlib.annealing import PottsPath
 from paperlib.datasets import site_frequency_bias
-from paperlib.estimators import ais, certified_lower_bound, exact_log_z, parallel_tempering, smc
+from paperlib.estimators import exact_log_z, parallel_tempering
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 
 SITES, STATES, HIDDEN = 2, 3, 3
-BETAS = [0.0, 0.3, 0.7, 1.0]
-
-
 MODEL = random_potts(SITES, STATES, HIDDEN, seed=1)
 # of the start; not uniform
 BIAS = torch.tensor([[0.4, -0.2, 0.1], [-0.5, 0.3, 0.0]], dtype=torch.float64)
@@ -140,7 +137,7 @@ def test_draws_of_categories():
     assert draws.double().mean(0)[5] == 0
 
 
-def test_tempering_smc_and_certified_bound():
+def test_tempering():
     model = random_potts(12, 4, 8, seed=2, scale=0.7)
     truth = exact_log_z(model)
     path = PottsPath(model)
@@ -150,12 +147,6 @@ def test_tempering_smc_and_certified_bound():
     assert tempering.std_error < 0.1
     assert tempering.samples.shape[1] == 48
     assert tempering.lower_bound <= truth
-    found = smc(path, 1_000, generator=seeded_generator(2), progress=False)
-    low, high = found.interval(0.999)
-    assert low < truth < high
-    weights = ais(path, uniform_betas(300), 100, seeded_generator(3), progress=False)
-    bound = certified_lower_bound(weights.log_weights, 0.999)
-    assert bound <= truth
 
 
 def test_start_at_the_frequencies():
@@ -164,26 +155,13 @@ def test_start_at_the_frequencies():
     torch.testing.assert_close(bias.exp().sum(1), torch.ones(2, dtype=torch.float64))
     counts = torch.stack([torch.bincount(column, minlength=3) for column in train.T])
     torch.testing.assert_close(bias.exp(), (counts.double() / 50 + 0.05 / 3) / 1.05)
-    path = PottsPath(MODEL, bias)
-    assert not path.uniform_start
+    assert not PottsPath(MODEL, bias).uniform_start
     assert PottsPath(MODEL).uniform_start
-    units = path.units(path.sample_start(20_000, seeded_generator(2)))
-    assert_rates(units.mean(0), bias.exp().flatten(), 20_000, errors=5)
 
 
 def test_one_path_is_not_another():
     """The same numbers with other sites are another path, and so are other biases."""
-    as_pairs = PottsRBM(
-        MODEL.weights.view(3, 2, 3), MODEL.visible_bias.view(3, 2), MODEL.hidden_bias
-    )
-    checksums = {
-        PottsPath(MODEL).checksum(),
-        PottsPath(as_pairs).checksum(),
-        PottsPath(MODEL, BIAS).checksum(),
-    }
-    assert len(checksums) == 3
-    import pickle
-
-    copied = pickle.loads(pickle.dumps(PottsPath(MODEL, BIAS)))
-    assert copied.checksum() == PottsPath(MODEL, BIAS).checksum()
-    assert PottsPath(MODEL, BIAS).to("cpu").checksum() == copied.checksum()
+    weights, bias = MODEL.weights.view(3, 2, 3), MODEL.visible_bias.view(3, 2)
+    as_pairs = PottsRBM(weights, bias, MODEL.hidden_bias)
+    paths = PottsPath(MODEL), PottsPath(as_pairs), PottsPath(MODEL, BIAS)
+    assert len({path.checksum() for path in paths}) == 3

@@ -33,8 +33,6 @@ from paperlib.mcmc.series import equilibration, mean_error
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
-FLOAT64 = BACKENDS[0]
-
 
 @THREE_WALKS
 def test_estimate_on_every_backend(make, backend):
@@ -453,9 +451,6 @@ def test_log_z_at_every_temperature_is_that_of_enumeration():
     # so that each temperature is told from its neighbours
     steps = [abs(high - low) for low, high in itertools.pairwise(exact)]
     assert min(steps) > 10 * estimate.std_error
-
-
-PATH = BaseRatePath(random_rbm(4, 3, seed=21))
 
 
 @pytest.mark.parametrize(

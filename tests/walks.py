@@ -397,9 +397,3 @@ class ReversibleCoins(Coins):
 
     def state_at(self, v):
         return v.bool()
-
-
-class CoinsOfUnknownStart(Coins):
-    """An estimate along them is a ratio."""
-
-    log_z_start = None
