@@ -14,6 +14,7 @@ import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
 from enumeration import assert_rates, log_z, random_rbm
 from philox import philox
+from pretend_gpu import PretendGenerator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from paperlib import keep
@@ -302,22 +303,9 @@ def test_a_gpu_of_paper_keeps_devices_apart(device):
             mistake()
 
 
-class Elsewhere(torch.Generator):
-    """A generator that says that it is on a GPU of this number."""
-
-    def __new__(cls, number):
-        generator = super().__new__(cls)
-        generator.named = torch.device("cuda", number)
-        return generator
-
-    @property
-    def device(self):
-        return self.named
-
-
 def test_a_generator_of_another_gpu_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    generator = Elsewhere(1)
+    generator = PretendGenerator("cuda:1")
     for same in ("cuda:1", "cuda"):
         assert resolve_generator(generator, same) is generator
     for other in ("cuda:0", "cpu", "cuda:2"):
@@ -328,7 +316,7 @@ def test_a_generator_of_another_gpu_is_refused(monkeypatch):
     with pytest.raises(
         InputError, match="expected one on device cuda, where the model is, got cuda:0"
     ):
-        resolve_generator(Elsewhere(0), "cuda")
+        resolve_generator(PretendGenerator("cuda:0"), "cuda")
     # of a processor there is but one, whatever its number
     here = seeded_generator(1)
     assert resolve_generator(here, "cpu") is resolve_generator(here, "cpu:0") is here
