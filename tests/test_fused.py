@@ -13,7 +13,6 @@ from paperlib.kernels import (
     draw_units,
     reference,
     softplus_increment,
-    sum_where,
 )
 from paperlib.kernels import cpu as fused
 from paperlib.numerics import seeded_generator
@@ -135,12 +134,3 @@ def test_softplus_increment(columns, beta_from, beta_to):
     # relative to the sum of the terms' magnitudes: float32 rounds each of them, and the betas, by 1e-7
     terms = abs(beta_to - beta_from) * x.double().abs().sum(1)
     assert ((result - expected).abs() <= 5e-7 * terms).all()
-
-
-def test_sum_where():
-    generator = seeded_generator(3)
-    states = torch.rand(20, 77, generator=generator) < 0.4
-    values = torch.randn(77, generator=generator)
-    expected = states.double() @ values.double()
-    torch.testing.assert_close(sum_where(states, values), expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(sum_where(states, values.double()), expected, rtol=0, atol=1e-12)

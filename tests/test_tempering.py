@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -162,19 +163,12 @@ def test_round_trips_are_counted():
     assert trips(ends[:1]) == 0
 
 
-def two_modes(width=12, strength=4.0, log_odds=1.0):
-    """An RBM with two modes, in which its first or its second half is on, and hardly any way between them.
-
-    The odds of the first mode are about e^log_odds. A chain at beta = 1 changes modes once in thousands of steps.
-    """
-    side = torch.ones(width, dtype=torch.float64)
-    side[width // 2 :] = -1
-    weights, bias = strength * side[:, None], -strength / 2 * side
-    return RBM(weights, bias, torch.tensor([log_odds], dtype=torch.float64))
-
-
 def test_two_modes_that_a_chain_alone_would_not_leave():
-    rbm = two_modes()
+    """In one the first half of the units is on, in the other the second; a chain at beta = 1 crosses once in thousands of steps."""
+    side = torch.ones(12, dtype=torch.float64)
+    side[6:] = -1
+    # the odds of the first mode are about e
+    rbm = RBM(4 * side[:, None], -2 * side, [1.0])
     truth = log_z(rbm)
     estimate = parallel_tempering(BaseRatePath(rbm), 20_000, seeded_generator(0), num_replicas=20)
     assert estimate.std_error < 0.1
@@ -201,34 +195,32 @@ def test_intervals_cover_as_often_as_they_say():
     assert covered >= 25
 
 
-# of 235 transitions, 63 of them of the main round
+# of 235: after about 150, 900 and 1,900 steps of single chains
 @pytest.mark.parametrize("transition", [51, 145, 228])
 def test_an_interrupted_run_goes_on_to_the_same_bits(transition, tmp_path, monkeypatch):
     backend = BACKENDS[3]  # float32, fast
-    path = base_rates(backend).path
-    whole = parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4)
+    run = partial(parallel_tempering, base_rates(backend).path, num_replicas=4)
+    whole = run(2_000, seeded_generator(3))
     file = tmp_path / "run.safetensors"
     with monkeypatch.context() as patch:
         interrupt_call(patch, BaseRatePath, "transition", transition)
         with pytest.raises(KeyboardInterrupt):
-            parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file)
+            run(2_000, seeded_generator(3), checkpoint=file)
     assert file.is_file()
     for _ in range(2):  # resumed; then found finished
-        resumed = parallel_tempering(
-            path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file
-        )
+        resumed = run(2_000, seeded_generator(3), checkpoint=file)
         assert resumed.log_z == whole.log_z
         assert resumed.std_error == whole.std_error
         assert torch.equal(resumed.samples, whole.samples)
         assert resumed.chain_steps == whole.chain_steps
     assert [item.name for item in tmp_path.iterdir()] == [file.name]
     with pytest.raises(InputError, match=r"^checkpoint: expected generator"):
-        parallel_tempering(path, 2_000, seeded_generator(4), num_replicas=4, checkpoint=file)
+        run(2_000, seeded_generator(4), checkpoint=file)
     with pytest.raises(InputError, match=r"^checkpoint: expected chain_steps 2001, got 2000"):
-        parallel_tempering(path, 2_001, seeded_generator(3), num_replicas=4, checkpoint=file)
+        run(2_001, seeded_generator(3), checkpoint=file)
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"^checkpoint: expected an undamaged file"):
-        parallel_tempering(path, 2_000, seeded_generator(3), num_replicas=4, checkpoint=file)
+        run(2_000, seeded_generator(3), checkpoint=file)
 
 
 @pytest.mark.parametrize("portions", [[6_000], [2_000] * 3], ids=len)
