@@ -77,8 +77,6 @@ LAPLACE_CODES = LaplaceSparseCoding(normal(4, 3), normal(4), 1.0, 2.0)
 VAE_ = VAE(4, 2, 3, seeded_generator(0))
 PATH = BaseRatePath(RBM)
 CHAIN = MarkovChain([[0.5, 0.5], [0.25, 0.75]])
-
-
 GUESS = RecognitionWeights(normal(4, 3), normal(3))
 CD = ContrastiveDivergence(2, 1)
 DEEP = DeepBoltzmannLearning(CD, CD, 1)
