@@ -38,6 +38,7 @@ UPDATES = {
     "strong weights": ({}, {"initial": STRONG}),
     "inputs that are multiplied": ({"upward_factor": 2, "downward_factor": 3}, {"initial": STRONG}),
     "a layer below": ({}, {"layers_below": [BELOW]}),
+    "images in one order": ({"shuffle": False}, {"initial": STRONG}),
 }
 
 
@@ -73,7 +74,9 @@ def test_updates_are_data_minus_chain_statistics(chains, changes, given):
     start = torch.randint(10, (5,), generator=generator) if chains else None
     chain = pass_up(DATA[start].double()) if chains else None
     velocity = [torch.zeros_like(t) for t in (w, b, a)]
-    for index in torch.randperm(10, generator=generator).split(5):
+    shuffle = changes.get("shuffle", True)
+    order = torch.randperm(10, generator=generator) if shuffle else torch.arange(10)
+    for index in order.split(5):
         v0 = pass_up(DATA[index].double())
         v = v0 if chain is None else chain
         for _ in range(2):

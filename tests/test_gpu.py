@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
-from enumeration import assert_rates, log_z, random_rbm
+from enumeration import assert_rates, log_z, random_dbm, random_rbm
 from philox import philox
 from pretend_gpu import PretendGenerator
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -38,7 +38,7 @@ from paperlib.kernels import draw_bits
 from paperlib.kernels.products import binary_product
 from paperlib.kernels.replay import _RecordedStep
 from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
-from paperlib.models import DBM, DBN, RBM, log_z_lower_bound
+from paperlib.models import DBM, DBN, log_z_lower_bound
 from paperlib.numerics import resolve_generator, seeded_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -271,12 +271,9 @@ def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
 
 @needs_gpu
 def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
-    rbm = random_rbm(200, 150, 5, scale=0.3)
-    path = BaseRatePath(RBM(rbm.weights, rbm.visible_bias, rbm.hidden_bias).to("cuda"))
+    path = BaseRatePath(random_rbm(200, 150, 5, scale=0.3).to("cuda"))
     # its walks follow other draws, which a replay must not repeat
-    layers = random_rbm(30, 20, 6), random_rbm(20, 10, 7)
-    biases = layers[0].visible_bias, layers[0].hidden_bias, layers[1].hidden_bias
-    dbm = DBMPath(DBM(*(layer.weights for layer in layers), *biases).to("cuda"))
+    dbm = DBMPath(random_dbm(30, 20, 10, 6).to("cuda"))
     v = draw_bits(torch.full((4, 30), 0.4), seeded_generator(1))
 
     def run():
