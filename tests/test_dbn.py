@@ -153,10 +153,9 @@ def test_samples_have_the_right_distribution(dbn):
 
 
 def test_means_are_shown_instead_of_draws():
-    means = TWO_LAYERS.sample(10, 3, seeded_generator(3), mean=True)
-    assert ((means > 0) & (means < 1)).all()
-    means = DBN([TWO_LAYERS.layers[0]]).sample(10, 3, seeded_generator(3), mean=True)
-    assert ((means > 0) & (means < 1)).all()
+    for dbn in (TWO_LAYERS, DBN(TWO_LAYERS.layers[:1])):
+        means = dbn.sample(10, 3, seeded_generator(3), mean=True)
+        assert ((means > 0) & (means < 1)).all()
 
 
 def test_recognition_frequencies():
