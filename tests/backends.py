@@ -117,6 +117,12 @@ def _name(backend):
     return f"{backend.name}, coarse" if backend.coarse else backend.name
 
 
+def on_backends(*names):
+    """Marks a test that is for these ways alone, and whose products are not coarse."""
+    chosen = [backend for backend in BACKENDS if backend.name in names and not backend.coarse]
+    return pytest.mark.parametrize("backend", chosen, ids=_name, indirect=True)
+
+
 @pytest.fixture(params=BACKENDS, ids=_name)
 def backend(request, monkeypatch):
     """Each way to compute in turn; tests/conftest.py hands it to all tests."""

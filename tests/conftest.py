@@ -29,6 +29,14 @@ def _one_thread():
 
 
 @pytest.fixture
+def threads():
+    """Sets a number of threads, until the test ends."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def tiny_rbm():
     return random_rbm(num_visible=5, num_hidden=4, seed=1)
 

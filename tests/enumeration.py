@@ -1,6 +1,7 @@
 """Ground truth by brute force, written down directly from the definitions and sharing no code with paperlib."""
 
 import itertools
+import math
 
 import torch
 
@@ -17,6 +18,11 @@ def all_states(width):
 def _normals(shapes, seed, scale):
     generator = torch.Generator().manual_seed(seed)
     return [scale * torch.randn(s, dtype=torch.float64, generator=generator) for s in shapes]
+
+
+def normal(*shape, seed):
+    """Standard normal numbers of this shape, float64."""
+    return _normals([shape], seed, 1.0)[0]
 
 
 def random_rbm(num_visible, num_hidden, seed, scale=1.0, dtype=torch.float64):
@@ -57,6 +63,20 @@ def log_z(rbm):
     return torch.logsumexp(joint_log_table(rbm).flatten(), 0).item()
 
 
+def assert_is_its_definition(model, v, h, table):
+    """Energies, sums and conditionals of a bipartite model are those of the table of -E over all of its states v and h."""
+    flipped = (h[:, None] - torch.eye(h.shape[1]).double()).abs()
+    for found, expected in (
+        (-model.energy(v[:, None], h[None]), table),
+        (model.log_unnormalized(v), table.logsumexp(1)),
+        (model.log_unnormalized_hidden(h), table.logsumexp(0)),
+        (model.log_unnormalized_flips(h), model.log_unnormalized_hidden(flipped)),
+        (model.hidden_probs(v), table.softmax(1) @ h),
+        (model.visible_probs(h), table.softmax(0).T @ v),
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 def log_f_table(rbm, visible_bias_a, beta):
     """ln f_beta(v) of a base-rate path for every v, by summing over every h."""
     v = all_states(rbm.num_visible)
@@ -84,6 +104,20 @@ def frequencies(states):
     return found.view(*states.shape[:-2], 2**width) / count
 
 
+def assert_rates(found, probs, count, errors, slack=0.0):
+    """The rates among `count` independent draws are their probabilities, up to so many standard errors, and `slack`."""
+    standard_error = (probs * (1 - probs) / count).sqrt()
+    assert ((found - probs).abs() <= errors * standard_error + slack).all()
+
+
+def assert_unbiased(log_weights, truth, largest_error=math.inf):
+    """Independent weights have the mean e^truth within four standard errors, of which the relative one is not larger than given."""
+    ratio = (log_weights.cpu() - truth).exp()
+    error = ratio.std().item() / math.sqrt(len(ratio))
+    assert abs(ratio.mean().item() - 1) < 4 * error
+    assert error < largest_error
+
+
 def bernoulli_table(probabilities, states):
     """Probability of each state under each row of independent probabilities: [rows, states]."""
     p, s = probabilities[:, None, :], states[None, :, :]
@@ -93,29 +127,15 @@ def bernoulli_table(probabilities, states):
 def transition_matrix(rbm_a, rbm_b, beta):
     """T[v, v'] of eq. 15-17 by summing over every h_A and h_B; `rbm_a` may have no hidden units."""
     v = all_states(rbm_b.num_visible)
-    hidden = []
+    probs, inputs = [], []
     for rbm, scale in ((rbm_a, 1 - beta), (rbm_b, beta)):
         states = all_states(rbm.num_hidden) if rbm.num_hidden else torch.zeros(1, 0).double()
-        probs = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
-        hidden.append((states, bernoulli_table(probs, states), scale))
-    (h_a, p_a, scale_a), (h_b, p_b, scale_b) = hidden
-    matrix = torch.zeros(len(v), len(v), dtype=torch.float64)
-    for i in range(len(h_a)):
-        for j in range(len(h_b)):
-            inputs = scale_a * (rbm_a.weights @ h_a[i] + rbm_a.visible_bias) + scale_b * (
-                rbm_b.weights @ h_b[j] + rbm_b.visible_bias
-            )
-            row = bernoulli_table(torch.sigmoid(inputs)[None], v)
-            matrix += (p_a[:, i] * p_b[:, j])[:, None] * row
-    return matrix
-
-
-def annealing_model(start, rbm, betas):
-    """p_ann(v) of every v (RAISE paper, eq. 10 and 11): the distribution of a start without weights times T_1 ... T_K."""
-    probs = torch.softmax(all_states(rbm.num_visible) @ start.visible_bias, 0)
-    for beta in betas[1:]:
-        probs = probs @ transition_matrix(start, rbm, beta)
-    return probs
+        given_v = torch.sigmoid(scale * (v @ rbm.weights + rbm.hidden_bias))
+        probs.append(bernoulli_table(given_v, states))
+        inputs.append(scale * (states @ rbm.weights.T + rbm.visible_bias))
+    given_h = torch.sigmoid(inputs[0][:, None] + inputs[1])
+    rows = bernoulli_table(given_h.flatten(0, 1), v).unflatten(0, given_h.shape[:2])
+    return torch.einsum("na,nb,abm->nm", *probs, rows)
 
 
 def expected_weights(log_start, log_f, kernel, betas, corrections, power=1):

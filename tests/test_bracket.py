@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import log_z, random_rbm
+from evaluations import draws
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, bracket, raise_log_prob
@@ -14,10 +15,7 @@ from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(6, 4, 3, scale=2)
 # Draws from the model itself: of other vectors a smoother distribution, such as p_ann of a short path, may well think more.
-_INDEX = torch.multinomial(
-    RBM.log_unnormalized(all_states(6)).softmax(0), 64, True, generator=seeded_generator(99)
-)
-V = all_states(6)[_INDEX]
+V = draws(RBM, 64, seed=99)
 
 
 def estimates(steps, chains, seed, vectors=20):
@@ -59,27 +57,6 @@ def test_few_steps_leave_it_open_around_the_truth():
     assert result.lower.mean < truth
 
 
-def by_hand(upper_shift):
-    """Two chains without noise: ln Z = 0 from AIS, and a constant distance below ln p*."""
-    x = torch.arange(5.0, dtype=torch.float64)
-    chosen = torch.tensor([4, 1, 2])
-    above = PartitionEstimate(torch.zeros(2, dtype=torch.float64), torch.zeros(2, 1))
-    below = ReverseEstimate((x[chosen] - upper_shift)[:, None].expand(-1, 2))
-    return bracket(x, chosen, above, below)
-
-
-@pytest.mark.parametrize(
-    ("shift", "word"), [(0.5, "closed"), (-0.5, "closed"), (1.5, "open"), (-1.5, "crossed")]
-)
-def test_verdict(shift, word):
-    result = by_hand(shift)
-    assert result.upper == 2.0
-    assert result.lower.mean == pytest.approx(2.0 - shift, abs=1e-12)
-    assert result.gap == pytest.approx(shift, abs=1e-12)
-    assert result.gap_std_error == pytest.approx(0, abs=1e-9)
-    assert result.verdict() == word
-
-
 def noisy(gap, std_error, log_weights=(0.0, 0.0)):
     """A bracket with this gap, for which RAISE was run for five of ten vectors with this error."""
     x, chosen = torch.arange(10.0, dtype=torch.float64), torch.arange(5)
@@ -94,6 +71,10 @@ def noisy(gap, std_error, log_weights=(0.0, 0.0)):
 @pytest.mark.parametrize(
     ("gap", "std_error", "word"),
     [
+        (0.5, 0.0, "closed"),
+        (-0.5, 0.0, "closed"),
+        (1.5, 0.0, "open"),
+        (-1.5, 0.0, "crossed"),
         (0.9, 0.3, "closed"),
         (0.0, 0.6, "too noisy to tell"),
         (1.5, 0.4, "open"),
@@ -106,8 +87,11 @@ def noisy(gap, std_error, log_weights=(0.0, 0.0)):
 )
 def test_noise_is_no_agreement(gap, std_error, word):
     result = noisy(gap, std_error)
+    assert result.upper == 4.5
+    assert result.lower.mean == pytest.approx(4.5 - gap, abs=1e-6)
     assert result.gap == pytest.approx(gap, abs=1e-6)
-    assert result.lower.test_set_std_error == pytest.approx(std_error, rel=1e-6)
+    assert result.gap_std_error == pytest.approx(std_error, rel=1e-6, abs=1e-9)
+    assert result.lower.test_set_std_error == pytest.approx(std_error, rel=1e-6, abs=1e-9)
     assert result.verdict() == word
 
 
@@ -117,20 +101,14 @@ def test_unknown_error_of_ais_closes_nothing():
 
 def test_error_of_the_gap_has_no_upper_limit():
     """One chain of 100 holds nearly all of the weight: nothing is known of the error, nor of what it excuses."""
-    x = torch.arange(5.0, dtype=torch.float64)
-    chosen = torch.tensor([4, 1, 2])
-    log_weights = torch.zeros(100, dtype=torch.float64)
-    log_weights[0] = 20
-    above = PartitionEstimate(log_weights, torch.zeros(100, 1))
-    assert above.effective_sample_size == pytest.approx(1, abs=1e-3)
-    below = ReverseEstimate((x[chosen] - above.log_z - 5.0)[:, None])
-    result = bracket(x, chosen, above, below)
+    result = noisy(5.0, 0.0, [20.0] + [0.0] * 99)
     assert result.gap_std_error == result.upper_std_error == math.inf
     assert result.upper_slack == 0
     assert result.gap == pytest.approx(5.0)
     assert result.verdict() == "open"
-    lower = "-18.39 +- 0.00 nats"
-    assert repr(result) == f"Bracket(upper -13.39 nats, error unknown; lower {lower})"
+    # the mean of 0 to 9 less 20 - ln 100, and 5 nats below
+    lower = "-15.89 +- 0.00 nats"
+    assert repr(result) == f"Bracket(upper -10.89 nats, error unknown; lower {lower})"
 
 
 def test_error_of_the_gap_by_hand():

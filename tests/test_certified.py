@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states, log_z, random_rbm
+from enumeration import log_z, random_rbm
+from evaluations import draws
 from scipy.stats import binom
 
 from paperlib.annealing import BaseRatePath, uniform_betas
@@ -13,7 +14,6 @@ from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_b
 from paperlib.numerics import log_mean_exp, seeded_generator
 
 SETS = 10_000
-NAN = float("nan")
 
 
 def failures(log_weights, true_log_z, level):
@@ -63,13 +63,6 @@ def test_mean_of_the_mixture_at_the_truth_is_one(count):
     log_mixture, _ = _log_mixture(weights.log())
     probabilities = torch.from_numpy(binom.pmf(highs.numpy(), count, p))
     assert (probabilities * log_mixture.exp()).sum().item() == pytest.approx(1, abs=1e-12)
-
-
-def test_slope_of_the_mixture():
-    log_ratios = torch.randn(1, 12, generator=seeded_generator(3)).double()
-    high, low = (_log_mixture(log_ratios - shift)[0] for shift in (1e-6, -1e-6))
-    _, slope = _log_mixture(log_ratios)
-    assert slope.item() == pytest.approx((low - high).item() / 2e-6, rel=1e-7)
 
 
 def test_the_bound_is_where_the_mixture_crosses_the_threshold():
@@ -124,11 +117,8 @@ def test_weights_of_ais():
 def test_reverse_weights_of_exact_draws_bound_from_above():
     """E_p 2^-D / p*(v) = 1/Z."""
     rbm = random_rbm(5, 4, seed=22)
-    log_p = rbm.log_unnormalized(all_states(5))
-    draws = torch.multinomial(
-        log_p.softmax(0), SETS * 10, replacement=True, generator=seeded_generator(5)
-    )
-    log_weights = (-5 * math.log(2) - log_p[draws]).view(SETS, 10)
+    log_p = rbm.log_unnormalized(draws(rbm, SETS * 10, seed=5))
+    log_weights = (-5 * math.log(2) - log_p).view(SETS, 10)
     # -L < ln Z is a failure
     assert failures(log_weights, -log_z(rbm), 0.95) <= most_failures(0.95)
     truth, bound = log_z(rbm), -certified_lower_bound(log_weights.flatten()[:5_000])

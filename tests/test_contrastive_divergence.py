@@ -32,40 +32,59 @@ def test_defaults_are_the_published_recipe():
     assert (cd25.batch_size, cd25.weight_cost, cd25.initial_weight_std) == (100, 0.0002, 0.01)
 
 
-@pytest.mark.parametrize("strong", [False, True], ids=["small weights", "strong weights"])
+STRONG, BELOW = random_rbm(6, 3, 8, scale=3), random_rbm(6, 6, 1)
+UPDATES = {
+    "small weights": ({}, {}),
+    "strong weights": ({}, {"initial": STRONG}),
+    "inputs that are multiplied": ({"upward_factor": 2, "downward_factor": 3}, {"initial": STRONG}),
+    "a layer below": ({}, {"layers_below": [BELOW]}),
+    "images in one order": ({"shuffle": False}, {"initial": STRONG}),
+}
+
+
+@pytest.mark.parametrize(("changes", "given"), UPDATES.values(), ids=UPDATES)
 @pytest.mark.parametrize("chains", [0, 5])
-def test_updates_are_data_minus_chain_statistics(chains, strong):
+def test_updates_are_data_minus_chain_statistics(chains, changes, given):
     """The first two updates, written down again from eq. 7 with the same stream of random numbers.
 
     With small weights all units are on in half of the draws, wherever a chain comes from. Only with
     strong ones does it matter that persistent chains go on from one update to the next.
     """
-    chosen = recipe(epochs=1, batch_size=5, cd_steps=2, weight_cost=0.01, persistent_chains=chains)
-    initial = random_rbm(6, 3, 8, scale=3) if strong else None
-    result, _ = train(chosen, seed=3, initial=initial)
+    common = {"epochs": 1, "batch_size": 5, "cd_steps": 2, "weight_cost": 0.01}
+    before = STRONG.checksum(), BELOW.checksum()
+    result, _ = train(recipe(persistent_chains=chains, **common, **changes), seed=3, **given)
+    assert (STRONG.checksum(), BELOW.checksum()) == before
 
     generator = seeded_generator(3)
+    up, down = changes.get("upward_factor", 1), changes.get("downward_factor", 1)
 
     def uniform_below(p):
         return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
 
-    if strong:
-        w, b, a = (tensor.clone() for tensor in initial.tensors().values())
+    def pass_up(v):
+        for layer in given.get("layers_below", ()):
+            v = uniform_below(torch.sigmoid(v @ layer.weights + layer.hidden_bias))
+        return v
+
+    if "initial" in given:
+        w, b, a = (tensor.clone() for tensor in STRONG.tensors().values())
     else:
         w = 0.01 * torch.randn(6, 3, dtype=torch.float64, generator=generator)
         b, a = torch.zeros(6).double(), torch.zeros(3).double()
     start = torch.randint(10, (5,), generator=generator) if chains else None
-    chain = DATA[start].double() if chains else None
+    chain = pass_up(DATA[start].double()) if chains else None
     velocity = [torch.zeros_like(t) for t in (w, b, a)]
-    for index in torch.randperm(10, generator=generator).split(5):
-        v0 = DATA[index].double()
+    shuffle = changes.get("shuffle", True)
+    order = torch.randperm(10, generator=generator) if shuffle else torch.arange(10)
+    for index in order.split(5):
+        v0 = pass_up(DATA[index].double())
         v = v0 if chain is None else chain
         for _ in range(2):
-            h = uniform_below(torch.sigmoid(v @ w + a))
-            v = uniform_below(torch.sigmoid(h @ w.T + b))
+            h = uniform_below(torch.sigmoid(up * v @ w + a))
+            v = uniform_below(torch.sigmoid(down * h @ w.T + b))
         if chains:
             chain = v
-        p0, p1 = torch.sigmoid(v0 @ w + a), torch.sigmoid(v @ w + a)
+        p0, p1 = torch.sigmoid(up * v0 @ w + a), torch.sigmoid(up * v @ w + a)
         gradients = [
             v0.T @ p0 / 5 - v.T @ p1 / 5 - 0.01 * w,
             v0.mean(0) - v.mean(0),

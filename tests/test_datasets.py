@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from enumeration import assert_rates
 
 from paperlib import storage
 from paperlib.datasets import (
@@ -144,10 +145,8 @@ def test_binarisation_follows_intensities_and_its_seed_alone():
     assert binary.dtype == torch.uint8
     assert torch.equal(binary, binarize(images.numpy(), seed=1))
     assert not torch.equal(binary, binarize(images, seed=2))
-    error = 4.5 * (images[0] * (1 - images[0]) / 20_000).sqrt()
-    assert ((binary.float().mean(0) - images[0]).abs() <= error).all()
-    assert binary[:, 0].sum() == 0
-    assert binary[:, -1].sum() == 20_000
+    # the first and the last exactly
+    assert_rates(binary.float().mean(0), images[0], 20_000, errors=4.5)
 
 
 def test_base_rates_are_smoothed_as_stated():

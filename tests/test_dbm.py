@@ -5,13 +5,7 @@ import math
 import pytest
 import torch
 from backends import walked_models
-from enumeration import (
-    all_states,
-    bernoulli_table,
-    random_dbm,
-    random_rbm,
-    state_numbers,
-)
+from enumeration import all_states, bernoulli_table, random_dbm, random_rbm, state_numbers
 from every_draw import EveryDraw
 
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, base_rate_path, uniform_betas

@@ -31,26 +31,6 @@ def train(recipe=RECIPE, seed=0, **options):
     return train_dbm(DATA, recipe, seed, dtype=torch.float64, progress=False, **options)
 
 
-def test_doubled_inputs_of_one_update():
-    recipe = ContrastiveDivergence(
-        3, epochs=1, batch_size=10, weight_cost=0, initial_weight_std=0.5, upward_factor=2,
-        downward_factor=3,
-    )  # fmt: skip
-    result, _ = train_rbm(DATA, recipe, 4, dtype=torch.float64, progress=False)
-    generator = seeded_generator(4)
-
-    def draw(p):
-        return (torch.rand(p.shape, dtype=torch.float64, generator=generator) < p).double()
-
-    w = 0.5 * torch.randn(4, 3, dtype=torch.float64, generator=generator)
-    v0 = DATA[torch.randperm(10, generator=generator)].double()
-    p0 = torch.sigmoid(2 * v0 @ w)
-    v1 = draw(torch.sigmoid(3 * draw(p0) @ w.T))
-    p1 = torch.sigmoid(2 * v1 @ w)
-    expected = w + 0.05 / 10 * (v0.T @ p0 - v1.T @ p1)
-    torch.testing.assert_close(result.weights, expected, rtol=0, atol=1e-14)
-
-
 def test_pretraining_doubles_what_each_layer_will_hear_twice():
     dbm = pretrain_dbm(DATA, RECIPE, 7, dtype=torch.float64, progress=False)
     first, _ = train_rbm(

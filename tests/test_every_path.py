@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+from enumeration import assert_rates
 from every_draw import EveryDraw
 from walks import BETAS, EVERY_WALK, EVERY_WALK_BACK, FLOAT64, REVERSIBLE, base_rates, trajectory
 
@@ -130,19 +131,16 @@ def test_sampled_transitions_follow_the_enumerated_kernel(make, betas, backend):
         kernel = walk.kernel(beta)
         found = torch.zeros_like(kernel)
         found.scatter_add_(1, numbers[..., part], torch.full(numbers.shape[:2], 1 / count).double())
-        # 256 comparisons at 5 standard errors, plus 1/count where the normal approximation is poor: one failure in 5,000, and the
-        # seeds are fixed
-        error = 5 * (kernel * (1 - kernel) / count).sqrt() + 1 / count
-        assert ((found - kernel).abs() < error).all()
+        # 256 comparisons, and 1/count where the normal approximation is poor: one failure in 5,000, and the seeds are fixed
+        assert_rates(found, kernel, count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK
 def test_draws_of_the_start_follow_its_distribution(make, backend):
     walk, count = make(backend), 20_000
     found = walk.frequencies(walk.path.units(walk.path.sample_start(count, backend.generator(3))))
-    p = walk.log_start.exp()
     # 16 comparisons in each of 105 cases: beyond 5 standard errors with probability 1e-3 in all, and the seed is fixed
-    assert ((found - p).abs() < 5 * (p * (1 - p) / count).sqrt() + 1 / count).all()
+    assert_rates(found, walk.log_start.exp(), count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK
@@ -254,8 +252,7 @@ def check_ais(walk, num_steps, backend):
     p = walk.log_start.exp()
     for beta in betas[1:]:
         p = p @ walk.kernel(beta)
-    difference = (walk.frequencies(found.final_states) - p).abs()
-    assert (difference < 5 * (p * (1 - p) / count).sqrt() + 1 / count).all()
+    assert_rates(walk.frequencies(found.final_states), p, count, errors=5, slack=1 / count)
 
 
 @EVERY_WALK

@@ -14,30 +14,13 @@ import json
 import golden
 import pytest
 import torch
+from backends import on_backends
 
-from paperlib.kernels import products
-from paperlib.kernels.capability import agrees
 from paperlib.kernels.version import DRAWS
 
 STORED = json.loads(golden.FILE.read_text())
 # Relative and absolute, whichever is larger.
 TOLERANCE = {"float64": (1e-12, 1e-10), "float32": (2e-6, 1e-4)}
-
-
-@pytest.fixture(params=["fast", "fast, no integer instructions", "reference"])
-def backend(request, monkeypatch):
-    """The kernels that draw."""
-    if request.param == "reference":
-        monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-        agrees.cache_clear()
-        yield request.param
-        agrees.cache_clear()
-        return
-    if request.param != "fast":
-        if not products._FAST_INTEGERS:
-            pytest.skip("this processor has none, and `fast` was tested")
-        monkeypatch.setattr(products, "_FAST_INTEGERS", False)
-    yield request.param
 
 
 def same(found, stored, relative, absolute):
@@ -46,6 +29,7 @@ def same(found, stored, relative, absolute):
     return found == pytest.approx(stored, rel=relative, abs=absolute)
 
 
+@on_backends("float32 reference", "float32 fast, narrow", "float32 fast, narrow, no fast integers")
 @pytest.mark.parametrize("dtype", golden.DTYPES)
 def test_draws_change_only_with_their_version(tmp_path, backend, dtype):
     advice = "if the draws were to change, change DRAWS and run tests/golden.py"

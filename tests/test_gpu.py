@@ -12,8 +12,9 @@ from importlib.util import find_spec
 import pytest
 import torch
 from backends import on_a_gpu_of_paper, use_tensor_cores
-from enumeration import log_z, random_rbm
+from enumeration import assert_rates, log_z, random_dbm, random_rbm
 from philox import philox
+from pretend_gpu import PretendGenerator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from paperlib import keep
@@ -37,7 +38,7 @@ from paperlib.kernels import draw_bits
 from paperlib.kernels.products import binary_product
 from paperlib.kernels.replay import _RecordedStep
 from paperlib.learning import ContrastiveDivergence, DeepBoltzmannLearning, train_dbm, train_rbm
-from paperlib.models import DBM, DBN, RBM, log_z_lower_bound
+from paperlib.models import DBM, DBN, log_z_lower_bound
 from paperlib.numerics import resolve_generator, seeded_generator
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -192,8 +193,7 @@ def test_frequencies_of_draws_of_a_gpu_are_the_probabilities(tmp_path):
     (bits,) = draw_interpreted([call(logits.repeat(20, 200), factor=0.9)], tmp_path)
     bits = bits.view(-1, len(logits))
     expected = torch.sigmoid(0.9 * logits.double())
-    error = (expected * (1 - expected) / len(bits)).sqrt()
-    assert ((bits.double().mean(0) - expected).abs() <= 4.5 * error + 1e-6).all()
+    assert_rates(bits.double().mean(0), expected, len(bits), errors=4.5, slack=1e-6)
 
 
 SEEDED_DRAWS = """
@@ -271,12 +271,9 @@ def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
 
 @needs_gpu
 def test_a_replay_on_a_gpu_is_the_loop_on_a_gpu(monkeypatch):
-    rbm = random_rbm(200, 150, 5, scale=0.3)
-    path = BaseRatePath(RBM(rbm.weights, rbm.visible_bias, rbm.hidden_bias).to("cuda"))
+    path = BaseRatePath(random_rbm(200, 150, 5, scale=0.3).to("cuda"))
     # its walks follow other draws, which a replay must not repeat
-    layers = random_rbm(30, 20, 6), random_rbm(20, 10, 7)
-    biases = layers[0].visible_bias, layers[0].hidden_bias, layers[1].hidden_bias
-    dbm = DBMPath(DBM(*(layer.weights for layer in layers), *biases).to("cuda"))
+    dbm = DBMPath(random_dbm(30, 20, 10, 6).to("cuda"))
     v = draw_bits(torch.full((4, 30), 0.4), seeded_generator(1))
 
     def run():
@@ -303,22 +300,9 @@ def test_a_gpu_of_paper_keeps_devices_apart(device):
             mistake()
 
 
-class Elsewhere(torch.Generator):
-    """A generator that says that it is on a GPU of this number."""
-
-    def __new__(cls, number):
-        generator = super().__new__(cls)
-        generator.named = torch.device("cuda", number)
-        return generator
-
-    @property
-    def device(self):
-        return self.named
-
-
 def test_a_generator_of_another_gpu_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    generator = Elsewhere(1)
+    generator = PretendGenerator("cuda:1")
     for same in ("cuda:1", "cuda"):
         assert resolve_generator(generator, same) is generator
     for other in ("cuda:0", "cpu", "cuda:2"):
@@ -329,7 +313,7 @@ def test_a_generator_of_another_gpu_is_refused(monkeypatch):
     with pytest.raises(
         InputError, match="expected one on device cuda, where the model is, got cuda:0"
     ):
-        resolve_generator(Elsewhere(0), "cuda")
+        resolve_generator(PretendGenerator("cuda:0"), "cuda")
     # of a processor there is but one, whatever its number
     here = seeded_generator(1)
     assert resolve_generator(here, "cpu") is resolve_generator(here, "cpu:0") is here

@@ -9,14 +9,14 @@ import torch
 from backends import BACKENDS
 from enumeration import random_rbm
 from philox import philox
+from walks import path_of
 
 import paperlib.kernels
-from paperlib.annealing import BaseRatePath, DBMPath, RBMPairPath, uniform_betas
+from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import MatlabUniform, cpu, draw_units, products, reference
 from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
-from paperlib.models import DBM
 from paperlib.numerics import seeded_generator
 
 
@@ -32,26 +32,15 @@ def unchecked(monkeypatch):
         cache.cache_clear()
 
 
-@pytest.fixture
-def reference_only(unchecked, monkeypatch):
-    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-
-
 SIZES = pytest.mark.parametrize("hidden", [6, 140], ids=["narrow", "wide"])
 
 
 def everything(hidden):
     """What every compiled function has a part in: runs along all paths that differ in the kernels, and draws of learning."""
-    rbm, upper = (
-        random_rbm(*shape, scale=0.3, dtype=torch.float32)
-        for shape in ((150, hidden, 1), (hidden, 9, 2))
-    )
-    biases = rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias
-    dbm = DBMPath(DBM(rbm.weights, upper.weights, *biases))
-    paths = BaseRatePath(rbm), RBMPairPath(rbm, rbm, burn_in=2), dbm
-    betas = uniform_betas(6)
+    kinds, betas = ("base rates", "pair", "DBM"), uniform_betas(6)
+    paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
     forward = [ais(path, betas, 9, seeded_generator(3)) for path in paths]
-    back = raise_log_prob(dbm, forward[0].final_states, betas, 2, seeded_generator(4))
+    back = raise_log_prob(paths[-1], forward[0].final_states, betas, 2, seeded_generator(4))
     units = [estimate.final_states for estimate in forward]
     units.append(draw_units(torch.linspace(0, 1, 50), seeded_generator(5)))
     units.append(torch.from_numpy(MatlabUniform(0).draw(50)))
@@ -166,8 +155,8 @@ def test_no_setting_and_an_empty_one_are_fast(monkeypatch):
     assert chosen() == "fast"
 
 
-@pytest.mark.usefixtures("reference_only")
-def test_the_reference_is_no_reason_for_a_warning():
+def test_the_reference_is_no_reason_for_a_warning(monkeypatch):
+    monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not agrees("draw_bits")
@@ -180,11 +169,7 @@ def wrong_product(states, matrix):
     return product
 
 
-def no_product(states, matrix):
-    raise RuntimeError("_int_mm is not implemented")
-
-
-@pytest.mark.parametrize("product", [wrong_product, no_product, None])
+@pytest.mark.parametrize("product", [wrong_product, fails, None])
 def test_a_product_of_integers_that_is_wrong_or_missing_is_not_used(product, monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True, raising=False)
     if product is None:
@@ -243,14 +228,6 @@ def test_the_backends_of_the_tests_take_the_code_that_they_are_named_after(backe
     if not backend.name.startswith("float32 fast"):
         assert not called
     assert not called & LEAVES.get(backend.name, set())
-
-
-@pytest.mark.parametrize("key", [(0, 0), (123_456_789, 987_654_321), (2**32 - 1, 2**32 - 1)])
-def test_philox_of_the_reference(key):
-    counters = torch.tensor([0, 1, 77, 2**32 - 1])
-    numbers = torch.stack(reference.philox(counters, *key), 1)
-    for counter, four in zip(counters.tolist(), numbers.tolist(), strict=True):
-        assert tuple(four) == philox((counter, 0, 0, 0), *key)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 6, 7, 8, 101])

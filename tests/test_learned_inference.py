@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states
+from enumeration import all_states, assert_rates, bernoulli_table, frequencies, normal
 
 from paperlib.numerics import log_mean_exp, seeded_generator
 from paperlib.variational import (
@@ -25,10 +25,6 @@ from paperlib.variational.vae import VAE, train_vae
 V, H = all_states(4), all_states(3)
 
 
-def normal(*shape, seed):
-    return torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(seed))
-
-
 NET = SigmoidBeliefNet(normal(4, 3, seed=1), normal(4, seed=2), normal(3, seed=3))
 GUESS = RecognitionWeights(normal(4, 3, seed=4), normal(3, seed=5))
 
@@ -37,29 +33,20 @@ GUESS = RecognitionWeights(normal(4, 3, seed=4), normal(3, seed=5))
 
 
 def test_log_joint_by_the_definition():
-    table = NET.log_joint_table(V)
-    for n, v in enumerate(V):
-        for s, h in enumerate(H):
-            p = 1.0
-            for i in range(3):
-                on = 1 / (1 + math.exp(-NET.hidden_bias[i]))
-                p *= on if h[i] else 1 - on
-            for d in range(4):
-                on = 1 / (1 + math.exp(-(NET.visible_bias[d] + NET.weights[d] @ h)))
-                p *= on if v[d] else 1 - on
-            assert table[n, s].item() == pytest.approx(math.log(p), abs=1e-12)
-            assert NET.log_joint(v, h).item() == pytest.approx(math.log(p), abs=1e-12)
+    prior = bernoulli_table(torch.sigmoid(NET.hidden_bias)[None], H)
+    given = bernoulli_table(torch.sigmoid(H @ NET.weights.T + NET.visible_bias), V)
+    expected = (given.T * prior).log()
+    for table in (NET.log_joint_table(V), NET.log_joint(V[:, None], H)):
+        torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
     assert NET.log_prob(V).exp().sum().item() == pytest.approx(1, abs=1e-12)
 
 
 def test_samples_have_the_models_probabilities():
     draws = 40_000
     v, h = NET.sample(draws, seeded_generator(6))
-    index = (torch.cat([v, h], 1) @ (2.0 ** torch.arange(6, -1, -1)).double()).long()
-    counts = torch.bincount(index, minlength=128) / draws
     expected = NET.log_joint_table(V).exp().flatten()
-    # five standard errors of each of the 128 frequencies
-    assert ((counts - expected).abs() < 5 * (expected / draws).sqrt() + 1e-4).all()
+    # 128 frequencies
+    assert_rates(frequencies(torch.cat([v, h], 1)), expected, draws, errors=5, slack=1e-4)
 
 
 # ---- wake-sleep

@@ -1,60 +1,29 @@
 """Paths whose layers are as wide as those that take another code, states as values, and what a path of one's own needs; `test_every_path` has the rest."""
 
 import itertools
-import math
 import pickle
 
 import pytest
 import torch
+from backends import on_backends
 from enumeration import random_rbm
-from walks import Coins, CoinsOfUnknownStart, ReversibleCoins
+from walks import LARGE_KINDS, Coins, ReversibleCoins, path_of
 
-from paperlib.annealing import (
-    BaseRatePath,
-    DBMPath,
-    DBNPath,
-    RBMPairPath,
-    TrajectoryPath,
-    uniform_betas,
-)
+from paperlib.annealing import BaseRatePath, TrajectoryPath, uniform_betas
 from paperlib.estimators import ais, raise_log_prob
 from paperlib.kernels import products
-from paperlib.kernels.capability import agrees, multiplies_integers
-from paperlib.models import DBM, DBN
+from paperlib.kernels.capability import multiplies_integers
 from paperlib.numerics import seeded_generator
 
 # Narrow and wide: below and above the width at which sums are brought up to date instead of taken anew.
 SIZES = {"narrow": (40, 12), "wide": (150, 140)}
-KINDS = ("base rates", "pair", "DBM", "DBN")
 
 
-@pytest.fixture(params=["float64", "float32 fast", "float32 reference"])
-def dtype(request, monkeypatch):
-    if request.param == "float32 reference":
-        monkeypatch.setenv("PAPERLIB_KERNELS", "reference")
-        agrees.cache_clear()
-        yield torch.float32
-        agrees.cache_clear()
-    else:
-        yield torch.float64 if request.param == "float64" else torch.float32
-
-
-def path_of(kind, size, dtype):
-    visible, hidden = SIZES[size]
-    rbm = random_rbm(visible, hidden, 1, scale=0.2, dtype=dtype)
-    bias = torch.linspace(-1, 1, visible).to(dtype)
-    if kind == "base rates":
-        return BaseRatePath(rbm, bias)
-    if kind == "pair":
-        return RBMPairPath(random_rbm(visible, hidden // 2, 2, 0.2, dtype), rbm, burn_in=3)
-    upper = random_rbm(hidden, hidden + 3, 3, 0.2, dtype)
-    if kind == "DBN":
-        return DBNPath(DBN([rbm, upper]))
-    biases = (rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias)
-    return DBMPath(DBM(rbm.weights, upper.weights, *biases), bias)
-
-
-ALL = pytest.mark.parametrize(("kind", "size"), [(kind, size) for kind in KINDS for size in SIZES])
+# These lower no limit: wide layers are those of wide models.
+ON_THREE_BACKENDS = on_backends("float64", "float32 reference", "float32 fast, narrow")
+ALL = pytest.mark.parametrize(
+    ("kind", "size"), [(kind, size) for kind in LARGE_KINDS for size in SIZES]
+)
 
 
 def tensors(state):
@@ -62,27 +31,11 @@ def tensors(state):
 
 
 @ALL
-def test_chains_at_different_betas_do_what_each_does_alone(kind, size, dtype):
-    path = path_of(kind, size, dtype)
-    state = path.sample_start(4, seeded_generator(1))
-    betas = torch.tensor([0.0, 0.3, 0.9, 1.0], dtype=torch.float64)
-    next_betas = torch.tensor([0.5, 0.1, 1.0, 0.0], dtype=torch.float64)
-    ratio, log_f = path.log_ratio(state, betas, next_betas), path.log_f(state, betas)
-    for chain in range(4):
-        alone = path.select(state, torch.tensor([chain]))
-        here, there = betas[chain].item(), next_betas[chain].item()
-        for ours, theirs in (
-            (ratio[chain], path.log_ratio(alone, here, there)[0]),
-            (log_f[chain], path.log_f(alone, here)[0]),
-        ):
-            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
-
-
-@ALL
+@ON_THREE_BACKENDS
 @pytest.mark.parametrize("chains", [1, 3, 50])
-def test_the_last_state_may_be_of_other_chains(kind, size, dtype, chains):
+def test_the_last_state_may_be_of_other_chains(kind, size, backend, chains):
     """A segmentation fault once: the memory of one chain was used for fifty."""
-    path = path_of(kind, size, dtype)
+    path = path_of(kind, *SIZES[size], backend.dtype)
     last = path.sample_start(chains, seeded_generator(1))
     last = path.transition(last, 0.5, seeded_generator(2))
     for count in (1, 3, 50):
@@ -109,8 +62,9 @@ def test_small_steps_of_float32_add_up(kind):
     torch.testing.assert_close(sums[0], sums[1], rtol=0, atol=1e-3)
 
 
-def test_editing_units_that_were_given_changes_no_state_and_no_later_one(dtype):
-    path = BaseRatePath(random_rbm(300, 200, 1, scale=0.1, dtype=dtype))
+@ON_THREE_BACKENDS
+def test_editing_units_that_were_given_changes_no_state_and_no_later_one(backend):
+    path = path_of("base rates", 300, 200, backend.dtype, scale=0.1)
     v = torch.rand(20, 300, generator=seeded_generator(2)) < 0.5
     state = path.state_at(v)
     kept = state.v.clone()
@@ -131,7 +85,7 @@ def test_a_path_arrives_prepared_for_the_processor_that_it_finds(
     if not multiplies_integers():
         pytest.skip("this processor has no fast integer products")
     monkeypatch.setattr(products, "_FAST_INTEGERS", here_has_them)
-    path = path_of(kind, size, torch.float32)
+    path = path_of(kind, *SIZES[size], torch.float32)
     expected = ais(path, uniform_betas(5), 20, seeded_generator(1)).log_weights
     message = pickle.dumps(path)
     monkeypatch.setattr(products, "_FAST_INTEGERS", not here_has_them)
@@ -152,26 +106,7 @@ def test_two_lines_more_and_raise_walks_it_back():
     torch.testing.assert_close(estimate.log_prob, exact, rtol=0, atol=0.02)
 
 
-def test_an_unknown_start_gives_a_ratio():
-    estimate = ais(CoinsOfUnknownStart(), uniform_betas(20), 20_000, seeded_generator(0))
-    assert abs(math.expm1(estimate.log_z - 3 * math.log(2))) < 4 * estimate.relative_std
-
-
-def test_steps_are_told_and_the_check_can_be_left_out():
-    rbm = random_rbm(20, 5, 1)
-    path, told, back = BaseRatePath(rbm), [], []
-    estimate = ais(
-        path, uniform_betas(4), 30, seeded_generator(0), check=False, on_step=told.append
-    )
-    assert told == [30] * 4
-    assert estimate.lower_bound is None
-    assert estimate.warnings == ()
-    v = torch.ones(2, 20)
-    raise_log_prob(path, v, uniform_betas(4), 3, seeded_generator(0), on_step=back.append)
-    assert back == [6] * 4
-
-
 def test_the_dbm_path_counts_its_heating_steps():
-    path, told = path_of("DBM", "narrow", torch.float64), []
+    path, told = path_of("DBM", *SIZES["narrow"]), []
     raise_log_prob(path, torch.ones(2, 40), uniform_betas(4), 3, seeded_generator(0), on_step=told.append)  # fmt: skip
     assert sum(told) == 6 * 4 * path.reverse_passes

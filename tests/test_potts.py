@@ -5,25 +5,16 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from enumeration import all_states, random_potts
+from enumeration import all_states, assert_is_its_definition, assert_rates, random_potts
 
-from paperlib.annealing import PottsPath, uniform_betas
+from paperlib.annealing import PottsPath
 from paperlib.datasets import site_frequency_bias
-from paperlib.estimators import (
-    ais,
-    certified_lower_bound,
-    exact_log_z,
-    parallel_tempering,
-    smc,
-)
+from paperlib.estimators import exact_log_z, parallel_tempering
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
 
 SITES, STATES, HIDDEN = 2, 3, 3
-BETAS = [0.0, 0.3, 0.7, 1.0]
-
-
 MODEL = random_potts(SITES, STATES, HIDDEN, seed=1)
 # of the start; not uniform
 BIAS = torch.tensor([[0.4, -0.2, 0.1], [-0.5, 0.3, 0.0]], dtype=torch.float64)
@@ -41,16 +32,14 @@ EVERY_V = one_hot(every_sequence())
 
 
 def minus_energy(model, v, h):
-    """-E of every pair, site by site, from the definition."""
-    table = torch.zeros(len(v), len(h), dtype=torch.float64)
+    """-E of every pair, from the definition."""
     by_site = v.view(len(v), model.num_sites, model.num_states)
-    for n, k in itertools.product(range(len(v)), range(len(h))):
-        total = (model.hidden_bias.double() * h[k]).sum()
-        for i in range(model.num_sites):
-            state = by_site[n, i].argmax()
-            total += model.visible_bias[i, state] + (model.weights[i, state].double() * h[k]).sum()
-        table[n, k] = total
-    return table
+    both = torch.einsum("nik,ikj,mj->nm", by_site, model.weights, h)
+    return (
+        both
+        + torch.einsum("nik,ik->n", by_site, model.visible_bias)[:, None]
+        + h @ model.hidden_bias
+    )
 
 
 TABLE = minus_energy(MODEL, EVERY_V, all_states(HIDDEN))
@@ -61,17 +50,7 @@ LOG_Z = TABLE.flatten().logsumexp(0).item()
 
 
 def test_the_model_is_its_definition():
-    h = all_states(HIDDEN)
-    close = {"rtol": 0, "atol": 1e-12}
-    torch.testing.assert_close(-MODEL.energy(EVERY_V[:, None], h[None]), TABLE, **close)
-    torch.testing.assert_close(MODEL.log_unnormalized(EVERY_V), TABLE.logsumexp(1), **close)
-    torch.testing.assert_close(MODEL.log_unnormalized_hidden(h), TABLE.logsumexp(0), **close)
-    flipped = MODEL.log_unnormalized_hidden((h[:, None] - torch.eye(HIDDEN).double()).abs())
-    torch.testing.assert_close(MODEL.log_unnormalized_flips(h), flipped, **close)
-    given_v = TABLE.softmax(1) @ h
-    torch.testing.assert_close(MODEL.hidden_probs(EVERY_V), given_v, **close)
-    given_h = TABLE.softmax(0).T @ EVERY_V
-    torch.testing.assert_close(MODEL.visible_probs(h), given_h, **close)
+    assert_is_its_definition(MODEL, EVERY_V, all_states(HIDDEN), TABLE)
 
 
 def test_sequences_and_bits():
@@ -154,12 +133,11 @@ def test_draws_of_categories():
     draws = draw_categories(logits.expand(40_000, -1), 3, generator)
     assert bool((draws.view(-1, 2, 3).sum(-1) == 1).all())
     probs = logits.view(2, 3).softmax(-1).flatten()
-    error = (probs * (1 - probs) / 40_000).sqrt()
-    assert bool(((draws.double().mean(0) - probs).abs() <= 5 * error).all())
+    assert_rates(draws.double().mean(0), probs, 40_000, errors=5)
     assert draws.double().mean(0)[5] == 0
 
 
-def test_tempering_smc_and_certified_bound():
+def test_tempering():
     model = random_potts(12, 4, 8, seed=2, scale=0.7)
     truth = exact_log_z(model)
     path = PottsPath(model)
@@ -169,12 +147,6 @@ def test_tempering_smc_and_certified_bound():
     assert tempering.std_error < 0.1
     assert tempering.samples.shape[1] == 48
     assert tempering.lower_bound <= truth
-    found = smc(path, 1_000, generator=seeded_generator(2), progress=False)
-    low, high = found.interval(0.999)
-    assert low < truth < high
-    weights = ais(path, uniform_betas(300), 100, seeded_generator(3), progress=False)
-    bound = certified_lower_bound(weights.log_weights, 0.999)
-    assert bound <= truth
 
 
 def test_start_at_the_frequencies():
@@ -183,28 +155,13 @@ def test_start_at_the_frequencies():
     torch.testing.assert_close(bias.exp().sum(1), torch.ones(2, dtype=torch.float64))
     counts = torch.stack([torch.bincount(column, minlength=3) for column in train.T])
     torch.testing.assert_close(bias.exp(), (counts.double() / 50 + 0.05 / 3) / 1.05)
-    path = PottsPath(MODEL, bias)
-    assert not path.uniform_start
+    assert not PottsPath(MODEL, bias).uniform_start
     assert PottsPath(MODEL).uniform_start
-    units = path.units(path.sample_start(20_000, seeded_generator(2)))
-    probs = bias.exp().flatten()
-    error = (probs * (1 - probs) / 20_000).sqrt()
-    assert bool(((units.mean(0) - probs).abs() < 5 * error).all())
 
 
 def test_one_path_is_not_another():
     """The same numbers with other sites are another path, and so are other biases."""
-    as_pairs = PottsRBM(
-        MODEL.weights.view(3, 2, 3), MODEL.visible_bias.view(3, 2), MODEL.hidden_bias
-    )
-    checksums = {
-        PottsPath(MODEL).checksum(),
-        PottsPath(as_pairs).checksum(),
-        PottsPath(MODEL, BIAS).checksum(),
-    }
-    assert len(checksums) == 3
-    import pickle
-
-    copied = pickle.loads(pickle.dumps(PottsPath(MODEL, BIAS)))
-    assert copied.checksum() == PottsPath(MODEL, BIAS).checksum()
-    assert PottsPath(MODEL, BIAS).to("cpu").checksum() == copied.checksum()
+    weights, bias = MODEL.weights.view(3, 2, 3), MODEL.visible_bias.view(3, 2)
+    as_pairs = PottsRBM(weights, bias, MODEL.hidden_bias)
+    paths = PottsPath(MODEL), PottsPath(as_pairs), PottsPath(MODEL, BIAS)
+    assert len({path.checksum() for path in paths}) == 3

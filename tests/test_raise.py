@@ -4,28 +4,21 @@ import math
 
 import pytest
 import torch
-from enumeration import (
-    WeightlessRBM,
-    all_states,
-    annealing_model,
-    log_z,
-    random_rbm,
-    transition_matrix,
-)
+from enumeration import all_states, log_z, random_rbm
+from walks import base_rates
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import raise_log_prob
 from paperlib.numerics import seeded_generator
 
 RBM = random_rbm(4, 3, 11)
-BIAS = torch.tensor([0.5, -1.0, 0.3, 1.2], dtype=torch.float64)
 V = all_states(4)
 
 
 def test_the_printed_index_of_the_kernel_would_be_noticed():
     """Algorithm 2 multiplied out: with T~_{k+1} the mean weight is p_ann to machine precision, with T~_k as printed it is not."""
-    betas = uniform_betas(3).tolist()
-    path, start = BaseRatePath(RBM, BIAS), WeightlessRBM(BIAS)
+    walk, betas = base_rates(), uniform_betas(3).tolist()
+    path, truth = walk.path, walk.annealing_model(betas)
     states, log_first = path.begin_reverse(V, betas, seeded_generator(0), lambda _: None)
     expected = {}
     for name, shift in (("right", 1), ("printed", 0)):
@@ -33,9 +26,8 @@ def test_the_printed_index_of_the_kernel_would_be_noticed():
         for k in range(3):
             # what the chain multiplies from step k on, for every x_{k+1}
             ratio = path.log_ratio(states, betas[k + 1], betas[k]).exp()
-            total = transition_matrix(start, RBM, betas[k + shift]) @ (ratio * total)
+            total = walk.kernel(betas[k + shift]) @ (ratio * total)
         expected[name] = log_first.exp() * total
-    truth = annealing_model(start, RBM, betas)
     torch.testing.assert_close(expected["right"], truth, rtol=1e-12, atol=0)
     assert ((expected["printed"] / truth).log().abs() > 0.05).any()
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 from enumeration import (
+    assert_unbiased,
     joint_log_table,
     log_z,
     missed_mode_rbm,
@@ -30,14 +31,6 @@ def problem():
     return BaseRatePath(PEAKED, BIAS), log_z(PEAKED)
 
 
-def assert_unbiased(log_estimates, truth):
-    ratio = (log_estimates.cpu() - truth).exp()
-    error = ratio.std().item() / math.sqrt(len(ratio))
-    # beyond four standard errors once in 16,000 cases, and the seeds are fixed
-    assert abs(ratio.mean().item() - 1) < 4 * error
-    assert error < 0.03
-
-
 @EVERY_WALK
 def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
     walk = make(backend)
@@ -47,7 +40,8 @@ def test_estimates_of_populations_are_unbiased_on_every_backend(make, backend):
     found = smc(path, 20, backend.generator(1), betas=betas, num_populations=600, threshold=0.9)
     # in easy problems fewer than in others, but many of them, and not all at the same steps
     assert found.resampled.sum() > 200
-    assert_unbiased(found.log_weights, truth)
+    # 105 cases: beyond four standard errors with probability 7e-3 in all, and the seeds are fixed
+    assert_unbiased(found.log_weights, truth, 0.03)
 
 
 @EVERY_WALK
@@ -70,7 +64,7 @@ def test_a_schedule_that_a_pilot_finds_biases_nothing():
         for seed in range(100)
     ]
     assert len({len(run.betas) for run in runs}) > 1
-    assert_unbiased(torch.cat([run.log_weights for run in runs]), truth)
+    assert_unbiased(torch.cat([run.log_weights for run in runs]), truth, 0.03)
 
 
 def test_weighed_chains_are_draws_of_the_target():
@@ -250,26 +244,6 @@ def test_more_chain_steps_give_a_smaller_error():
     ]
     # the variance falls with the number of steps: sixteen times more, an error four times smaller, give or take a third
     assert errors[1] < 0.4 * errors[0]
-
-
-# ---- reproducibility
-
-
-def test_the_same_generator_gives_the_same_weights_whatever_the_number_of_threads():
-    rbm = random_rbm(140, 130, 1, scale=0.05, dtype=torch.float32)
-    path, before = BaseRatePath(rbm), torch.get_num_threads()
-    runs = []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            runs.append(smc(path, 60, seeded_generator(14), betas=uniform_betas(4), num_populations=3))  # fmt: skip
-    finally:
-        torch.set_num_threads(before)
-    assert torch.equal(runs[0].chain_log_weights, runs[1].chain_log_weights)
-    state = torch.get_rng_state()
-    fresh = [smc(path, 10, betas=[0, 1], num_populations=2, check=False) for _ in range(2)]
-    assert not torch.equal(fresh[0].log_weights, fresh[1].log_weights)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 # ---- warnings

@@ -77,6 +77,9 @@ LAPLACE_CODES = LaplaceSparseCoding(normal(4, 3), normal(4), 1.0, 2.0)
 VAE_ = VAE(4, 2, 3, seeded_generator(0))
 PATH = BaseRatePath(RBM)
 CHAIN = MarkovChain([[0.5, 0.5], [0.25, 0.75]])
+GUESS = RecognitionWeights(normal(4, 3), normal(3))
+CD = ContrastiveDivergence(2, 1)
+DEEP = DeepBoltzmannLearning(CD, CD, 1)
 
 
 def seed():
@@ -126,14 +129,7 @@ CALLS = {
     "learn_sparse_coding": (lambda v: learn_sparse_coding(BINARY_CODES, v, 1, False)[0].weights, V),
     "map_codes": (lambda v: map_codes(LAPLACE_CODES, v), V),
     "ista": (ista(LAPLACE_CODES, 3), V),
-    "wake_step": (
-        lambda v: (
-            wake_step(
-                BELIEF_NET, RecognitionWeights(normal(4, 3), normal(3)), v, 0.1, seed()
-            ).weights
-        ),
-        V,
-    ),
+    "wake_step": (lambda v: wake_step(BELIEF_NET, GUESS, v, 0.1, seed()).weights, V),
     "log_z_lower_bound": (lambda v: torch.tensor(log_z_lower_bound(RBM, v)), V),
     "BaseRatePath.log_f": (lambda v: PATH.log_f(PATH.state_at(v), 0.3), V),
     "BaseRatePath.log_z_lower_bound": (lambda v: torch.tensor(PATH.log_z_lower_bound(v)), V),
@@ -147,25 +143,9 @@ CALLS = {
     "evaluate": (lambda v: torch.tensor(evaluate(RBM, v, train=v).exact.test), V),
     "base_rate_bias": (base_rate_bias, V),
     "binarize": (lambda v: binarize(v, 0), V),
-    "train_rbm": (
-        lambda v: train_rbm(v, ContrastiveDivergence(2, 1), 0, progress=False)[0].weights,
-        V,
-    ),
-    "train_dbn": (
-        lambda v: train_dbn(v, [ContrastiveDivergence(2, 1)], 0, progress=False).top.weights,
-        V,
-    ),
-    "train_dbm": (
-        lambda v: (
-            train_dbm(
-                v,
-                DeepBoltzmannLearning(ContrastiveDivergence(2, 1), ContrastiveDivergence(2, 1), 1),
-                0,
-                progress=False,
-            ).weights_1
-        ),
-        V,
-    ),
+    "train_rbm": (lambda v: train_rbm(v, CD, 0, progress=False)[0].weights, V),
+    "train_dbn": (lambda v: train_dbn(v, [CD], 0, progress=False).top.weights, V),
+    "train_dbm": (lambda v: train_dbm(v, DEEP, 0, progress=False).weights_1, V),
     "train_mixture": (lambda v: train_mixture(v, MixtureEM(2), 0, progress=False)[0].logits, V),
     "autocorrelation_time": (lambda v: torch.tensor(autocorrelation_time(v)), V.T),
     "gibbs_update": (lambda v: gibbs_update(v, [1]).transition, V[3]),

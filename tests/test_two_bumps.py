@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from enumeration import assert_rates
 
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal, melt
 from paperlib.annealing import uniform_betas
@@ -40,9 +41,8 @@ def test_transitions_follow_the_metropolis_kernel(beta):
     ends = path.transition(starts, beta, torch.Generator().manual_seed(1))
     for start in (0, 15, 30, 60):
         shares = torch.bincount(ends[starts == start], minlength=PLACES) / 20_000
-        error = (matrix[start] * (1 - matrix[start]) / 20_000).sqrt()
-        # five standard errors at each of 244 places
-        assert bool(((shares - matrix[start]).abs() <= 5 * error + 1e-12).all())
+        # 244 places
+        assert_rates(shares, matrix[start], 20_000, errors=5, slack=1e-12)
 
 
 def test_target_has_two_bumps_of_unequal_mass():

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from enumeration import all_states
+from enumeration import all_states, assert_rates, bernoulli_table, normal
 
 from paperlib.numerics import seeded_generator
 from paperlib.variational import (
@@ -25,10 +25,6 @@ from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparse
 H = all_states(4)
 
 
-def normal(*shape, seed):
-    return torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(seed))
-
-
 def binary_model(num_visible=3, num_hidden=4, seed=0, scale=1.0):
     return BinarySparseCoding(
         scale * normal(num_visible, num_hidden, seed=seed),
@@ -46,17 +42,10 @@ V, _ = MODEL.sample(6, seeded_generator(1))
 
 def test_log_joint_by_the_definition():
     table = MODEL.log_joint_table(V)
-    for n, v in enumerate(V):
-        for s, h in enumerate(H):
-            expected = 0.0
-            for i in range(4):
-                on = 1 / (1 + math.exp(-MODEL.hidden_bias[i]))
-                expected += math.log(on if h[i] else 1 - on)
-            for i in range(3):
-                beta = MODEL.precision[i].item()
-                mean = sum(MODEL.weights[i, j].item() * h[j].item() for j in range(4))
-                expected += 0.5 * math.log(beta / (2 * math.pi)) - beta / 2 * (v[i] - mean) ** 2
-            assert table[n, s].item() == pytest.approx(float(expected), abs=1e-12)
+    prior = bernoulli_table(torch.sigmoid(MODEL.hidden_bias)[None], H).log()
+    given = torch.distributions.Normal(H @ MODEL.weights.T, MODEL.precision.rsqrt())
+    expected = prior + given.log_prob(V[:, None]).sum(-1)
+    torch.testing.assert_close(table, expected, rtol=0, atol=1e-12)
     assert MODEL.log_prob(V).tolist() == pytest.approx(table.exp().sum(1).log().tolist(), abs=1e-12)
 
 
@@ -72,7 +61,7 @@ def test_samples_have_the_models_moments():
     on = torch.sigmoid(MODEL.hidden_bias)
     variance = MODEL.weights.square() @ (on * (1 - on)) + 1 / MODEL.precision
     # 7 means, 4 standard errors each
-    assert ((h.mean(0) - on).abs() < 4 * (on * (1 - on) / 40_000).sqrt()).all()
+    assert_rates(h.mean(0), on, 40_000, errors=4)
     assert ((v.mean(0) - MODEL.weights @ on).abs() < 4 * (variance / 40_000).sqrt()).all()
     # the relative standard error of a variance from 40,000 nearly Gaussian draws is 0.7 %
     torch.testing.assert_close(v.var(0), variance, rtol=0.03, atol=0)

@@ -11,12 +11,7 @@ from evaluations import SMALL, recorded
 
 from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
-from paperlib.estimators import (
-    PartitionEstimate,
-    ReverseEstimate,
-    bracket,
-    control_variate_mean,
-)
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, bracket, control_variate_mean
 from paperlib.evaluation import audit, compare, evaluate, read_weights
 from paperlib.evaluation.annealing_runs import AnnealingRuns
 from paperlib.evaluation.averages import as_weights, average_of

@@ -38,7 +38,7 @@ from paperlib.annealing import (
     RBMPairPath,
     TrajectoryPath,
 )
-from paperlib.models import DBN, RBM, BernoulliMixture
+from paperlib.models import DBM, DBN, RBM, BernoulliMixture
 from paperlib.numerics import seeded_generator
 
 FLOAT64 = BACKENDS[0]
@@ -351,6 +351,24 @@ REVERSIBLE = {name: make for name, make in WALKS.items() if make is not pair}
 EVERY_WALK_BACK = pytest.mark.parametrize("make", REVERSIBLE.values(), ids=REVERSIBLE)
 
 
+LARGE_KINDS = "base rates", "pair", "DBM", "DBN"
+
+
+def path_of(kind, visible, hidden, dtype=torch.float64, scale=0.2):
+    """To a model with weights of this scale, too large to be enumerated."""
+    rbm = random_rbm(visible, hidden, 1, scale, dtype)
+    bias = torch.linspace(-1, 1, visible).to(dtype)
+    if kind == "base rates":
+        return BaseRatePath(rbm, bias)
+    if kind == "pair":
+        return RBMPairPath(random_rbm(visible, hidden // 2, 2, scale, dtype), rbm, burn_in=3)
+    upper = random_rbm(hidden, hidden + 3, 3, scale, dtype)
+    if kind == "DBN":
+        return DBNPath(DBN([rbm, upper]))
+    biases = (rbm.visible_bias, rbm.hidden_bias, upper.hidden_bias)
+    return DBMPath(DBM(rbm.weights, upper.weights, *biases), bias)
+
+
 class Coins(AnnealingPath):
     """Three fair coins that end up biased: three verbs, and a tensor for a state."""
 
@@ -379,9 +397,3 @@ class ReversibleCoins(Coins):
 
     def state_at(self, v):
         return v.bool()
-
-
-class CoinsOfUnknownStart(Coins):
-    """An estimate along them is a ratio."""
-
-    log_z_start = None
