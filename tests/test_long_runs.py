@@ -26,7 +26,7 @@ from boltzmann_companion.studies.bracket_tables import (
     steps_for,
     stored_csl,
 )
-from paperlib import cli, keep
+from paperlib import keep
 from paperlib.annealing import uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
