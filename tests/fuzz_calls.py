@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from enumeration import random_dbm, random_rbm
 
 import paperlib.annealing
 import paperlib.estimators
@@ -59,17 +60,9 @@ class Coin(AnnealingPath):
 # ---- models and paths of all kinds: narrow and wide layers take different ways through the kernels
 
 
-def numbers(seed, *shape, dtype=torch.float64, scale=0.5):
+def numbers(seed, *shape):
     generator = torch.Generator().manual_seed(seed)
-    return scale * torch.randn(*shape, dtype=dtype, generator=generator)
-
-
-def rbm(seed, visible, hidden, dtype):
-    return RBM(
-        numbers(seed, visible, hidden, dtype=dtype, scale=2 / math.sqrt(visible + hidden)),
-        numbers(seed + 1, visible, dtype=dtype),
-        numbers(seed + 2, hidden, dtype=dtype),
-    )
+    return 0.5 * torch.randn(shape, dtype=torch.float64, generator=generator)
 
 
 @cache
@@ -77,17 +70,14 @@ def models():
     f32, f64 = torch.float32, torch.float64
     sizes = [(6, 4, f64), (6, 4, f32), (40, 12, f32), (200, 12, f32), (12, 200, f32)]
     sizes += [(300, 200, f32), (150, 130, f64)]
-    made = {f"RBM {d}x{m} {str(t)[6:]}": rbm(d, d, m, t) for d, m, t in sizes}
+    made = {f"RBM {d}x{m} {str(t)[6:]}": random_rbm(d, m, d, 0.2, t) for d, m, t in sizes}
     for d, m1, m2, dtype in [(6, 5, 4, f64), (6, 5, 4, f32), (150, 140, 130, f32)]:
-        weights = [numbers(d, d, m1, dtype=dtype), numbers(d, m1, m2, dtype=dtype)]
-        biases = [numbers(d, n, dtype=dtype) for n in (d, m1, m2)]
-        made[f"DBM {d}x{m1}x{m2} {str(dtype)[6:]}"] = DBM(*weights, *biases)
-        layers = [rbm(d, d, m1, dtype), rbm(d + 5, m1, m2, dtype)]
-        made[f"DBN {d}x{m1}x{m2} {str(dtype)[6:]}"] = DBN(layers)
+        name = f"{d}x{m1}x{m2} {str(dtype)[6:]}"
+        made[f"DBM {name}"] = random_dbm(d, m1, m2, d, 0.2).to(dtype=dtype)
+        made[f"DBN {name}"] = DBN([random_rbm(*w, d, 0.2, dtype) for w in ((d, m1), (m1, m2))])
     for d, dtype in [(6, f64), (200, f32)]:
-        made[f"BernoulliMixture {d} {str(dtype)[6:]}"] = BernoulliMixture(
-            numbers(d, 3, d, dtype=dtype), numbers(d, 3, dtype=dtype).log_softmax(0)
-        )
+        mixture = BernoulliMixture(numbers(d, 3, d), numbers(d, 3).log_softmax(0))
+        made[f"BernoulliMixture {d} {str(dtype)[6:]}"] = mixture.to(dtype=dtype)
     return made
 
 
@@ -103,7 +93,7 @@ def paths():
             made[f"BaseRatePath {name}"] = BaseRatePath(model)
             bias = numbers(3, model.num_visible)
             made[f"BaseRatePath {name} biased"] = BaseRatePath(model, bias)
-            start = rbm(9, model.num_visible, 5, model.dtype)
+            start = random_rbm(model.num_visible, 5, 9, 0.2, model.dtype)
             made[f"RBMPairPath {name}"] = RBMPairPath(start, model, burn_in=2)
         elif isinstance(model, DBM):
             made[f"DBMPath {name}"] = DBMPath(model)
@@ -280,9 +270,9 @@ FITTING = by_name(
         "dbm": any_model(DBM),
         "dbn": any_model(DBN),
         "mixture": any_model(BernoulliMixture),
-        "rbms": [[rbm(0, 6, 4, torch.float64), rbm(1, 6, 4, torch.float64)]],
+        "rbms": [[random_rbm(6, 4, 0), random_rbm(6, 4, 1)]],
         "path": lambda draw: draw.choose(*paths().values()),
-        "layers": [[rbm(0, 6, 5, torch.float64), rbm(1, 5, 4, torch.float64)]],
+        "layers": [[random_rbm(6, 5, 0), random_rbm(5, 4, 1)]],
         "v train visible_starts draws": binary("num_visible", 6),
         "h": binary("num_hidden", 4),
         "h1": binary("num_hidden_1", 4),

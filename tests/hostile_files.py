@@ -187,8 +187,8 @@ def st(header, content=b"", length=None):
     return struct.pack("<Q", len(packed) if length is None else length) + packed + content
 
 
-def st_weights(shape, kind="F64"):
-    return {"weights": {"dtype": kind, "shape": shape, "data_offsets": [0, 192]}}
+def st_weights(shape):
+    return {"weights": {"dtype": "F64", "shape": shape, "data_offsets": [0, 192]}}
 
 
 # ---- archives in the layout of rbms
@@ -254,11 +254,6 @@ def updates_without_content(file, name):
         file.create_group(f"update_{10_000 + number}")
 
 
-def overwritten(place, content):
-    """An archive with other bytes somewhere."""
-    return h5()[:place] + content + h5()[place + len(content) :]
-
-
 def inflated(file, name):
     """A hundred megabytes of zeros, compressed to a hundred kilobytes."""
     data = np.zeros((12_500, 1_000))
@@ -317,8 +312,6 @@ MODEL_FILES = {
         "m.npz, a sparse gigabyte": sparse(npz()),
         "m.npz, encrypted": encrypted(npz()),
         "m.npz, a huge shape": zipped({"weights.npy": npy_header((10**6, 10**6))}),
-        "m.npz, a negative shape": zipped({"weights.npy": npy_header((-6, -4)) + bytes(192)}),
-        "m.npz, a shape of text": zipped({"weights.npy": npy_header("'ab'") + bytes(192)}),
         "m.npz, a header that runs code": zipped({"weights.npy": npy_header("__import__('os')")}),
     },
     "expected an undamaged .mat file": {
@@ -328,7 +321,6 @@ MODEL_FILES = {
         "m.mat, cut": cut(mat()),
         "m.mat, cut at the end": cut(mat(), 0.9),
         "m.mat, a huge shape": mat_of((2**30, 2**30)),
-        "m.mat, a negative shape": mat_of((-D, -M)),
     },
     "expected an undamaged torch file": {
         "m.pt, cut": cut(pt()),
@@ -343,16 +335,13 @@ MODEL_FILES = {
         "m.safetensors, a long header": st(b"{}", length=2**62),
         "m.safetensors, beyond the end": st(st_weights([D, M]), bytes(10)),
         "m.safetensors, a huge shape": st(st_weights([2**40, 2**40]), bytes(192)),
-        "m.safetensors, a negative shape": st(st_weights([-6, -4]), bytes(192)),
-        "m.safetensors, an unknown type": st(st_weights([D, M], "F96"), bytes(192)),
         "m.safetensors, a sparse gigabyte": sparse(st(b"{}")),
     },
     "expected an undamaged HDF5 file": {
         "m.h5, nothing": b"",
         "m.h5, no archive": b"no archive",
         "m.h5, cut": h5()[:3_000],
-        "m.h5, bad version": overwritten(8, b"\x63"),
-        "m.h5, bad root": overwritten(24, b"\xff" * 16),
+        "m.h5, bad root": h5()[:24] + b"\xff" * 16 + h5()[40:],
         "m.h5, long and without an end": sparse(h5()[:512]),
         "m.h5, a kind that is not UTF-8": h5(kind=b"\xff\xfe\xfa"),
         "m.h5, a name that is not UTF-8": h5_with({b"update_\xff\xfe/x": 0.0}),
@@ -386,10 +375,6 @@ MODEL_FILES = {
     "--names visible=0,hidden=0": {
         "m.mat, no biases": as_mat({"W": np.eye(2)}),
         "m.safetensors, no biases": st({"w": st_weights([D, M])["weights"]}, bytes(192)),
-    },
-    "weights: expected an array of numbers": {
-        "m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]")),
-        "m.npz, words": npz(weights=np.full((D, M), "x")),
     },
     "expected a dense tensor of real numbers as weights": {
         "m.pt, expanded": pt(weights=torch.zeros(1).expand(2**14, 2**13)),
@@ -456,7 +441,6 @@ IMAGE_FILES = {
         "t.npy, cut": cut(as_npy(np.zeros((300, D)))),
         "t.npy, a huge shape": npy_header((10**9, D)),
         "t.npy, an overflowing shape": npy_header((2**62, 2**62)),
-        "t.npy, a negative shape": npy_header((-3, D)) + bytes(8 * 3 * D),
     },
     "expected a whole gzip file at": {
         "t.csv.gz, cut": cut(gzip.compress(os.urandom(9_999))),
@@ -527,6 +511,7 @@ OF_THEIR_OWN = [
     ("m.h5, minus infinity", h5(hbias=np.full(M, -np.inf)), "hidden_bias: expected finite numbers, got 4 NaN or infinite of 4"),
     ("m.npz, complex weights", npz(weights=ARRAYS["weights"] * 1j), "weights: expected real numbers, got torch.complex128"),
     ("m.npz, a complex bias", npz(visible_bias=np.zeros(D) * 1j), "expected real numbers, got torch.complex128"),
+    ("m.npz, dates", npz(weights=np.zeros((D, M), "M8[s]")), "weights: expected an array of numbers"),
     ("m.npz, empty", npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)), "weights: expected shape [any, any], got [0, 4]"),
     ("m.npz, a short bias", npz(visible_bias=np.zeros(D - 1)), "visible_bias: expected shape [6], got [5]"),
     ("m.pt, biases expanded", pt(visible_bias=torch.zeros(1, dtype=torch.uint8).expand(2**28)), "expected a dense tensor of real numbers as visible_bias"),
