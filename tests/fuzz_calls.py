@@ -87,7 +87,7 @@ def of_kind(kind):
 
 @cache
 def paths():
-    made = {"Coin": Coin()} if hasattr(AnnealingPath, "log_f") else {}
+    made = {"Coin": Coin()}
     for name, model in models().items():
         if isinstance(model, RBM):
             made[f"BaseRatePath {name}"] = BaseRatePath(model)
@@ -104,10 +104,7 @@ def paths():
 
 def width_of(path):
     """Units that a path moves; those of a test vector may be others."""
-    if isinstance(path, Coin):
-        return 3
-    rows = path.sample_start(1, torch.Generator().manual_seed(0)).v
-    return rows.shape[-1]
+    return path.units(path.sample_start(1, torch.Generator().manual_seed(0))).shape[-1]
 
 
 # ---- arguments
@@ -301,7 +298,6 @@ FITTING = by_name(
         "log_mixing_weights": [numbers(1, 3).log_softmax(0)],
         "device": [None, "cpu", torch.device("cpu")],
         "dtype": [None, torch.float32, torch.float64, torch.float16],
-        "metadata": [None, {"a": "b"}],
         "progress": [False],
         "executor sample_a": [None],
         "on_step": lambda draw: lambda *_: None,
@@ -346,7 +342,6 @@ MISFITTING = by_name(
         "index": [torch.tensor([99]), torch.tensor([-9]), torch.tensor(0), "one", None],
         "device": ["tpu", "cuda:99", "meta", 3, "", None],
         "sample_a": [lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3],
-        "metadata": [{"a": 1}, {1: "a"}, [("a", "b")], 3],
         "seed": [-1, 2**70, None, 0.5],
         "executor": lambda draw: None,
         "folder": FITTING["folder"],
@@ -475,21 +470,6 @@ def run_methods(session):
                 session.call_at_random(label, getattr(thing, attribute), thing, CALLS // 2)
 
 
-def run_files(session):
-    """What `save` and `load` are given."""
-    for name, model in models().items():
-        kind = type(model).__name__
-        for number in range(8):
-            draw = Draw("files", name, number, subject=model)
-            path = FOLDER / f"model{draw.choose('.safetensors', '.npz', '.mat', '.pkl', '')}"
-            drawn = arguments_for(draw, model.save, number % 2 == 0) | {"path": path}
-            session.call(f"{kind}.save #{name} #{number}", model.save, **drawn)
-            if path.is_file() and draw.likely(0.5):
-                content = path.read_bytes()
-                path.write_bytes(content[: draw.random.randrange(len(content) + 1)])
-            session.call(f"{kind}.load #{name} #{number}", type(model).load, path)
-
-
 def run_programs(session):
     """Walks in which states are edited, exchanged, selected and taken further."""
     for name, path in paths().items():
@@ -525,7 +505,7 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     session = Session(sys.argv[1])
-    for part in (run_functions, run_methods, run_files, run_programs):
+    for part in (run_functions, run_methods, run_programs):
         part(session)
         print(part.__name__, dict(session.outcomes), file=sys.stderr, flush=True)
     print(json.dumps({name: found for name, found in vars(session).items() if name != "log"}))
