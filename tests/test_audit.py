@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from evaluations import SMALL, draws, log_z_of_spins, recorded, run
+from evaluations import draws, log_z_of_spins, recorded, run
 from writers import as_rbms
 
 from boltzmann_companion.studies.audit_study import audit_study, audited_models
@@ -25,6 +25,7 @@ from paperlib.evaluation.result import Evaluation
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
+SMALL = random_rbm(8, 5, seed=2)
 STATES = all_states(8)
 LOG_P = SMALL.log_unnormalized(STATES) - exact_log_z(SMALL)
 
@@ -258,6 +259,13 @@ def test_few_images_speak_for_themselves_only():
 
 
 # ---- the commands
+
+
+@pytest.fixture
+def folder(folder):
+    SMALL.save("m.npz")
+    np.save("t.npy", draws(SMALL, 100, 1).to(torch.uint8).numpy())
+    return folder
 
 
 @pytest.mark.usefixtures("folder")
