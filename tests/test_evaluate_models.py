@@ -280,14 +280,6 @@ def test_wrong_sequences(tmp_path, rows, message):
         read_sequences("data", tmp_path / "t.npy", MODELS["Potts"])
 
 
-def test_sequences_are_not_binarised(tmp_path, monkeypatch, refusal):
-    monkeypatch.chdir(tmp_path)
-    MODELS["Potts"].save("m.safetensors")
-    np.save("t.npy", np.zeros((3, 3)))
-    said, _ = refusal("evaluate m.safetensors --data t.npy --binarize 1")
-    assert "binarize: expected none for sequences of 4 states" in said
-
-
 def test_the_time_that_the_start_takes_is_not_spent_again(monkeypatch):
     """ln p*(v) of a deep model may take a good part of the minutes."""
     clock, given = iter([100.0, 140.0]), []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from enumeration import random_rbm
+from enumeration import random_potts, random_rbm
 from hostile_files import BOMB, EVERY, write
 from test_training_likelihood import write_archive
 
@@ -62,6 +62,7 @@ def test_refused(outcomes, number):
 @pytest.fixture
 def _folder(folder):
     random_rbm(5, 4, seed=2).save("narrow.npz")
+    random_potts(3, 4, 4, seed=3).save("sequences.safetensors")
     write_archive(folder / "RBM.h5")
     images = np.load("t.npy")
     np.save("one.npy", images[:1])
@@ -86,6 +87,8 @@ COMMANDS = {
     "evaluate m.npz --data t.npy --json no/r.json": "json: expected a file in a folder that exists",
     "evaluate m.npz --data t.npy --json folder": "json: expected to be able to write",
     "evaluate m.npz --data t.npy --plot r.txt": "plot: expected a .svg, .png or .pdf file",
+    "evaluate sequences.safetensors --data t.npy --binarize 1": "binarize: expected none for sequences of 4 states",
+    "evaluate sequences.safetensors --data t.npy --threshold 0": "threshold: expected none for sequences of 4 states",
     "evaluate m\udcff.npz --data t.npy": "path: expected a file, found none",
     "audit m.npz --data t.npy": "claimed-log-z: expected it",
     "audit m.npz --data t.npy --claimed-log-z nan": "claimed_log_z: expected a finite number",
