@@ -1,18 +1,12 @@
-"""Files that are no model and no images, broken by accident or made to do harm, and what is said of them.
-
-`python tests/hostile_files.py` reads files that are named on its standard input, and says of each what came out and what it took of memory.
-"""
+"""Files that are no model and no images, broken by accident or made to do harm, and what is said of them."""
 
 import gzip
 import json
 import os
 import pickle
-import resource
 import struct
-import sys
 import zipfile
 import zlib
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
@@ -544,45 +538,3 @@ EVERY = [
     for message, files in [*MODEL_FILES.items(), *IMAGE_FILES.items()]
     for name, content in files.items()
 ] + OF_THEIR_OWN
-
-
-def _memory(line):
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(row.split()[1]) * 1024 for row in status if row.startswith(line))
-
-
-def _outcome(read, *arguments):
-    try:
-        return "read", str(read(*arguments))
-    except Exception as error:
-        return type(error).__name__, str(error)
-
-
-def _read_all():
-    """What comes out of each [readers, path] on standard input: one line of JSON for each."""
-    from paperlib.evaluation import read_images, read_model
-    from paperlib.models import RBM
-
-    readers = {
-        "the tool": read_model,
-        "RBM.load": RBM.load,
-        "images": lambda path: tuple(read_images("data", path, D).shape),
-    }
-    linux = sys.platform == "linux"
-    # What a reader imports at its first file is the library's memory, and not the file's.
-    for library in ("h5py", "scipy.io", "skops.io"):
-        import_module(library)
-    for line in sys.stdin:
-        names, path = json.loads(line)
-        before = 0
-        if linux:
-            # the peak is counted anew
-            Path("/proc/self/clear_refs").write_text("5")
-            before = _memory("VmRSS")
-        outcomes = [_outcome(readers[name], path) for name in names]
-        peak = _memory("VmHWM") if linux else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([outcomes, peak - before if linux else 0]), flush=True)
-
-
-if __name__ == "__main__":
-    _read_all()
