@@ -315,7 +315,7 @@ FORMS = {
 } | {
     kind: as_npy(IMAGES.astype(kind))
     for kind in ("u1", "u2", "u4", "u8", "i8", "?", "f2", ">u2", ">f4")
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("content", FORMS.values(), ids=FORMS)
