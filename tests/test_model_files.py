@@ -95,9 +95,8 @@ def test_random_files(tmp_path, seed):
     if rng.random() < 0.4:
         values[0] = values[0].T.copy()
     for number in (1, 2):
-        values[number] = [values[number], values[number][None], values[number][:, None]][
-            rng.integers(3)
-        ]
+        shape = [(-1,), (1, -1), (-1, 1)][rng.integers(3)]
+        values[number] = values[number].reshape(shape)
     known = list(NAMES.values())
     names = known[rng.integers(len(known))]
     arrays = dict(zip(names, values, strict=True))

@@ -158,11 +158,6 @@ def test_quote_of_an_exact_value():
     )
 
 
-def test_nothing_to_quote_where_the_number_is_not_trusted(found):
-    doubted = replace(found, judgement=Judgement("open", (Doubt("open", "No."),)))
-    assert quote(doubted) == "To quote: no number yet, since the verdict is 'open'."
-
-
 def test_seed_of_a_generator_that_was_used_before():
     generator = seeded_generator(6)
     torch.rand(1, generator=generator)
@@ -234,7 +229,7 @@ def test_inverted_images_do_not_pass_without_remark():
     # The number is right, but not of the model that somebody meant.
     assert (inverted.word, inverted.trustworthy, inverted.warnings) == ("open", False, ())
     assert f"Verdict: open: {remark}" in describe(inverted)
-    assert quote(inverted).endswith("since the verdict is 'open'.")
+    assert quote(inverted) == "To quote: no number yet, since the verdict is 'open'."
     digits = binary_images("digits")
     trained = load_model("digits-pcd-16", torch.float64)
     assert evaluate(trained, digits.test, digits.train).remarks == ()
