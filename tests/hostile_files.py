@@ -506,6 +506,7 @@ OF_THEIR_OWN = [
     ("m.npz, complex weights", npz(weights=ARRAYS["weights"] * 1j), "weights: expected real numbers, got torch.complex128"),
     ("m.npz, a complex bias", npz(visible_bias=np.zeros(D) * 1j), "expected real numbers, got torch.complex128"),
     ("m.npz, dates", npz(weights=np.zeros((D, M), "M8[s]")), "weights: expected an array of numbers"),
+    ("m.mat, a complex bias", mat(visbiases=np.zeros(D) * 1j), "expected real numbers, got torch.complex128"),
     ("m.npz, empty", npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)), "weights: expected shape [any, any], got [0, 4]"),
     ("m.npz, a short bias", npz(visible_bias=np.zeros(D - 1)), "visible_bias: expected shape [6], got [5]"),
     ("m.pt, biases expanded", pt(visible_bias=torch.zeros(1, dtype=torch.uint8).expand(2**28)), "expected a dense tensor of real numbers as visible_bias"),

@@ -115,7 +115,8 @@ def test_minutes():
     assert len(found.checkpoints) == 4
 
 
-def test_a_mode_that_training_jumps_into_is_found_out():
+@pytest.mark.parametrize("in_the_mode", [False, True])
+def test_a_mode_that_training_jumps_into_is_found_out(in_the_mode):
     """The last checkpoint has a mode that holds nearly all of Z and that no chain from before is near."""
     base = planted.block_diagonal(30, 20, 5, generator=seeded_generator(0))
     trap = planted.hidden_mode(base.rbm, 8.0, generator=seeded_generator(1))
@@ -123,11 +124,13 @@ def test_a_mode_that_training_jumps_into_is_found_out():
     weights = torch.cat([base.rbm.weights, torch.zeros(30, 1, dtype=base.rbm.dtype)], 1)
     hidden_bias = torch.cat([base.rbm.hidden_bias, torch.zeros(1, dtype=base.rbm.dtype)])
     early = RBM(weights, base.rbm.visible_bias, hidden_bias)
-    test = base.draws(100, seeded_generator(2))
+    test = (trap if in_the_mode else base).draws(100, seeded_generator(2))
     found = walked([early, trap.rbm], test, 60_000, seed=3)
     assert abs(found.checkpoints[1].log_z - trap.log_z) > 1
     assert not found.trustworthy
     assert "do not rely on it yet" in describe_training(found)
+    # images in it prove that it is there
+    assert ("is proven. The chains missed a mode" in " ".join(found.warnings)) == in_the_mode
 
 
 # ---- interruptions
