@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from enumeration import random_dbm, random_rbm
 
 import paperlib.annealing
 import paperlib.estimators
@@ -59,17 +60,9 @@ class Coin(AnnealingPath):
 # ---- models and paths of all kinds: narrow and wide layers take different ways through the kernels
 
 
-def numbers(seed, *shape, dtype=torch.float64, scale=0.5):
+def numbers(seed, *shape):
     generator = torch.Generator().manual_seed(seed)
-    return scale * torch.randn(*shape, dtype=dtype, generator=generator)
-
-
-def rbm(seed, visible, hidden, dtype):
-    return RBM(
-        numbers(seed, visible, hidden, dtype=dtype, scale=2 / math.sqrt(visible + hidden)),
-        numbers(seed + 1, visible, dtype=dtype),
-        numbers(seed + 2, hidden, dtype=dtype),
-    )
+    return 0.5 * torch.randn(shape, dtype=torch.float64, generator=generator)
 
 
 @cache
@@ -77,17 +70,14 @@ def models():
     f32, f64 = torch.float32, torch.float64
     sizes = [(6, 4, f64), (6, 4, f32), (40, 12, f32), (200, 12, f32), (12, 200, f32)]
     sizes += [(300, 200, f32), (150, 130, f64)]
-    made = {f"RBM {d}x{m} {str(t)[6:]}": rbm(d, d, m, t) for d, m, t in sizes}
+    made = {f"RBM {d}x{m} {str(t)[6:]}": random_rbm(d, m, d, 0.2, t) for d, m, t in sizes}
     for d, m1, m2, dtype in [(6, 5, 4, f64), (6, 5, 4, f32), (150, 140, 130, f32)]:
-        weights = [numbers(d, d, m1, dtype=dtype), numbers(d, m1, m2, dtype=dtype)]
-        biases = [numbers(d, n, dtype=dtype) for n in (d, m1, m2)]
-        made[f"DBM {d}x{m1}x{m2} {str(dtype)[6:]}"] = DBM(*weights, *biases)
-        layers = [rbm(d, d, m1, dtype), rbm(d + 5, m1, m2, dtype)]
-        made[f"DBN {d}x{m1}x{m2} {str(dtype)[6:]}"] = DBN(layers)
+        name = f"{d}x{m1}x{m2} {str(dtype)[6:]}"
+        made[f"DBM {name}"] = random_dbm(d, m1, m2, d, 0.2).to(dtype=dtype)
+        made[f"DBN {name}"] = DBN([random_rbm(*w, d, 0.2, dtype) for w in ((d, m1), (m1, m2))])
     for d, dtype in [(6, f64), (200, f32)]:
-        made[f"BernoulliMixture {d} {str(dtype)[6:]}"] = BernoulliMixture(
-            numbers(d, 3, d, dtype=dtype), numbers(d, 3, dtype=dtype).log_softmax(0)
-        )
+        mixture = BernoulliMixture(numbers(d, 3, d), numbers(d, 3).log_softmax(0))
+        made[f"BernoulliMixture {d} {str(dtype)[6:]}"] = mixture.to(dtype=dtype)
     return made
 
 
@@ -97,13 +87,13 @@ def of_kind(kind):
 
 @cache
 def paths():
-    made = {"Coin": Coin()} if hasattr(AnnealingPath, "log_f") else {}
+    made = {"Coin": Coin()}
     for name, model in models().items():
         if isinstance(model, RBM):
             made[f"BaseRatePath {name}"] = BaseRatePath(model)
             bias = numbers(3, model.num_visible)
             made[f"BaseRatePath {name} biased"] = BaseRatePath(model, bias)
-            start = rbm(9, model.num_visible, 5, model.dtype)
+            start = random_rbm(model.num_visible, 5, 9, 0.2, model.dtype)
             made[f"RBMPairPath {name}"] = RBMPairPath(start, model, burn_in=2)
         elif isinstance(model, DBM):
             made[f"DBMPath {name}"] = DBMPath(model)
@@ -114,10 +104,7 @@ def paths():
 
 def width_of(path):
     """Units that a path moves; those of a test vector may be others."""
-    if isinstance(path, Coin):
-        return 3
-    rows = path.sample_start(1, torch.Generator().manual_seed(0)).v
-    return rows.shape[-1]
+    return path.units(path.sample_start(1, torch.Generator().manual_seed(0))).shape[-1]
 
 
 # ---- arguments
@@ -280,9 +267,9 @@ FITTING = by_name(
         "dbm": any_model(DBM),
         "dbn": any_model(DBN),
         "mixture": any_model(BernoulliMixture),
-        "rbms": [[rbm(0, 6, 4, torch.float64), rbm(1, 6, 4, torch.float64)]],
+        "rbms": [[random_rbm(6, 4, 0), random_rbm(6, 4, 1)]],
         "path": lambda draw: draw.choose(*paths().values()),
-        "layers": [[rbm(0, 6, 5, torch.float64), rbm(1, 5, 4, torch.float64)]],
+        "layers": [[random_rbm(6, 5, 0), random_rbm(5, 4, 1)]],
         "v train visible_starts draws": binary("num_visible", 6),
         "h": binary("num_hidden", 4),
         "h1": binary("num_hidden_1", 4),
@@ -311,7 +298,6 @@ FITTING = by_name(
         "log_mixing_weights": [numbers(1, 3).log_softmax(0)],
         "device": [None, "cpu", torch.device("cpu")],
         "dtype": [None, torch.float32, torch.float64, torch.float16],
-        "metadata": [None, {"a": "b"}],
         "progress": [False],
         "executor sample_a": [None],
         "on_step": lambda draw: lambda *_: None,
@@ -356,7 +342,6 @@ MISFITTING = by_name(
         "index": [torch.tensor([99]), torch.tensor([-9]), torch.tensor(0), "one", None],
         "device": ["tpu", "cuda:99", "meta", 3, "", None],
         "sample_a": [lambda n, g: torch.zeros(n, 2), lambda n, g: None, 3],
-        "metadata": [{"a": 1}, {1: "a"}, [("a", "b")], 3],
         "seed": [-1, 2**70, None, 0.5],
         "executor": lambda draw: None,
         "folder": FITTING["folder"],
@@ -485,21 +470,6 @@ def run_methods(session):
                 session.call_at_random(label, getattr(thing, attribute), thing, CALLS // 2)
 
 
-def run_files(session):
-    """What `save` and `load` are given."""
-    for name, model in models().items():
-        kind = type(model).__name__
-        for number in range(8):
-            draw = Draw("files", name, number, subject=model)
-            path = FOLDER / f"model{draw.choose('.safetensors', '.npz', '.mat', '.pkl', '')}"
-            drawn = arguments_for(draw, model.save, number % 2 == 0) | {"path": path}
-            session.call(f"{kind}.save #{name} #{number}", model.save, **drawn)
-            if path.is_file() and draw.likely(0.5):
-                content = path.read_bytes()
-                path.write_bytes(content[: draw.random.randrange(len(content) + 1)])
-            session.call(f"{kind}.load #{name} #{number}", type(model).load, path)
-
-
 def run_programs(session):
     """Walks in which states are edited, exchanged, selected and taken further."""
     for name, path in paths().items():
@@ -535,7 +505,7 @@ def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     session = Session(sys.argv[1])
-    for part in (run_functions, run_methods, run_files, run_programs):
+    for part in (run_functions, run_methods, run_programs):
         part(session)
         print(part.__name__, dict(session.outcomes), file=sys.stderr, flush=True)
     print(json.dumps({name: found for name, found in vars(session).items() if name != "log"}))

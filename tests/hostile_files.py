@@ -1,18 +1,12 @@
-"""Files that are no model and no images, broken by accident or made to do harm, and what is said of them.
-
-`python tests/hostile_files.py` reads files that are named on its standard input, and says of each what came out and what it took of memory.
-"""
+"""Files that are no model and no images, broken by accident or made to do harm, and what is said of them."""
 
 import gzip
 import json
 import os
 import pickle
-import resource
 import struct
-import sys
 import zipfile
 import zlib
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
@@ -111,18 +105,8 @@ def sparse(beginning):
     return make
 
 
-def link_to(target):
-    return lambda path: path.symlink_to(target)
-
-
 def npz(**changes):
     arrays = ARRAYS | changes
-    return as_npz({name: array for name, array in arrays.items() if array is not None})
-
-
-def sklearn(**changes):
-    arrays = {"components_": np.zeros((M, D)), "intercept_visible_": np.zeros(D)}
-    arrays |= {"intercept_hidden_": np.zeros(M)} | changes
     return as_npz({name: array for name, array in arrays.items() if array is not None})
 
 
@@ -197,8 +181,8 @@ def st(header, content=b"", length=None):
     return struct.pack("<Q", len(packed) if length is None else length) + packed + content
 
 
-def st_weights(shape, kind="F64"):
-    return {"weights": {"dtype": kind, "shape": shape, "data_offsets": [0, 192]}}
+def st_weights(shape):
+    return {"weights": {"dtype": "F64", "shape": shape, "data_offsets": [0, 192]}}
 
 
 # ---- archives in the layout of rbms
@@ -264,48 +248,32 @@ def updates_without_content(file, name):
         file.create_group(f"update_{10_000 + number}")
 
 
-def overwritten(place, content):
-    """An archive with other bytes somewhere."""
-    return h5()[:place] + content + h5()[place + len(content) :]
-
-
 def inflated(file, name):
     """A hundred megabytes of zeros, compressed to a hundred kilobytes."""
     data = np.zeros((12_500, 1_000))
     file.create_dataset(name, data=data, compression="gzip", chunks=(12_500, 100))
 
 
-# ---- the tables: what is said, and of what; a name is that of the file, and says what is wrong with it
+# ---- the tables: what is said, and of which files; a name is that of the file, and says what is wrong with it
 
 MODEL_FILES = {
     "expected a file, found none at": {
         "m.npz, missing": None,
-        "m.skops, missing": None,
-        "m.npz, zeros without end": link_to("/dev/zero"),
-        "m.h5, zeros without end": link_to("/dev/zero"),
-        "m.pt, zeros without end": link_to("/dev/zero"),
+        "m.npz, zeros without end": lambda path: path.symlink_to("/dev/zero"),
         "m.npz, a pipe": os.mkfifo,
         "m.npz, a link to itself": lambda path: path.symlink_to(path),
         "m.npz, a folder": Path.mkdir,
-        "m.h5, a folder": Path.mkdir,
-        "m.pt, a folder": Path.mkdir,
         f"{'m' * 5_000}.npz, too long a name": None,
         "m\0.npz, a name with a null": None,
         os.fsdecode(b"m\xff.npz") + ", a name that is not UTF-8": None,
     },
-    "which is none of these": {"model, no suffix": b""},
     "got a pickle, which can run any code when it is read": {
         "m.pkl, a pickle": pickle.dumps(Code()),
-        "m.joblib, a pickle": pickle.dumps(Code()),
-        "m.npz, a pickle": pickle.dumps(Code()),
         "m.pt, a plain pickle": pickle.dumps(TENSORS),
     },
     "got pickled objects, which can run any code": {
         "m.pt, code": pt(x=Code()),
         "m.pt, code of old": as_pt(TENSORS | {"x": Code()}, _use_new_zipfile_serialization=False),
-    },
-    "it holds pickled objects, which can run any code": {
-        "m.npz, objects": npz(weights=np.array([Code(), None], dtype=object))
     },
     "expected at most 67108864 bytes in the packed file": {
         "m.npz, a bomb": zipped({"weights.npy": npy_bomb}),
@@ -338,8 +306,6 @@ MODEL_FILES = {
         "m.npz, a sparse gigabyte": sparse(npz()),
         "m.npz, encrypted": encrypted(npz()),
         "m.npz, a huge shape": zipped({"weights.npy": npy_header((10**6, 10**6))}),
-        "m.npz, a negative shape": zipped({"weights.npy": npy_header((-6, -4)) + bytes(192)}),
-        "m.npz, a shape of text": zipped({"weights.npy": npy_header("'ab'") + bytes(192)}),
         "m.npz, a header that runs code": zipped({"weights.npy": npy_header("__import__('os')")}),
     },
     "expected an undamaged .mat file": {
@@ -349,9 +315,7 @@ MODEL_FILES = {
         "m.mat, cut": cut(mat()),
         "m.mat, cut at the end": cut(mat(), 0.9),
         "m.mat, a huge shape": mat_of((2**30, 2**30)),
-        "m.mat, a negative shape": mat_of((-D, -M)),
     },
-    "expected matrices in the MATLAB file": {"m.mat, a sparse gigabyte": sparse(mat()[:512])},
     "expected an undamaged torch file": {
         "m.pt, cut": cut(pt()),
         "m.pt, the beginning of a zip": b"PK\x03\x04",
@@ -365,16 +329,13 @@ MODEL_FILES = {
         "m.safetensors, a long header": st(b"{}", length=2**62),
         "m.safetensors, beyond the end": st(st_weights([D, M]), bytes(10)),
         "m.safetensors, a huge shape": st(st_weights([2**40, 2**40]), bytes(192)),
-        "m.safetensors, a negative shape": st(st_weights([-6, -4]), bytes(192)),
-        "m.safetensors, an unknown type": st(st_weights([D, M], "F96"), bytes(192)),
         "m.safetensors, a sparse gigabyte": sparse(st(b"{}")),
     },
     "expected an undamaged HDF5 file": {
         "m.h5, nothing": b"",
         "m.h5, no archive": b"no archive",
         "m.h5, cut": h5()[:3_000],
-        "m.h5, bad version": overwritten(8, b"\x63"),
-        "m.h5, bad root": overwritten(24, b"\xff" * 16),
+        "m.h5, bad root": h5()[:24] + b"\xff" * 16 + h5()[40:],
         "m.h5, long and without an end": sparse(h5()[:512]),
         "m.h5, a kind that is not UTF-8": h5(kind=b"\xff\xfe\xfa"),
         "m.h5, a name that is not UTF-8": h5_with({b"update_\xff\xfe/x": 0.0}),
@@ -396,12 +357,10 @@ MODEL_FILES = {
         "m.npz, an empty zip": zipped({}),
         "m.npz, no arrays in it": zipped({"weights.npy": b"not an array"}),
         "m.npz, a pickle in it": zipped({"weights.npy": pickle.dumps(Code())}),
-        "m.npz, of scikit-learn with one axis": sklearn(components_=np.zeros(M)),
         "m.mat, text as weights": mat(vishid="weights"),
         "m.mat, cells": mat(vishid=np.array([[1], ["a"]], dtype=object)),
         "m.mat, a struct": mat(vishid={"a": 1}),
         "m.pt, a list": as_pt([1, 2]),
-        "m.pt, other names": as_pt({"a": torch.zeros(2)}),
         "m.pt, a number": pt(weights=torch.tensor(1.0)),
         "m.pt, lines in names": as_pt({"a\nb": torch.zeros(2)}),
         "m.pt, many names": as_pt({f"layer{i}.weight": torch.zeros(1) for i in range(2_000)}),
@@ -411,47 +370,6 @@ MODEL_FILES = {
         "m.mat, no biases": as_mat({"W": np.eye(2)}),
         "m.safetensors, no biases": st({"w": st_weights([D, M])["weights"]}, bytes(192)),
     },
-    "expected visible and hidden biases, got no arrays": {
-        "m.npz, weights of scikit-learn": as_npz({"components_": np.zeros((M, D))})
-    },
-    "expected hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names hidden=0": {
-        "m.npz, no hidden bias": npz(hidden_bias=None)
-    },
-    "expected visible biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names visible=0": {
-        "m.npz, of scikit-learn without a bias": sklearn(intercept_visible_=None)
-    },
-    "weights: expected an array of numbers": {
-        "m.npz, dates": npz(weights=np.zeros((D, M), "M8[s]")),
-        "m.npz, words": npz(weights=np.full((D, M), "x")),
-    },
-    "weights: expected finite numbers, got 24 NaN or infinite of 24": {
-        "m.npz, NaN": npz(weights=np.full((D, M), np.nan)),
-        "m.mat, NaN": mat(vishid=np.full((D, M), np.nan)),
-        "m.pt, NaN": pt(weights=torch.full((D, M), torch.nan)),
-    },
-    "visible_bias: expected finite numbers, got 6 NaN or infinite of 6": {
-        "m.npz, infinite": npz(visible_bias=np.full(D, np.inf)),
-        "m.h5, infinite": h5(vbias=np.full(D, np.inf)),
-    },
-    "hidden_bias: expected finite numbers, got 4 NaN or infinite of 4": {
-        "m.npz, minus infinity": npz(hidden_bias=np.full(M, -np.inf)),
-        "m.h5, minus infinity": h5(hbias=np.full(M, -np.inf)),
-        "m.h5, NaN": h5(hbias=np.full(M, np.nan)),
-    },
-    "weights: expected real numbers, got torch.complex128": {
-        "m.npz, complex weights": npz(weights=ARRAYS["weights"] * 1j)
-    },
-    "expected real numbers, got torch.complex128": {
-        "m.npz, a complex bias": npz(visible_bias=np.zeros(D) * 1j),
-        "m.mat, a complex bias": mat(visbiases=np.zeros(D) * 1j),
-        "m.npz, complex weights of scikit-learn": sklearn(components_=np.zeros((M, D)) * 1j),
-    },
-    "weights: expected shape [any, any], got [0, 4]": {
-        "m.npz, empty": npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0))
-    },
-    "visible_bias: expected shape [6], got [5]": {
-        "m.npz, a short bias": npz(visible_bias=np.zeros(D - 1))
-    },
     "expected a dense tensor of real numbers as weights": {
         "m.pt, expanded": pt(weights=torch.zeros(1).expand(2**14, 2**13)),
         "m.pt, no numbers": pt(weights=torch.zeros(D, M, device="meta")),
@@ -459,26 +377,10 @@ MODEL_FILES = {
         "m.pt, bits": pt(weights=torch.zeros(D, M, dtype=torch.bits8)),
         "m.pt, complex": pt(weights=torch.zeros(D, M, dtype=torch.cfloat)),
     },
-    "expected a dense tensor of real numbers as visible_bias": {
-        "m.pt, biases expanded": pt(visible_bias=torch.zeros(1, dtype=torch.uint8).expand(2**28))
-    },
-    "layers: expected 4 visible units in layer 1": {
-        "m.pt, two layers": as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()})
-    },
-    "expected a model in": {"m.pt, weights that do not fit": pt(weights=torch.zeros(3, 3))},
     # archives of rbms
     "expected data as update_3.params.weight_matrix in m.h5, got nothing": {
         "m.h5, no weights": h5(without="weight_matrix"),
         "m.h5, a visible bias alone": h5_with({f"{PARAMS}/vbias": np.zeros(3)}),
-    },
-    "expected data as update_3.params.vbias in m.h5, got nothing": {
-        "m.h5, no visible bias": h5(without="vbias")
-    },
-    "expected data as update_3.params.hbias in m.h5, got nothing": {
-        "m.h5, no hidden bias": h5(without="hbias")
-    },
-    "expected data as update_3.params.weight_matrix in m.h5, got a group": {
-        "m.h5, weights are a group": h5(weight_matrix=lambda file, name: file.create_group(name))
     },
     "expected data as update_3.weight_matrix in m.h5, got nothing": {
         "m.h5, an update is data": h5_with({"update_3": np.zeros(3)}),
@@ -486,18 +388,6 @@ MODEL_FILES = {
         "m.h5, a cycle": h5_with({"update_3/x": 0.0, PARAMS: same_as("update_3")}),
         "m.h5, the root in itself": h5_with({"update_3": same_as("/")}),
         "m.h5, an update elsewhere": h5_with({"update_3": h5py.ExternalLink("m.h5", "/")}),
-    },
-    "expected data as update_11999.weight_matrix in m.h5, got nothing": {
-        "m.h5, many updates without content": h5_with({"updates": updates_without_content})
-    },
-    "expected data of the file itself as update_3.params.vbias in m.h5, got SoftLink": {
-        "m.h5, a link to itself": h5(vbias=h5py.SoftLink(f"/{PARAMS}/vbias"))
-    },
-    "expected data of the file itself as update_3.params.weight_matrix in m.h5, got SoftLink": {
-        "m.h5, a link to nowhere": h5(weight_matrix=h5py.SoftLink("/nowhere"))
-    },
-    "expected data of the file itself as update_3.params.weight_matrix in m.h5, got ExternalLink": {
-        "m.h5, an external link": h5_with(elsewhere)
     },
     "got data of other files": {
         "m.h5, a virtual array": h5_with(virtual),
@@ -508,12 +398,10 @@ MODEL_FILES = {
         "m.h5, text": h5(weight_matrix="x"),
         "m.h5, objects": h5(weight_matrix=np.array([b"a", b"b"], dtype=object)),
     },
-    "expected an array of real numbers as update_3.params.vbias": {
-        "m.h5, whole numbers": h5(vbias=np.zeros(D, int))
-    },
     "expected an array of real numbers as update_3.params.hbias": {
         "m.h5, a number": h5(hbias=0.5),
         "m.h5, empty": h5(hbias=np.zeros(0)),
+        "m.h5, whole numbers": h5(hbias=np.zeros(M, int)),
     },
     "expected real numbers as update_3.params.weight_matrix": {
         "m.h5, references": h5(weight_matrix=dataset((D, M), h5py.ref_dtype)),
@@ -521,19 +409,6 @@ MODEL_FILES = {
         "m.h5, ragged": h5(weight_matrix=dataset((D, M), h5py.vlen_dtype("f8"))),
         "m.h5, opaque": h5(weight_matrix=dataset((D, M), "V8")),
         "m.h5, complex": h5(weight_matrix=np.zeros((D, M)) * 1j),
-    },
-    "got no data": {"m.h5, null": h5(hbias=h5py.Empty("f8"))},
-    "hidden_bias: expected shape [4], got [3]": {"m.h5, a short bias": h5(hbias=np.zeros(3))},
-    "are the weights transposed": {"m.h5, turned": h5(weight_matrix=np.zeros((M, D)))},
-    "weights: expected shape": {"m.h5, three axes": h5(weight_matrix=np.zeros((2, 3, 4)))},
-    "expected a string as model_type": {"m.h5, a kind in rows": h5(kind=np.array([b"BBRBM"]))},
-    "got model_type as well": {
-        "m.h5, no updates": h5_with({f"params/{n}": array for n, array in ARRAYS.items()})
-    },
-    "expected a number as": {"m.h5, ln Z a matrix": h5(log_z=np.eye(2))},
-    "got BGRBM, which needs Gaussian hidden units": {"m.h5, Gaussian units": h5(kind="BGRBM")},
-    "got CEBM, which needs units that this library does not have": {
-        "m.h5, units of another kind": h5(kind="CEBM")
     },
 }
 
@@ -550,12 +425,6 @@ IMAGE_FILES = {
         "t-ubyte, a short header": b"\x00\x00\x08",
         "t-idx2-ubyte, of another kind": idx_header(3, D, kind=7) + bytes(18),
     },
-    "got a pickle, which can run any code when it is read": {
-        "t.csv, bytes": bytes(range(128, 256))
-    },
-    "it holds pickled objects, which can run any code": {
-        "t.npy, objects": npy_header((2, D), "|O") + pickle.dumps(Code())
-    },
     "expected at most 67108864 bytes in the packed file": {
         "t.npz, a bomb": zipped({"a.npy": npy_bomb}),
         "t.csv.gz, a bomb": gz(lambda: (b"0,0,0,0,0,0\n" * 2**16 for _ in range(170))),
@@ -566,7 +435,6 @@ IMAGE_FILES = {
         "t.npy, cut": cut(as_npy(np.zeros((300, D)))),
         "t.npy, a huge shape": npy_header((10**9, D)),
         "t.npy, an overflowing shape": npy_header((2**62, 2**62)),
-        "t.npy, a negative shape": npy_header((-3, D)) + bytes(8 * 3 * D),
     },
     "expected a whole gzip file at": {
         "t.csv.gz, cut": cut(gzip.compress(os.urandom(9_999))),
@@ -576,7 +444,6 @@ IMAGE_FILES = {
         "t-idx2-ubyte, cut": idx_header(3, D) + b"\0\1",
         "t-idx4-ubyte, an overflowing shape": idx_header(*[2**16] * 4),
     },
-    "expected an undamaged IDX file": {"t-idx-ubyte, of 255 axes": idx_header(*[1] * 255) + b"\1"},
     "expected rows of numbers": {
         "t.csv, words": b"a,b\nc,d\n",
         "t.csv, ragged": b"0,1,0,1,0,1\n0,1\n",
@@ -604,9 +471,7 @@ IMAGE_FILES = {
     "expected images of 6 values, as many as the model has visible units, got": {
         "t.npy, wide": as_npy(np.zeros((3, D + 1))),
         "t.npy, narrow": as_npy(np.zeros((3, D - 1))),
-    },
-    "as many as the model has visible units, got 15 in t.npy": {
-        "t.npy, much too wide": as_npy(np.zeros((3, D + 9)))
+        "t.npy, much too wide": as_npy(np.zeros((3, D + 9))),
     },
     "is the array transposed?": {
         "t.npy, turned": as_npy(np.zeros((D, 20))),
@@ -627,59 +492,50 @@ IMAGE_FILES = {
     },
 }
 
-#: What other readers would refuse, for its name or its format.
-READ = {
-    "6 visible, 4 hidden": {
-        "m.mat, of version 7.3": h5(),
-        "m.safetensors, an npz": npz(),
-        "m.npz, of torch": pt(),
-        "m.pt, an npz": npz(),
-        "m.h5, an npz": npz(),
-        "m.mat, an npz": npz(),
-        "m.npz, records": npz(weights=np.zeros((D, M), [("x", "f8")])),
-        "m.npz, turned weights of scikit-learn": sklearn(components_=np.zeros((D, M))),
-    },
-    "(3, 6)": {"t.npy.gz, compressed": gzip.compress(as_npy(np.zeros((3, D))))},
-}
+#: Of what is said of one file only: the file, its content, and what is said.
+OF_THEIR_OWN = [
+    ("model, no suffix", b"", "which is none of these"),
+    ("m.npz, objects", npz(weights=np.array([Code(), None], dtype=object)), "it holds pickled objects, which can run any code"),
+    ("m.mat, a sparse gigabyte", sparse(mat()[:512]), "expected matrices in the MATLAB file"),
+    ("m.npz, weights of scikit-learn", as_npz({"components_": np.zeros((M, D))}), "expected visible and hidden biases, got no arrays"),
+    ("m.npz, no hidden bias", npz(hidden_bias=None), "expected hidden biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names hidden=0"),
+    ("m.npz, no visible bias", npz(visible_bias=None), "expected visible biases, got no arrays besides the rest of an RBM; if the model has none, say so: --names visible=0"),
+    ("m.npz, NaN", npz(weights=np.full((D, M), np.nan)), "weights: expected finite numbers, got 24 NaN or infinite of 24"),
+    ("m.h5, infinite", h5(vbias=np.full(D, np.inf)), "visible_bias: expected finite numbers, got 6 NaN or infinite of 6"),
+    ("m.h5, minus infinity", h5(hbias=np.full(M, -np.inf)), "hidden_bias: expected finite numbers, got 4 NaN or infinite of 4"),
+    ("m.npz, complex weights", npz(weights=ARRAYS["weights"] * 1j), "weights: expected real numbers, got torch.complex128"),
+    ("m.npz, a complex bias", npz(visible_bias=np.zeros(D) * 1j), "expected real numbers, got torch.complex128"),
+    ("m.npz, dates", npz(weights=np.zeros((D, M), "M8[s]")), "weights: expected an array of numbers"),
+    ("m.mat, a complex bias", mat(visbiases=np.zeros(D) * 1j), "expected real numbers, got torch.complex128"),
+    ("m.npz, empty", npz(weights=np.zeros((0, M)), visible_bias=np.zeros(0)), "weights: expected shape [any, any], got [0, 4]"),
+    ("m.npz, a short bias", npz(visible_bias=np.zeros(D - 1)), "visible_bias: expected shape [6], got [5]"),
+    ("m.pt, biases expanded", pt(visible_bias=torch.zeros(1, dtype=torch.uint8).expand(2**28)), "expected a dense tensor of real numbers as visible_bias"),
+    ("m.pt, two layers", as_pt({f"{n}.{k}": t for n in (0, 1) for k, t in TENSORS.items()}), "layers: expected 4 visible units in layer 1"),
+    ("m.pt, weights that do not fit", pt(weights=torch.zeros(3, 3)), "expected a model in"),
+    ("m.h5, no visible bias", h5(without="vbias"), "expected data as update_3.params.vbias in m.h5, got nothing"),
+    ("m.h5, no hidden bias", h5(without="hbias"), "expected data as update_3.params.hbias in m.h5, got nothing"),
+    ("m.h5, weights are a group", h5(weight_matrix=h5py.File.create_group), "expected data as update_3.params.weight_matrix in m.h5, got a group"),
+    ("m.h5, many updates without content", h5_with({"updates": updates_without_content}), "expected data as update_11999.weight_matrix in m.h5, got nothing"),
+    ("m.h5, a link to itself", h5(vbias=h5py.SoftLink(f"/{PARAMS}/vbias")), "expected data of the file itself as update_3.params.vbias in m.h5, got SoftLink"),
+    ("m.h5, an external link", h5_with(elsewhere), "expected data of the file itself as update_3.params.weight_matrix in m.h5, got ExternalLink"),
+    ("m.h5, null", h5(hbias=h5py.Empty("f8")), "got no data"),
+    ("m.h5, a short bias", h5(hbias=np.zeros(3)), "hidden_bias: expected shape [4], got [3]"),
+    ("m.h5, turned", h5(weight_matrix=np.zeros((M, D))), "are the weights transposed"),
+    ("m.h5, three axes", h5(weight_matrix=np.zeros((2, 3, 4))), "weights: expected shape"),
+    ("m.h5, a kind in rows", h5(kind=np.array([b"BBRBM"])), "expected a string as model_type"),
+    ("m.h5, no updates", h5_with({f"params/{n}": array for n, array in ARRAYS.items()}), "got model_type as well"),
+    ("m.h5, ln Z a matrix", h5(log_z=np.eye(2)), "expected a number as"),
+    ("m.h5, Gaussian units", h5(kind="BGRBM"), "got BGRBM, which needs Gaussian hidden units"),
+    ("m.h5, units of another kind", h5(kind="CEBM"), "got CEBM, which needs units that this library does not have"),
+    ("t.csv, bytes", bytes(range(128, 256)), "got a pickle, which can run any code when it is read"),
+    ("t.npy, objects", npy_header((2, D), "|O") + pickle.dumps(Code()), "it holds pickled objects, which can run any code"),
+    ("t-idx-ubyte, of 255 axes", idx_header(*[1] * 255) + b"\1", "expected an undamaged IDX file"),
+]  # fmt: skip
 
 
-def _memory(line):
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(row.split()[1]) * 1024 for row in status if row.startswith(line))
-
-
-def _outcome(read, *arguments):
-    try:
-        return "read", str(read(*arguments))
-    except Exception as error:
-        return type(error).__name__, str(error)
-
-
-def _read_all():
-    """What comes out of each [readers, path] on standard input: one line of JSON for each."""
-    from paperlib.evaluation import read_images, read_model
-    from paperlib.models import RBM
-
-    readers = {
-        "the tool": read_model,
-        "RBM.load": RBM.load,
-        "images": lambda path: tuple(read_images("data", path, D).shape),
-    }
-    linux = sys.platform == "linux"
-    # What a reader imports at its first file is the library's memory, and not the file's.
-    for library in ("h5py", "scipy.io", "skops.io"):
-        import_module(library)
-    for line in sys.stdin:
-        names, path = json.loads(line)
-        before = 0
-        if linux:
-            # the peak is counted anew
-            Path("/proc/self/clear_refs").write_text("5")
-            before = _memory("VmRSS")
-        outcomes = [_outcome(readers[name], path) for name in names]
-        peak = _memory("VmHWM") if linux else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps([outcomes, peak - before if linux else 0]), flush=True)
-
-
-if __name__ == "__main__":
-    _read_all()
+#: All of them, models and images.
+EVERY = [
+    (name, content, message)
+    for message, files in [*MODEL_FILES.items(), *IMAGE_FILES.items()]
+    for name, content in files.items()
+] + OF_THEIR_OWN

@@ -45,22 +45,22 @@ load_bars_and_stripes = example("bars_and_stripes").load_bars_and_stripes
 
 # ---- a path
 
-COUPLINGS = [0.9, -0.4, 0.7, 0.3]
+WEAK, STRONG = [0.9, -0.4, 0.7, 0.3], [3.0, -2.0, 2.0, 1.0]
 STATES = all_states(4).bool()
 
 
 @pytest.fixture
 def ring():
-    return IsingRingPath(COUPLINGS)
+    return IsingRingPath(WEAK)
 
 
-def ring_log_f(beta):
+def ring_log_f(beta, couplings=WEAK):
     """ln f_beta of every state, without the path's code."""
     energies = []
     for state in STATES.tolist():
         spins = [1 if up else -1 for up in state]
         bonds = pairwise([*spins, spins[0]])
-        energies.append(sum(j * a * b for j, (a, b) in zip(COUPLINGS, bonds, strict=True)))
+        energies.append(sum(j * a * b for j, (a, b) in zip(couplings, bonds, strict=True)))
     return beta * torch.tensor(energies, dtype=torch.float64)
 
 
@@ -91,16 +91,6 @@ def test_ring_transition_is_reversible_and_leaves_its_distribution_invariant(rin
     # Four standard errors of each count, and of the difference of two.
     assert ((pairs.sum(0) - chains * shares).abs() <= 4 * (chains * shares).sqrt()).all()
     assert ((pairs - pairs.T).abs() <= 4 * (pairs + pairs.T).sqrt().clamp(min=1)).all()
-
-
-def test_ais_and_raise_walk_the_ring(ring):
-    truth = ring_log_f(1.0).logsumexp(0).item()
-    estimate = ais(ring, uniform_betas(4), 5_000, seeded_generator(2))
-    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
-    assert estimate.final_states.shape == (5_000, 4)
-    # What RAISE estimates is a distribution: over all 16 states it adds up to 1.
-    below = raise_log_prob(ring, STATES, uniform_betas(4), 5_000, seeded_generator(3))
-    assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
 
 
 @dataclass(frozen=True)
@@ -156,15 +146,13 @@ def test_ring_refuses_other_lengths(couplings):
 PIXELS = all_states(5)
 
 
-def three_state_rbm():
-    generator = seeded_generator(8)
-    shapes = (5, 3, 3), (5,), (3, 3)
-    return ThreeStateRBM(
-        *(torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes)
-    )
+GENERATOR, SHAPES = seeded_generator(8), [(5, 3, 3), (5,), (3, 3)]
+MODEL = ThreeStateRBM(
+    *(torch.randn(shape, dtype=torch.float64, generator=GENERATOR) for shape in SHAPES)
+)
 
 
-def three_state_masses(model):
+def enumerated_masses(model):
     """ln p*(v) of every v, from the energies of all joint states."""
     found = []
     for v in PIXELS:
@@ -177,60 +165,57 @@ def three_state_masses(model):
     return torch.stack(found)
 
 
+MASSES = enumerated_masses(MODEL)
+
+
 def test_a_new_kind_of_model_is_enumerated():
-    model = three_state_rbm()
-    masses = three_state_masses(model)
-    torch.testing.assert_close(model.log_unnormalized(PIXELS), masses, rtol=0, atol=1e-12)
-    assert exact_log_z(model) == pytest.approx(masses.logsumexp(0).item(), abs=1e-12)
-    assert repr(model) == "ThreeStateRBM(5-3, torch.float64, cpu)"
-
-
-def test_a_new_kind_of_model_is_annealed():
-    model = three_state_rbm()
-    truth = three_state_masses(model).logsumexp(0).item()
-    path = base_rate_path(model, PIXELS[::3], seeded_generator(1))
-    estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
-    assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
-    # What RAISE estimates is a distribution.
-    below = raise_log_prob(path, PIXELS, uniform_betas(4), 5_000, seeded_generator(3))
-    assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
+    torch.testing.assert_close(MODEL.log_unnormalized(PIXELS), MASSES, rtol=0, atol=1e-12)
+    assert exact_log_z(MODEL) == pytest.approx(MASSES.logsumexp(0).item(), abs=1e-12)
+    assert repr(MODEL) == "ThreeStateRBM(5-3, torch.float64, cpu)"
 
 
 def test_a_new_kind_of_model_is_evaluated():
-    model = three_state_rbm()
-    log_p = three_state_masses(model).log_softmax(0)
+    log_p = MASSES.log_softmax(0)
     chosen = torch.multinomial(log_p.exp(), 100, True, generator=seeded_generator(4))
     truth, images = log_p[chosen].mean().item(), PIXELS[chosen]
-    assert evaluate(model, images).average.mean == pytest.approx(truth, abs=1e-12)
+    assert evaluate(MODEL, images).average.mean == pytest.approx(truth, abs=1e-12)
     generator = seeded_generator(5)
-    found = evaluate(model, images, generator=generator, progress=False, steps=64, exact=False)
+    found = evaluate(MODEL, images, generator=generator, progress=False, steps=64, exact=False)
     assert found.word == "trusted"
     assert found.average.mean == pytest.approx(truth, abs=0.1)
     assert found.runs[-1].bracket.lower.mean == pytest.approx(truth, abs=0.2)
 
 
+@pytest.mark.parametrize(
+    ("path", "states", "log_f"),
+    [
+        (IsingRingPath(WEAK), STATES, ring_log_f(1.0)),
+        (base_rate_path(MODEL, PIXELS[::3], seeded_generator(1)), PIXELS, MASSES),
+    ],
+    ids=["a path", "a kind of model"],
+)
+def test_ais_and_raise_walk_what_is_new(path, states, log_f):
+    estimate = ais(path, uniform_betas(4), 5_000, seeded_generator(2))
+    assert standard_errors(torch.exp(estimate.log_weights - log_f.logsumexp(0)), 1.0) < 4
+    assert len(estimate.final_states) == 5_000
+    # What RAISE estimates is a distribution: over all states it adds up to 1.
+    below = raise_log_prob(path, states, uniform_betas(4), 5_000, seeded_generator(3))
+    assert standard_errors(below.log_weights.exp().sum(0), 1.0) < 4
+
+
 # ---- an estimator
 
 
-def paths():
-    rbm = random_rbm(5, 4, seed=1, scale=2.0)
-    return [
-        (BaseRatePath(rbm), log_z(rbm)),
-        (BaseRatePath(rbm.to(dtype=torch.float32)), log_z(rbm)),
-        (IsingRingPath([3.0, -2.0, 2.0, 1.0]), 6 * math.log(2) + math.log(_ring_sum())),
-    ]
+RBM = random_rbm(5, 4, seed=1, scale=2.0)
+PATHS = {
+    "RBM": (BaseRatePath(RBM), log_z(RBM)),
+    "RBM in single precision": (BaseRatePath(RBM.to(dtype=torch.float32)), log_z(RBM)),
+    "ring": (IsingRingPath(STRONG), ring_log_f(1.0, STRONG).logsumexp(0).item()),
+}
 
 
-def _ring_sum():
-    """Z / 2^6 of the ring with the couplings 3, -2, 2, 1, by its transfer matrices."""
-    couplings = [3.0, -2.0, 2.0, 1.0]
-    cosh, sinh = (math.prod(f(j) for j in couplings) for f in (math.cosh, math.sinh))
-    return (cosh + sinh) * 2**4 / 2**6
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_resampled_populations_are_unbiased(number):
-    path, truth = paths()[number]
+@pytest.mark.parametrize(("path", "truth"), PATHS.values(), ids=PATHS)
+def test_resampled_populations_are_unbiased(path, truth):
     estimate = annealed_smc(path, uniform_betas(5), 20, 2_000, seeded_generator(4))
     assert standard_errors(torch.exp(estimate.log_weights - truth), 1.0) < 4
     assert abs(estimate.log_z - truth) < 4 * estimate.std_error < 0.5

@@ -13,7 +13,6 @@ import pytest
 import torch
 from enumeration import random_rbm
 from faults import FORKS, MOMENT, VICTIM, anneal
-from safetensors.torch import save_file
 
 from boltzmann_companion.recipes import store_model, train_recipe
 from paperlib import cli, storage
@@ -190,10 +189,3 @@ def test_every_flipped_bit_is_noticed(tmp_path):
         # In the header's padding, or in the name of the checksum, a flipped bit changes nothing that is used.
         assert place < header
         assert loaded.checksum() == rbm.checksum()
-
-
-def test_files_without_a_checksum_are_read_as_before(tmp_path):
-    rbm = random_rbm(3, 2, 0)
-    names = ("weights", "visible_bias", "hidden_bias")
-    save_file({name: getattr(rbm, name) for name in names}, tmp_path / "model.safetensors")
-    assert RBM.load(tmp_path / "model.safetensors").checksum() == rbm.checksum()

@@ -292,17 +292,17 @@ GROUPS = {
         mutant(
             "RAISE contradicts from above as it does from below",
             "evaluation/verdict.py: if «nats→abs(nats)» <= allowed:",
-            f"{EVALUATE}raise_may_fall_short_by_what_is_explained[0.0-0.0--4.0-trusted]",
+            f"{EVALUATE}raise_that_falls_short[not at all]",
         ),
         mutant(
             "RAISE is forgiven whatever a run from its images finds",
             'evaluation/verdict.py: else «_of_modes([check], "a mode near some test images")→[]»',
-            f"{EVALUATE}a_run_from_images_that_raise_hardly_reaches_decides[check3-not trusted-starts at a mode near some test images raises ln Z by 1.0 nats]",
+            f"{EVALUATE}raise_that_falls_short[for half, and a mode was missed]",
         ),
         mutant(
             "RAISE is forgiven though it is too low for all images alike",
             "evaluation/verdict.py: short.affected.double().mean() > «_MOST→1»:",
-            f"{EVALUATE}where_raise_falls_short_for_nearly_all_images_their_place_does_not_explain_it[10-open]",
+            f"{EVALUATE}raise_that_falls_short[for all, and no mode is near]",
         ),
         mutant(
             "the run from images starts at all of them",
@@ -324,7 +324,7 @@ GROUPS = {
         mutant(
             "the error of ln Z is left out of that of a mass",
             "evaluation/modes.py: of_log_z = «→0 * »math.expm1(",
-            f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-False-True]",
+            f"{EVALUATE}the_errors_of_ln_z_decide_what_is_known_of_a_mode[0.5-0.5-100-warnings1-False-True]",
         ),
         mutant(
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",

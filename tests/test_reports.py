@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from enumeration import log_z
+from enumeration import log_z, random_rbm
 from evaluations import SMALL, draws, log_z_of_spins, recorded, run
 from writers import as_rbms
 
@@ -22,21 +22,20 @@ from paperlib.evaluation.picture import plot
 from paperlib.evaluation.report import as_dict, describe
 from paperlib.evaluation.result import Doubt, Judgement
 from paperlib.evaluation.verdict import rounded_up
-from paperlib.models import DBN, RBM
+from paperlib.models import DBN
 from paperlib.numerics import seeded_generator
 from paperlib.provenance import code_version, repository_state
 
 TEST, TRAIN = draws(SMALL, 60, 2), draws(SMALL, 200, 3)
+# Standard error of the average over the test images.
+IMAGE_ERROR = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
 
 
 @pytest.fixture(scope="module")
 def found():
     """An estimate that is trusted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("paperlib.evaluation.evaluation.EXACT_UNITS", 2)
-        return evaluate(
-            SMALL, TEST, TRAIN, generator=seeded_generator(5), progress=False, steps=160
-        )
+    options = {"generator": seeded_generator(5), "progress": False, "steps": 160}
+    return evaluate(SMALL, TEST, TRAIN, exact=False, **options)
 
 
 def stored(line):
@@ -88,31 +87,22 @@ def test_steps_and_seed_repeat_to_the_digit(monkeypatch, command):
     assert settings["steps_chosen_by"] == "the user"
 
 
+DEEP = "compare dbn.safetensors m.npz --data t.npy"
+
+
 @pytest.mark.usefixtures("folder", "_estimated")
-@pytest.mark.parametrize("command", ["evaluate", "compare"])
+@pytest.mark.parametrize("command", [COMMANDS["evaluate"], COMMANDS["compare"], DEEP])
 def test_a_run_by_the_clock_says_how_to_repeat_it(monkeypatch, command):
-    """On a machine of whatever speed: pilots draw from a generator of their own."""
+    """On a machine of whatever speed: pilots draw from a generator of their own, and what is drawn before the chains start comes first."""
+    DBN([random_rbm(8, 5, 8), random_rbm(5, 4, 9)]).save("dbn.safetensors")
     monkeypatch.setattr(AnnealingRuns, "_seconds_per_step", lambda runs: (runs._choose(), 1.0)[1])
-    first = stored(f"{COMMANDS[command]} --minutes 0.001 --seed 3")
+    first = stored(f"{command} --minutes 0.001 --seed 3")
     again = stored(first["run"]["repeat"].removeprefix("paperlib "))
     assert numbers(again) == numbers(first)
     assert again["run"]["repeat"] == first["run"]["repeat"]
     assert first["run"]["seed"] == 3
-
-
-@pytest.mark.usefixtures("_estimated")
-def test_deep_models_repeat_too(folder):
-    """What is drawn before the chains start is drawn in the same order, whether or not the clock is asked."""
-    generator = seeded_generator(8)
-    layers = [
-        RBM(*(torch.randn(*s, dtype=torch.float64, generator=generator) for s in shapes))
-        for shapes in ([(8, 5), (8,), (5,)], [(5, 4), (5,), (4,)])
-    ]
-    DBN(layers).save(folder / "dbn.safetensors")
-    first = stored("compare dbn.safetensors m.npz --data t.npy --minutes 0.001")
-    again = stored(first["run"]["repeat"].removeprefix("paperlib "))
-    assert first["first"]["settings"]["posterior_draws"] == 100
-    assert numbers(again) == numbers(first)
+    if command == DEEP:
+        assert first["first"]["settings"]["posterior_draws"] == 100
 
 
 def test_usual_steps_of_parallel_tempering(found):
@@ -143,12 +133,16 @@ def test_quote_of_an_estimate(found):
     ):
         assert part in line
     assert "\n" not in line
+    assert found.average.image_std_error == pytest.approx(IMAGE_ERROR, abs=1e-5)
+    assert f"(standard error over images {IMAGE_ERROR:.2f})" in describe(found)
+    assert "Monte Carlo standard error" in describe(found)
     said = describe(found).splitlines()
     [first] = [number for number, text in enumerate(said) if text.startswith("To quote: ")]
     assert " ".join(text.strip() for text in said[first:]) == line
     assert all(len(text) <= 80 for text in said[first:])
     assert said[first].endswith(f"{low:.2f} to {high:.2f}")
     assert as_dict(found)["quote"] == line
+    assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
     used = quote(replace(found, seed=None), "images binarised once with seed 4")
     assert "seed unknown" in used
     assert "images binarised once with seed 4" in used
@@ -157,38 +151,21 @@ def test_quote_of_an_estimate(found):
 def test_quote_of_an_exact_value():
     exact = evaluate(SMALL, TEST)
     truth = (SMALL.log_unnormalized(TEST) - log_z(SMALL)).mean().item()
-    error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
+    assert f"(standard error over images {IMAGE_ERROR:.3f})" in describe(exact)
     assert quote(exact) == (
-        f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {error:.2f}; "
+        f"To quote: {truth:.2f} nats (exact, by enumeration; standard error over 60 images {IMAGE_ERROR:.2f}; "
         f"images binary as given; {code_version()})"
     )
 
 
-def test_nothing_to_quote_where_the_number_is_not_trusted(found):
-    doubted = replace(found, judgement=Judgement("open", (Doubt("open", "No."),)))
-    assert quote(doubted) == "To quote: no number yet, since the verdict is 'open'."
-
-
-@pytest.mark.usefixtures("_estimated")
 def test_seed_of_a_generator_that_was_used_before():
     generator = seeded_generator(6)
     torch.rand(1, generator=generator)
-    result = evaluate(
-        SMALL, TEST, generator=generator, steps=32, tempering_steps=5_000, progress=False
-    )
-    assert result.seed is None
+    options = {"steps": 32, "tempering_steps": 5_000, "progress": False, "exact": False}
+    assert evaluate(SMALL, TEST, generator=generator, **options).seed is None
 
 
 # ---- words
-
-
-def test_standard_error_over_images_in_both_branches(found):
-    error = SMALL.log_unnormalized(TEST).std().item() / 60**0.5
-    assert found.average.image_std_error == pytest.approx(error, abs=1e-5)
-    assert f"(standard error over images {error:.2f})" in describe(found)
-    assert "Monte Carlo standard error" in describe(found)
-    assert f"(standard error over images {error:.3f})" in describe(evaluate(SMALL, TEST))
-    assert as_dict(found)["average"]["std_error_over_images"] == found.average.image_std_error
 
 
 @pytest.mark.parametrize(
@@ -223,11 +200,6 @@ def test_a_report_has_at_most_fifteen_lines_or_twenty(found):
     assert as_dict(doubted)["findings"] == list(doubts)
 
 
-def test_one_round_trip_is_no_round_trips(found):
-    once = replace(found, tempering=replace(found.tempering, round_trips=1))
-    assert "(1 round trip at" in describe(once)
-
-
 # ---- baselines
 
 
@@ -257,7 +229,7 @@ def test_inverted_images_do_not_pass_without_remark():
     # The number is right, but not of the model that somebody meant.
     assert (inverted.word, inverted.trustworthy, inverted.warnings) == ("open", False, ())
     assert f"Verdict: open: {remark}" in describe(inverted)
-    assert quote(inverted).endswith("since the verdict is 'open'.")
+    assert quote(inverted) == "To quote: no number yet, since the verdict is 'open'."
     digits = binary_images("digits")
     trained = load_model("digits-pcd-16", torch.float64)
     assert evaluate(trained, digits.test, digits.train).remarks == ()
@@ -369,6 +341,7 @@ def test_an_unknown_error_is_drawn_too(found):
     unknown = replace(found, runs=(*found.runs[:-1], replace(best, bracket=bracket)))
     assert len(plot(unknown).axes) == 4
     lost = replace(found, tempering=replace(found.tempering, std_error=np.inf, round_trips=1))
+    assert "(1 round trip at" in describe(lost)
     figure = plot(lost)
     assert [c.has_yerr for c in figure.axes[2].containers] == [False, False]
     assert figure.axes[3].get_title().startswith("1 round trip ")
