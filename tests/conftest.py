@@ -74,18 +74,15 @@ def command(monkeypatch, capsys):
 
 
 @pytest.fixture
-def refusal(monkeypatch, capsys):
+def refusal(command):
     """Runs a command that is refused, with exit code 2 and no file written; returns what it said on standard error, and on output."""
 
     def refuse(line):
-        monkeypatch.setattr("sys.argv", ["paperlib", *shlex.split(line)])
         before = sorted(os.listdir())
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert ended.value.code == 2
+        code, output, said = command(*shlex.split(line))
+        assert code == 2
         assert sorted(os.listdir()) == before
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return said.err, said.out
+        assert "Traceback" not in said
+        return said, output
 
     return refuse

@@ -772,8 +772,7 @@ PROSE = [
     said({"14": ["With two minutes 70 of the 90 evaluations are trusted, and with six minutes 50 of 54",
                  "The Omniglot model is always left open with two minutes, and trusted in five of six evaluations with six"]},
      lambda s: [(len(trusted_rows(rows)), len(rows)) for m in (2, 6) if (rows := s.rows(FULL_SIZE, minutes=m))] == [(70, 90), (50, 54)]
-     and [r["minutes"] for r in trusted_rows(s.rows(FULL_SIZE, model="Omniglot PCD(1000)"))] == [6] * 5
-     and len(s.rows(FULL_SIZE, model="Omniglot PCD(1000)")) == 16),
+     and len(omniglot := s.rows(FULL_SIZE, model="Omniglot PCD(1000)")) == 16 and [r["minutes"] for r in trusted_rows(omniglot)] == [6] * 5),
     said({"14": ["CD3(500) is seldom trusted. Its short runs agree to a few hundredths of a nat, and state an error of that size. "
                  "The long runs that also met the digits say 0.1 nats more",
                  "none of the intervals of its five trusted values holds what the long runs say",

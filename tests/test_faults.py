@@ -13,6 +13,7 @@ import pytest
 import torch
 from enumeration import random_rbm
 from faults import FORKS, MOMENT, VICTIM, anneal
+from notebooks import notebook
 
 from boltzmann_companion.recipes import store_model, train_recipe
 from paperlib import cli, storage
@@ -47,20 +48,6 @@ def begin(moment, **environment):
     torch.set_num_threads(1)
 
 
-@pytest.fixture
-def command(monkeypatch):
-    """Runs the command in this process."""
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer's own stays behind
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["paperlib", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert not ended.value.code
-
-    return run
-
-
 def train(moment, cache, *arguments):
     begin(moment, PAPERLIB_CACHE=cache)
     faults.arm()
@@ -81,7 +68,7 @@ def test_killed_training_ends_with_the_undisturbed_model(tmp_path, monkeypatch, 
         kill_in_the_middle(train, [str(cache), *arguments], cache / "checkpoints", 25)
         assert not output.exists()
     monkeypatch.setenv("PAPERLIB_CACHE", str(cache))
-    command(*arguments)
+    assert command(*arguments)[0] == 0
     assert RBM.load(output).checksum() == RBM.load(tmp_path / "whole.safetensors").checksum()
 
 
@@ -132,16 +119,11 @@ print(repr(estimate.log_z))
 """
 
 
-def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path, monkeypatch, command, capsys):
+def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path, monkeypatch, command):
     (tmp_path / "book").mkdir()
     pid = tmp_path / "kernel"
-    cells = [
-        nbformat.v4.new_code_cell('profile = "digits"', metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(CHAPTER.format(path=PATH, pid=pid)),
-    ]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-    nbformat.write(notebook, tmp_path / "book" / "01-one.ipynb")
+    content = notebook(CHAPTER.format(path=PATH, pid=pid), parameters='profile = "digits"')
+    nbformat.write(content, tmp_path / "book" / "01-one.ipynb")
     folders = {
         "PAPERLIB_CACHE": str(tmp_path / "cache"),
         "PAPERLIB_FIGURES": str(tmp_path / "figures"),
@@ -160,16 +142,16 @@ def test_killed_pipeline_ends_with_the_undisturbed_numbers(tmp_path, monkeypatch
     for name, folder in folders.items():
         monkeypatch.setenv(name, folder)
     monkeypatch.setattr(storage, "repository_root", lambda: tmp_path)
-    command(*REPRODUCE)
-    assert "01-one: executed in" in capsys.readouterr().out
+    code, output, _ = command(*REPRODUCE)
+    assert code == 0
+    assert "01-one: executed in" in output
     truth = anneal("AIS", tmp_path / "whole").log_z
     (copy,) = (tmp_path / "_build").rglob("[!.]*.ipynb")
     assert nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text == f"{truth!r}\n"
     record = json.loads((tmp_path / "figures" / "digits" / "table.json").read_text())
     assert record["rows"] == [{"log_z": truth}]
     # and --resume knows that there is nothing left to do
-    command(*REPRODUCE)
-    assert capsys.readouterr().out == "01-one: executed already\n"
+    assert command(*REPRODUCE)[:2] == (0, "01-one: executed already\n")
 
 
 def test_every_flipped_bit_is_noticed(tmp_path):

@@ -140,12 +140,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("weights", "message"), REFUSED.values(), ids=REFUSED)
-@pytest.mark.parametrize("command", ["evaluate", "audit --claimed-log-z 9", "compare m.npz"])
-def test_refused(folder, refusal, weights, message, command):
+@pytest.mark.parametrize("line", ["evaluate", "audit --claimed-log-z 9", "compare m.npz"])
+def test_refused(folder, refusal, weights, message, line):
     with pytest.raises(InputError, match=message.partition(", got shape")[0]):
         evaluate(SMALL, ROWS, weights=weights)
     save(weights)
-    said, _ = refusal(f"{command} m.npz --data rows.npy --weights w.npy")
+    said, _ = refusal(f"{line} m.npz --data rows.npy --weights w.npy")
     assert message in said
     assert said.count("\n") == 1
 
