@@ -46,6 +46,13 @@ def run_in_threads(
     spend their time in large tensor operations, outside the interpreter.
     """
     threads = torch.get_num_threads()
+    if min(threads, len(tasks)) == 1:  # to start a thread takes longer than a small task
+        results = []
+        with one_thread():
+            for task in tasks:
+                results.append(task())
+                on_result()
+        return results
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         try:
             futures = [pool.submit(task) for task in tasks]

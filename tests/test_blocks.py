@@ -111,6 +111,16 @@ def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
     assert torch.get_num_threads() == 2
 
 
+@pytest.mark.parametrize(("count", "tasks"), [(1, 3), (3, 1)], ids=["one thread", "one task"])
+def test_where_one_thread_is_enough_none_is_started(threads, count, tasks):
+    threads(count)
+    work, done = [threading.current_thread, torch.get_num_threads, int][:tasks], []
+    found = run_in_threads(work, lambda: done.append(1))
+    assert found == [threading.current_thread(), 1, 0][:tasks]
+    assert len(done) == tasks
+    assert torch.get_num_threads() == count
+
+
 def test_blocks_walk_side_by_side_and_differ(threads):
     threads(3)
     together = threading.Barrier(3, timeout=PATIENCE)

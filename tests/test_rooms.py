@@ -21,9 +21,9 @@ ROOMS = [
     {"errors": 20, "renamed": 40},
     {
         "numerics": 70,
-        "validation": 150,
+        "validation": 152,
         "storage": 100,
-        "threads": 65,
+        "threads": 72,
         "cluster": 55,
         "provenance": 80,
     },
