@@ -112,7 +112,8 @@ def build_book(profile: str) -> Path:
     with (source / "book" / "status.md").open("a", encoding="utf-8") as status:
         status.write(status_table(records, claims))
     # The module has no __main__: `python -m jupyter_book.cli.main` would build nothing and report success.
-    start = "from jupyter_book.cli.main import main; main()"
+    # Half of the build would go into looking for garbage, while the pages live to its end: it takes 1.9 GB instead of 0.6.
+    start = "import gc; gc.disable(); from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", str(source)]
     command += ["--path-output", str(root), "--all", "-W", "-n", "--keep-going", "-q"]
     if subprocess.run(command, cwd=root).returncode != 0:
