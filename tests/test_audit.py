@@ -13,7 +13,7 @@ from writers import as_rbms
 from boltzmann_companion.studies.audit_study import audit_study, audited_models
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z, upper_bound_from_reached
-from paperlib.evaluation import audit, compare
+from paperlib.evaluation import audit, audit_evaluation, compare
 from paperlib.evaluation.audit import (
     CONSISTENT,
     EXIT_CODES,
@@ -107,14 +107,15 @@ def test_usual_mistakes_are_told(claim, told, digits):
 @pytest.mark.usefixtures("_estimated")
 def test_no_mistake_is_told_where_the_estimate_is_too_uncertain(monkeypatch):
     """The same claims with an interval that is half as wide as one that would fit any claim of this kind, and with twice that."""
-    low, high = audited(SMALL, MANY, claimed_log_z=TRUTH).evaluation.log_z_interval(0.997)
+    estimated = audited(SMALL, MANY, claimed_log_z=TRUTH).evaluation
+    low, high = estimated.log_z_interval(0.997)
     for size, slack in ((5 * math.log(2), 0.1), (math.log(500), 0.01)):
         apart = size if slack == 0.1 else math.log(2)
         for part, told in ((0.5, True), (2.0, False)):
             half = part * (apart / 20 - slack)
             around = (low + high) / 2 - half, (low + high) / 2 + half
             monkeypatch.setattr(Evaluation, "log_z_interval", lambda *_, around=around: around)
-            found = audited(SMALL, MANY, claimed_log_z=sum(around) / 2 + size)
+            found = audit_evaluation(SMALL, MANY, estimated, sum(around) / 2 + size)
             assert ("Likely mistake: it is off by" in found.reason) == told, (size, part)
 
 
@@ -143,12 +144,14 @@ def test_estimates(seed):
     """The truth is consistent; 5 nats too much are not supported, and 5 nats too little are impossible."""
     rbm = random_rbm(8, 5, seed=seed)
     truth, test = log_z(rbm), draws(rbm, 50, seed)
-    outcomes = [audited(rbm, test, claimed_log_z=truth + off) for off in (0, 5, -5)]
-    assert [found.verdict for found in outcomes] == [CONSISTENT, NOT_SUPPORTED, IMPOSSIBLE]
-    for bound in outcomes[0].bounds:
+    right = audited(rbm, test, claimed_log_z=truth)
+    high, low = (audit_evaluation(rbm, test, right.evaluation, truth + off) for off in (5, -5))
+    verdicts = right.verdict, high.verdict, low.verdict
+    assert verdicts == (CONSISTENT, NOT_SUPPORTED, IMPOSSIBLE)
+    for bound in right.bounds:
         assert bound.low <= truth + 1e-5  # estimates are of the model in single precision
     # below what is proven, or even below ln p*(v) of the images
-    assert "below" in outcomes[2].reason or "ln p(v) is at most 0" in outcomes[2].reason
+    assert "below" in low.reason or "ln p(v) is at most 0" in low.reason
 
 
 MODELS = {f"{model.family}: {model.name}": model for model in audited_models()}
