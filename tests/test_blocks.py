@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 import torch
@@ -114,9 +115,13 @@ def test_tasks_keep_their_order_and_a_failure_stops_the_others(threads):
 @pytest.mark.parametrize(("count", "tasks"), [(1, 3), (3, 1)], ids=["one thread", "one task"])
 def test_where_one_thread_is_enough_none_is_started(threads, count, tasks):
     threads(count)
-    work, done = [threading.current_thread, torch.get_num_threads, int][:tasks], []
-    found = run_in_threads(work, lambda: done.append(1))
-    assert found == [threading.current_thread(), 1, 0][:tasks]
+    done = []
+
+    def task(number):
+        return number, threading.current_thread(), torch.get_num_threads()
+
+    found = run_in_threads([partial(task, n) for n in range(tasks)], lambda: done.append(1))
+    assert found == [(number, threading.current_thread(), 1) for number in range(tasks)]
     assert len(done) == tasks
     assert torch.get_num_threads() == count
 

@@ -40,6 +40,6 @@ def walk_in_blocks(
     seeds = torch.randint(2**63 - 1, [len(blocks)], generator=generator, device=generator.device)
     generators = [seeded_generator(seed, generator.device) for seed in seeds.tolist()]
     walks = [partial(walk_block, *block) for block in zip(blocks, generators, strict=True)]
-    if not path.walks_in_threads or torch.get_num_threads() == 1:
+    if not path.walks_in_threads:
         return [walk(on_step) for walk in walks]
     return walk_side_by_side(walks, on_step)
