@@ -18,7 +18,7 @@ export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lab book pdf test try paper shards long pack refresh lint serve bench clean
+.PHONY: help install lab book pdf test power try paper shards long pack refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,10 +53,13 @@ pdf: $(TESTS) ## join the pages of the built book to _build/companion.pdf (needs
 	$(BIN)/paperlib book --pdf
 
 test: $(TESTS) ## unit, statistical and notebook tests
-	$(BIN)/python -m pytest -n 2 --ignore=tests/browser --ignore=tests/regression --ignore=tests/suggestions tests
+	$(BIN)/python -m pytest -n 2
 	rm -rf _build/fresh
 	PAPERLIB_FIGURES=$(CURDIR)/_build/fresh OMP_NUM_THREADS=1 $(BIN)/python -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 3600 -n 2 --dist loadfile book/*.ipynb
 	$(BIN)/python -m pytest tests/regression
+
+power: $(TESTS) ## plant mistakes in copies of the library, and see that the tests notice them (two minutes)
+	$(BIN)/python -m pytest -n 2 tests/power
 
 try: $(TESTS) ## run everything that the chapters suggest under "What to try" (half an hour)
 	$(BIN)/python -m pytest -n 2 tests/suggestions

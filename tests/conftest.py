@@ -14,7 +14,7 @@ from evaluations import SMALL, draws
 from paperlib import cli
 
 # Files of a few tests that take tens of seconds each.
-LONGEST = {"test_mutation", "test_faults", "test_no_crash"}
+LONGEST = {"test_faults", "test_no_crash"}
 
 
 def pytest_collection_modifyitems(items):

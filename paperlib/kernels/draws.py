@@ -172,8 +172,8 @@ def softplus_increment(x: Tensor, beta_from: Beta, beta_to: Beta) -> Tensor:
             torch.as_tensor(beta, dtype=torch.float64, device=x.device)
             for beta in (beta_from, beta_to)
         )
-        lower, step = torch.minimum(beta_from, beta_to), (beta_to - beta_from).abs()
-        return _softplus_increment(x, lower, step) * (beta_to - beta_from).sign()
+        lower, change = torch.minimum(beta_from, beta_to), beta_to - beta_from
+        return _softplus_increment(x, lower, change.abs()) * change.sign()
     total = _softplus_increment(x, min(beta_from, beta_to), abs(beta_to - beta_from))
     return total if beta_to >= beta_from else total.neg_()
 
@@ -192,12 +192,13 @@ def for_each_row(number: Beta, rows: int, scale: float = 1.0) -> np.ndarray:
     """`scale * number` as float32: [1] for a single number, which applies to every row, or [rows] for one number per row."""
     if not isinstance(number, Tensor):
         return np.array([number * scale], np.float32)
-    scaled = (number.double() * scale).to(torch.float32).reshape(-1)
+    # numpy, since parallel tempering does this six times a step, and torch takes four times as long for so few numbers
+    scaled = np.multiply(number.numpy(), scale, dtype=np.float64).astype(np.float32).reshape(-1)
     if len(scaled) not in (1, rows):
         raise InputError(
             f"beta: expected a number or one for each of {rows} chains, got {len(scaled)}"
         )
-    return scaled.contiguous().numpy()
+    return scaled
 
 
 def sum_where(states: Tensor, values: Tensor) -> Tensor:

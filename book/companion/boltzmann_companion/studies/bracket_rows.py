@@ -144,22 +144,18 @@ def bracket_row(
 def table_row(
     entry: Entry,
     brackets: Mapping[str, Bracket],
-    reached: Mapping[str, tuple[list[int], str]],
+    steps: Mapping[str, int],
     above: PartitionEstimate,
     tolerance: float,
 ) -> dict[str, Any]:
     """A row of `raise-table-1` without CSL.
 
-    It takes the brackets from the two `STARTS`, what `steps_for` says of each, and AIS from the base rates.
+    It takes the brackets from the two `STARTS`, the K of each, and AIS from the base rates.
     """
-    steps = {start: counts[-1] for start, (counts, _) in reached.items()}
     row: dict[str, Any] = {"model": entry.name, "steps": steps["base rates"]}
     row |= {"exact": entry.exact, "images": entry.images.grey.name}
     if steps["uniform"] != steps["base rates"]:
         row["uniform_steps"] = steps["uniform"]
-    short = [text for _, text in reached.values() if text]
-    if short:
-        row["short"] = "; ".join(short)
     for start, found in brackets.items():
         row |= from_start(start, ends_and_gap(found))
     fewest_pixels = entry.images.train.sum(1).min()
@@ -183,11 +179,11 @@ def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
 def gap_rows(
     entries: Mapping[str, Entry],
     brackets: Mapping[str, Mapping[str, Bracket]],
-    reached: Mapping[str, Mapping[str, tuple[list[int], str]]],
+    steps: Mapping[str, Mapping[str, int]],
 ) -> list[dict[str, Any]]:
-    """All rows of `raise-gaps`, from the brackets of the largest K by model and start."""
+    """All rows of `raise-gaps`, from the brackets of the largest K by model and start, and that K."""
     return [
-        {"start": start} | _gap_row(entry, reached[model_id][start][0][-1], found)
+        {"start": start} | _gap_row(entry, steps[model_id][start], found)
         for model_id, entry in entries.items()
         for start, found in brackets[model_id].items()
     ]

@@ -144,8 +144,8 @@ def steps_for(
     start: str,
     number: int,
     seed: int,
-) -> tuple[list[int], str]:
-    """Every K up to `largest`, and the table's largest where `paperlib long` has computed all of its shards.
+) -> list[int]:
+    """Every K up to `largest`, and the table's largest where `paperlib long` has computed all of its shards; in increasing order.
 
     Parameters
     ----------
@@ -155,22 +155,12 @@ def steps_for(
         The K up to which the chapter computes what is missing; at least the smallest of the table is taken.
     start, number, seed : str, int, int
         As for `start_path`.
-
-    Returns
-    -------
-    steps : list of int
-        In increasing order.
-    short : str
-        How far the table's largest K has come if it is not among them; otherwise empty. Small sizes take no shards.
     """
     own, most = [k for k in table.steps if k <= largest] or [table.steps[0]], table.steps[-1]
     if most in own or size.name == "digits":
-        return own, ""
+        return own
     runs = bracket_runs(size, table, path, v, most, seed + table.stream(number, start, most))
-    if all(run.stored(size.folder) for run in runs):
-        return [*own, most], ""
-    stored = [file.is_file() for run in runs for file in run.files(size.folder)]
-    return own, f"from {start} {sum(stored)} of {len(stored)} shards with K = {most:,} are done"
+    return [*own, most] if all(run.stored(size.folder) for run in runs) else own
 
 
 def point_of(found: Bracket) -> dict[str, float]:

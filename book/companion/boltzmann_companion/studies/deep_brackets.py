@@ -63,8 +63,8 @@ class DeepModel:
         start: str,
         path: BaseRatePath,
         seed: int,
-    ) -> tuple[list[int], str]:
-        """Every K for which the bracket from a start is computed or stored, and what is missing, as `steps_for` has it."""
+    ) -> list[int]:
+        """Every K for which the bracket from a start is computed or stored, as `steps_for` has it."""
         v = self.test[self.chosen(table, seed)]
         return steps_for(size, table, largest, path, v, start, self.number, seed)
 
@@ -199,10 +199,8 @@ def bracket_points(runs: Runs, exact: Mapping[str, float]) -> list[dict[str, Any
     ]
 
 
-def table_row(
-    of: DeepModel, runs: Runs, missing: Mapping[tuple[str, str], str], exact: Mapping[str, float]
-) -> dict[str, Any]:
-    """Table 2: the run with the most distributions from each start, and what is missing by model and start."""
+def table_row(of: DeepModel, runs: Runs, exact: Mapping[str, float]) -> dict[str, Any]:
+    """Table 2: the run with the most distributions from each start."""
     row: dict[str, Any] = {
         "model": of.name,
         "exact": exact.get(of.name),
@@ -224,9 +222,6 @@ def table_row(
             "verdict": in_words(start, brackets),
         }
         row |= from_start(start, columns)
-    short = [missing[of.name, start] for start in brackets]
-    if any(short):
-        row["short"] = "; ".join(filter(None, short))
     return row
 
 

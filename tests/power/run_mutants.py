@@ -21,7 +21,7 @@ import safetensors.torch  # noqa: F401
 import torch
 import tqdm  # noqa: F401
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Recorder:
