@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from notebooks import NOTEBOOKS, cells_of
 
-from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES
+from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES, start_of
 from boltzmann_companion.claims.report import (
     Report,
     comparison_rows,
@@ -33,7 +33,7 @@ def test_every_published_number_is_there_once():
 
 def test_every_verdict_is_one_of_the_list_and_belongs_to_its_criterion():
     allowed = {
-        "same-weights": {"agrees", "differs", "open at our K", "no estimate", "not run"},
+        "same-weights": {"agrees", "differs", "no estimate", "not run"},
         "same-recipe": {"typical", "not typical", "says nothing", "not run"},
         "claim": set(OUTCOMES),
         "other-data": {"other data"},
@@ -53,18 +53,16 @@ def test_our_numbers_name_the_command_that_makes_them_again():
         assert row.command.startswith("paperlib reproduce --profile paper --only ")
 
 
-def test_a_smaller_k_is_told_in_every_row():
-    """Typed from the records: the paper's K is 100,000."""
-    steps = {(row.entry.row, row.entry.column): row.steps for row in ROWS if row.steps}
-    for model in ("mnistPCD-500", "omniPCD-1000"):
-        assert steps[model, "data base rates / gap"] == 100_000
-        assert steps[model, "uniform / gap"] == 100_000
-    deep = {
-        row.steps for row in ROWS if row.entry.where == "Table 2" and row.entry.row.endswith("DBM")
-    }
-    assert deep == {10_000, 100_000}
+def test_every_row_has_the_papers_effort():
+    """A verdict speaks of the paper's K and of its number of hidden states for CSL, not of less."""
+    shown = [row for name in COMPARED for row in comparison_rows(name)] + ROWS
+    starts = [row for row in shown if row.cell and start_of(row.cell.column)]
+    assert len(starts) > 100
+    assert {row.steps for row in starts} == {100_000}
+    for name in ("raise-table-1", "raise-own-weights"):
+        assert {row["csl_states"] for row in load_result(name, "paper")["rows"]} == {5 * 10**8}
     own = BY_ID["raise2015/table-2/caption/intermediate-distributions"].judgement
-    assert own == Judgement("setting, ours differs", "ours: 10,000, 100,000")
+    assert own == Judgement("setting", "ours is the same")
     shared = BY_ID["sm2008/section-5.1/samples-of-figure-2/alternating-gibbs-steps"]
     assert shared.entry.value == 100_000
     assert shared.judgement.verdict == "setting"
@@ -123,13 +121,6 @@ AIS = "base_rate_ais"
         ((1.0, 2.0), {"test": [1.9, 3.0]}, "agrees"),
         ((1.0, 2.0), {"test": [2.1, 3.0]}, "differs"),
         (-86.34, {}, "not run"),
-        # an effort that is smaller than the paper's leaves a difference open, and no agreement
-        (-86.34, {AIS: -90.0, "base_rate_steps": 10_000}, "open at our K"),
-        (-86.34, {AIS: -86.34, "base_rate_steps": 10_000}, "agrees"),
-        (-86.34, {AIS: -90.0, "base_rate_steps": 100_000, "uniform_steps": 10}, "differs"),
-        (-86.34, {"csl": -90.0, "csl_states": 10**6}, "open at our K"),
-        (-86.34, {"csl": -86.34, "csl_states": 10**6}, "agrees"),
-        (-86.34, {"csl": -90.0, "csl_states": 5 * 10**8}, "differs"),
         # an estimate of unknown error agrees with nothing
         (-86.34, {AIS: -86.34, "base_rate_ais_error": math.inf}, "no estimate"),
     ],
@@ -269,9 +260,6 @@ def test_rendered_rows_bear_their_verdicts_out(name):
                 value, error = (*ours, 0.0)[:2]
                 agrees = abs(value - printed[0]) <= 3 * math.sqrt(2) * (error + 0.005) + 0.01
             assert (verdict == "agrees") == agrees, row
-            if verdict == "open at our K" and "CSL" not in row:
-                steps = int(re.search(r"K = ([\d,]+)", cells["ours"])[1].replace(",", ""))
-                assert steps < 100_000, row
         if cells["judged by"] == "same recipe":
             assert len(ours) >= 2, row  # the interval that is judged is shown
             low, high = ours[-2:]
@@ -330,7 +318,7 @@ def test_where_another_model_is_judged_both_are_shown_each_with_its_own():
     authors = rows[key, "mnistCD25-500, the authors' weights"]
     # typed from the two records
     assert (round(retrained.value, 2), retrained.steps) == (0.15, 100_000)
-    assert (round(authors.value, 2), authors.steps) == (0.18, 100_000)
+    assert (round(authors.value, 2), authors.steps) == (0.12, 100_000)
     assert (retrained.judgement.verdict, authors.judgement.verdict) == ("not judged", "agrees")
 
 

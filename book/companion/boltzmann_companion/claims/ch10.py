@@ -249,7 +249,7 @@ def gaps(rows: Rows) -> Iterator[str]:
     """A line for each bracket of Table 2."""
     for row, key in _starts_of(rows):
         word = row[f"{key}_verdict"].partition(":")[0]
-        where = f"{row['model']}, {key.replace('_', ' ')}, K = {row[f'{key}_steps']:,}"
+        where = f"{row['model']}, {key.replace('_', ' ')}, K = {row['steps']:,}"
         yield f"{where}: gap {row[f'{key}_gap']:.1f} nats, {word}"
 
 

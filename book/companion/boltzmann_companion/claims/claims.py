@@ -2,7 +2,6 @@
 
 A conclusion is a function of the rows of records. Its docstring says it in our words, and the line above where in the papers it stands.
 It is an inequality or an ordering, whose threshold is the paper's own, with an allowance of three Monte Carlo standard errors.
-Where the paper went to a larger K than we did and a gap is still open, it is *open at our K*.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ OUTCOMES = (
     "holds",
     "partly",
     "says nothing",
-    "open at our K",
     "does not hold",
     "no estimate",
     "not run",
@@ -35,9 +33,7 @@ SUBJECTS = ("AIS", "RAISE", "CSL", "models")
 
 # Either end of a bracket starts at uniform pixels or at the base rates.
 STARTS = ("uniform", "base_rate")
-#: Annealing steps of AIS and RAISE in both tables of the second paper.
-PAPERS_K = 100_000
-#: Chains of AIS in these tables. CSL is given as many Gibbs steps as all of these chains together.
+#: Chains of AIS in the second paper's tables. CSL is given as many Gibbs steps as all of these chains together.
 PAPERS_CHAINS = 5_000
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
 _PATHS, _OWN = "sm2008-training-paths", "sm2008-own-weights"
@@ -158,11 +154,6 @@ def findings(stored: Records) -> dict[str, Finding]:
 def start_of(column: str) -> str:
     """The start to which a column of the second paper's tables belongs; empty if to none."""
     return next((start for start in STARTS if column.startswith(start)), "")
-
-
-def steps_from(row: Row, start: str) -> int:
-    """K of a row of the second paper's tables, of which a start may have its own."""
-    return row.get(f"{start}_steps") or row["steps"]
 
 
 def _named(rows: Rows) -> dict[str, Row]:
@@ -457,8 +448,8 @@ def _bracket_holds_truth(rows: Rows) -> Finding:
 
 def _gap_case(row: Row, start: str, gap: float) -> Row:
     """A gap of a model from a start, with the error of the start's bracket and its K."""
-    error, steps = row[f"{start}_gap_error"], steps_from(row, start)
-    return {"model": row["model"], "start": start, "steps": steps, "gap": gap, "error": error}
+    own = {key: row[key] for key in ("model", "steps")}
+    return own | {"start": start, "gap": gap, "error": row[f"{start}_gap_error"]}
 
 
 def _gap_cases(rows: Rows, start: str, models: Callable[[str], bool] = lambda _: True) -> list[Row]:
@@ -470,11 +461,9 @@ def _gap_text(case: Row) -> str:
 
 
 def _case(case: Row, limit: float) -> Finding:
-    """Whether one gap is at most `limit` within three standard errors, at its own K."""
+    """Whether one gap is at most `limit` within three standard errors."""
     ours = f"gap {_gap_text(case)}"
     if abs(case["gap"]) > limit + 3 * case["error"]:
-        if case["gap"] > 0 and case["steps"] < PAPERS_K:
-            return Finding("open at our K", ours, f"{ours}, the paper's {PAPERS_K:,}")
         return Finding("does not hold", ours)
     # As for a bracket, it proves nothing if two noisy numbers are near each other.
     if case["error"] > limit / 2:
@@ -487,17 +476,15 @@ def _within(cases: Rows, limit: float) -> Finding:
     found = {(case["model"], case["start"]): _case(case, limit) for case in cases}
     ours = f"{_number(found, 'holds')} of {len(cases)} within {limit:g}"
     details = "; ".join(f"{case['model']} {_gap_text(case)}" for case in cases)
-    wide, still_open, noisy = (
+    wide, noisy = (
         ", ".join(model for (model, _), finding in found.items() if finding.outcome == outcome)
-        for outcome in ("does not hold", "open at our K", "no estimate")
+        for outcome in ("does not hold", "no estimate")
     )
-    if not wide and not still_open:
+    if not wide:
         why = f"the error of the gap is more than half of that for {noisy}" if noisy else ""
         return Finding("no estimate" if noisy else "holds", ours, why, details, found)
-    why = [f"not for {wide}"] if wide else []
-    why += [f"still open at a smaller K than the paper's: {still_open}"] if still_open else []
     outcome = "partly" if _number(found, "holds") else "does not hold"
-    return Finding(outcome if wide else "open at our K", ours, "; ".join(why), details, found)
+    return Finding(outcome, ours, f"not for {wide}", details, found)
 
 
 def _number(found: Mapping[tuple[str, str], Finding], outcome: str) -> int:
@@ -519,11 +506,7 @@ def _base_rates_many(rows: Rows) -> Finding:
     ours = f"{small} of {len(cases)}"
     if 2 * small > len(cases):
         return Finding("holds", ours, details=found.details)
-    if small:
-        return Finding("partly", ours, found.why, found.details)
-    # more steps can only make many small gaps if they can close more than half of them
-    refuted = 2 * _number(found.cases, "does not hold") >= len(cases)
-    return Finding("does not hold" if refuted else "open at our K", ours, found.why, found.details)
+    return Finding("partly" if small else "does not hold", ours, found.why, found.details)
 
 
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
@@ -599,12 +582,9 @@ def _csl_far_below(rows: Rows) -> Finding:
     }
     tens = sum(value > 10 for value in short.values())
     ours = f"{tens} of {len(short)} models by more than ten nats"
-    states, papers = rows[0]["csl_states"], PAPERS_CHAINS * PAPERS_K
-    fewer = f", the paper's {papers:,}, with which CSL would be less short"
-    details = f"{_listed(short)}; {states:,} hidden states each{fewer if states < papers else ''}"
-    if 2 * tens > len(short):
-        return Finding("holds", ours, details=details, cases=cases)
-    return Finding("partly", ours, "with fewer hidden states than the paper's", details, cases)
+    details = f"{_listed(short)}; {rows[0]['csl_states']:,} hidden states each"
+    outcome = "holds" if 2 * tens > len(short) else "partly"
+    return Finding(outcome, ours, details=details, cases=cases)
 
 
 @conclusion("raise2015", "Section 5.1", _SEEDS, "models", _PATHS)

@@ -16,7 +16,6 @@ from boltzmann_companion.claims.claims import (
     Finding,
     findings,
     start_of,
-    steps_from,
 )
 from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
@@ -144,8 +143,8 @@ def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Reco
 
 def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
     """Our K for a number from one of the starts in the second paper's tables."""
-    start, row = "" if cell is None else start_of(cell.column), row_of(cell, record)
-    return steps_from(row, start) if start and row else None
+    row = row_of(cell, record) if cell is not None and start_of(cell.column) else None
+    return row["steps"] if row else None
 
 
 def comparison_rows(record_name: str) -> Iterator[ReportRow]:
@@ -211,7 +210,6 @@ _TOGETHER = {
     "hold": ("holds",),
     "hold in part": ("partly",),
     "do not hold": ("does not hold",),
-    "open at our K": ("open at our K",),
     "cannot be judged": ("says nothing", "no estimate", "not run"),
 }
 
@@ -338,7 +336,7 @@ _PAGE = Path(__file__).with_name("report.html")
 # A symbol beside the colour, for readers who cannot see the colour.
 _SIGNS = {
     "good": ("✓", ("agrees", "typical", "holds")),
-    "mixed": ("~", ("partly", "says nothing", "open at our K", "setting, ours differs")),
+    "mixed": ("~", ("partly", "says nothing", "setting, ours differs")),
     "bad": ("✗", ("differs", "not typical", "does not hold", "no estimate")),
 }
 

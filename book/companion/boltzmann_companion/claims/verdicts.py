@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from boltzmann_companion.claims.checks import Records
 from boltzmann_companion.claims.claims import (
     OUTCOMES,
     PAPERS_CHAINS,
-    PAPERS_K,
-    STARTS,
     Finding,
-    start_of,
-    steps_from,
 )
 from boltzmann_companion.published import Cell, Published, find
 from boltzmann_companion.recipes import RECIPES
@@ -94,11 +90,7 @@ def judge(
         return Judgement("not run", f"{criterion.judged_by.record} has no answer yet")
     if kind == "same-recipe":
         return _same_recipe(entry, criterion.judged_by, value, record, entries)
-    found = _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
-    shorter = _shorter_run(criterion.judged_by, record)
-    if found.verdict == "differs" and shorter:
-        return replace(found, verdict="open at our K", evidence=f"{found.evidence}; {shorter}")
-    return found
+    return _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
 
 
 def deciding(entry: Published) -> Cell | None:
@@ -150,18 +142,6 @@ def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judg
     return Judgement(verdict, evidence, off / error if error else None)
 
 
-def _shorter_run(cell: Cell, record: Mapping[str, Any] | None) -> str:
-    """How much less work our AIS, RAISE or CSL did than the paper's; empty if it did as much or the amount is irrelevant."""
-    row = row_of(cell, record)
-    steps = row.get(f"{start_of(cell.column)}_steps", PAPERS_K)
-    if steps < PAPERS_K:
-        return f"K = {steps:,}, the paper's {PAPERS_K:,}"
-    states, theirs = row.get("csl_states", 0), PAPERS_CHAINS * PAPERS_K
-    if cell.column == "csl" and states < theirs:
-        return f"{states:,} hidden states, the paper's {theirs:,}"
-    return ""
-
-
 def _half_a_digit(entry: Published) -> float:
     """Half a unit of the last digit that the paper prints, which is hundredths in its tables, and elsewhere tenths or whole nats."""
     assert entry.value is not None
@@ -181,15 +161,14 @@ def _setting(entry: Published, stored: Records) -> Judgement:
     return Judgement("setting, ours differs", f"ours: {listed}")
 
 
-_UNIFORM = ("uniform",)
-# The record and the starts of our K, and the model if it is the K of a single one.
+# The record of our K, and the model if it is the K of a single one.
 _STEPS = {
-    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, STARTS, None),
-    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, STARTS, None),
-    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, ("base_rate",), None),
-    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, _UNIFORM, "omniPCD-1000"),
-    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, STARTS, None),
-    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, _UNIFORM, None),
+    "raise2015/table-1/caption/intermediate-distributions": (_RBMS, None),
+    "raise2015/table-2/caption/intermediate-distributions": (_DEEP, None),
+    "raise2015/section-5/largest-run/intermediate-distributions-k": (_RBMS, None),
+    "raise2015/figure-6/omnipcd-1000/intermediate-distributions": (_RBMS, "omniPCD-1000"),
+    "raise2015/section-5.2/dbms/intermediate-distributions-k": (_DEEP, None),
+    "raise2015/section-5.3/dbns/intermediate-distributions-k": (_DEEP, None),
 }
 # The models whose hidden units and CD steps are published: those of the first paper, which are all of MNIST, and of the second's Table 1.
 _MODELS = {chosen.label: name for name, chosen in RECIPES.items() if chosen.dataset == "mnist"}
@@ -207,10 +186,9 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         Returns the record with a given name, or None.
     """
     if entry.id in _STEPS:
-        name, starts, model = _STEPS[entry.id]
-        rows = [row for row in _rows(stored(name)) if model in (None, row["model"])]
-        values = {steps_from(row, start) for row in rows for start in starts}
-        return sorted(values) or None
+        name, model = _STEPS[entry.id]
+        rows = _rows(stored(name))
+        return sorted({row["steps"] for row in rows if model in (None, row["model"])}) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
         # this many steps of each of the paper's chains make as many hidden states as ours

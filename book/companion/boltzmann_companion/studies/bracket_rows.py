@@ -144,18 +144,16 @@ def bracket_row(
 def table_row(
     entry: Entry,
     brackets: Mapping[str, Bracket],
-    steps: Mapping[str, int],
+    steps: int,
     above: PartitionEstimate,
     tolerance: float,
 ) -> dict[str, Any]:
     """A row of `raise-table-1` without CSL.
 
-    It takes the brackets from the two `STARTS`, the K of each, and AIS from the base rates.
+    It takes the brackets from the two `STARTS` with the same K, and AIS from the base rates.
     """
-    row: dict[str, Any] = {"model": entry.name, "steps": steps["base rates"]}
+    row: dict[str, Any] = {"model": entry.name, "steps": steps}
     row |= {"exact": entry.exact, "images": entry.images.grey.name}
-    if steps["uniform"] != steps["base rates"]:
-        row["uniform_steps"] = steps["uniform"]
     for start, found in brackets.items():
         row |= from_start(start, ends_and_gap(found))
     fewest_pixels = entry.images.train.sum(1).min()
@@ -179,11 +177,11 @@ def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
 def gap_rows(
     entries: Mapping[str, Entry],
     brackets: Mapping[str, Mapping[str, Bracket]],
-    steps: Mapping[str, Mapping[str, int]],
+    steps: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """All rows of `raise-gaps`, from the brackets of the largest K by model and start, and that K."""
+    """All rows of `raise-gaps`, from the brackets of the largest K by model and start, and that K by model."""
     return [
-        {"start": start} | _gap_row(entry, steps[model_id][start], found)
+        {"start": start} | _gap_row(entry, steps[model_id], found)
         for model_id, entry in entries.items()
         for start, found in brackets[model_id].items()
     ]

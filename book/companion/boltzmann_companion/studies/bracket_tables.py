@@ -139,28 +139,35 @@ def steps_for(
     size: Profile,
     table: BracketTable,
     largest: int,
-    path: BaseRatePath,
+    paths: Mapping[str, BaseRatePath],
     v: Tensor,
-    start: str,
     number: int,
     seed: int,
 ) -> list[int]:
-    """Every K up to `largest`, and the table's largest where `paperlib long` has computed all of its shards; in increasing order.
+    """Every K up to `largest`, and the table's largest where all of its shards from both starts are stored; in increasing order.
 
     Parameters
     ----------
-    size, table, path, v : Profile, BracketTable, BaseRatePath, Tensor
+    size, table, v : Profile, BracketTable, Tensor
         As for `bracket_runs`.
     largest : int
         The K up to which the chapter computes what is missing; at least the smallest of the table is taken.
-    start, number, seed : str, int, int
+    paths : mapping of str to BaseRatePath
+        From `start_path`, by start.
+    number, seed : int
         As for `start_path`.
     """
     own, most = [k for k in table.steps if k <= largest] or [table.steps[0]], table.steps[-1]
     if most in own or size.name == "digits":
         return own
-    runs = bracket_runs(size, table, path, v, most, seed + table.stream(number, start, most))
-    return [*own, most] if all(run.stored(size.folder) for run in runs) else own
+    stored = all(
+        run.stored(size.folder)
+        for start, path in paths.items()
+        for run in bracket_runs(
+            size, table, path, v, most, seed + table.stream(number, start, most)
+        )
+    )
+    return [*own, most] if stored else own
 
 
 def point_of(found: Bracket) -> dict[str, float]:

@@ -15,6 +15,7 @@ from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import load_model, model_path, recipe
 from boltzmann_companion.rows import words
 from boltzmann_companion.studies.bracket_tables import (
+    STARTS,
     BracketTable,
     ends_and_gap,
     from_start,
@@ -55,18 +56,11 @@ class DeepModel:
         """Indices of the test images for which RAISE is run, int64 [n]."""
         return table.chosen(self.number, len(self.test), seed)
 
-    def steps(
-        self,
-        size: Profile,
-        table: BracketTable,
-        largest: int,
-        start: str,
-        path: BaseRatePath,
-        seed: int,
-    ) -> list[int]:
-        """Every K for which the bracket from a start is computed or stored, as `steps_for` has it."""
+    def steps(self, size: Profile, table: BracketTable, largest: int, seed: int) -> list[int]:
+        """Every K for which the brackets are computed or stored, as `steps_for` has it."""
+        paths = {start: self.path(start, seed) for start in STARTS}
         v = self.test[self.chosen(table, seed)]
-        return steps_for(size, table, largest, path, v, start, self.number, seed)
+        return steps_for(size, table, largest, paths, v, self.number, seed)
 
 
 @cache
@@ -200,7 +194,7 @@ def bracket_points(runs: Runs, exact: Mapping[str, float]) -> list[dict[str, Any
 
 
 def table_row(of: DeepModel, runs: Runs, exact: Mapping[str, float]) -> dict[str, Any]:
-    """Table 2: the run with the most distributions from each start."""
+    """Table 2: the run with the most distributions from each start, which are as many."""
     row: dict[str, Any] = {
         "model": of.name,
         "exact": exact.get(of.name),
@@ -214,8 +208,8 @@ def table_row(of: DeepModel, runs: Runs, exact: Mapping[str, float]) -> dict[str
             effective[start] = above.effective_sample_size
     for start, own in brackets.items():
         steps, last = list(own.items())[-1]
+        row["steps"] = steps
         columns = ends_and_gap(last) | {
-            "steps": steps,
             "ais_interval": last.upper_interval,
             "effective": effective[start],
             "warnings": words(last.warnings),
