@@ -153,7 +153,7 @@ def test_views_of_a_record_are_those_of_columns_yaml():
     both = opened().stored("tempering-brackets")
     assert both.view("averages").heading == both.view().heading != both.view("log_z").heading
     turned = opened().stored("raise-own-weights").view(transpose=True)
-    assert [turned.heading[0], turned.rows[0][0]] == ["model", "CSL (nats)"]
+    assert [turned.heading[0], turned.rows[1][0]] == ["model", "CSL (nats)"]
 
 
 def test_view_without_a_list_leaves_out_columns_that_no_row_fills():

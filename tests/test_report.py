@@ -222,7 +222,7 @@ def test_comparison_table_has_a_row_for_every_number_that_the_record_answers():
     table = comparison_table("raise-table-1")
     assert len(table.rows) == len(entries) + len(apart)
     assert table.heading[-2:] == ["judged by", "verdict"]
-    assert any("(K = 10,000)" in cell for row in table.rows for cell in row)
+    assert any("(K = 100,000)" in cell for row in table.rows for cell in row)
     (csl,) = [row for row in table.rows if row[0] == "mnistCD1-500" and row[1] == "CSL"]
     assert "(fitted)" in csl[3]
 
