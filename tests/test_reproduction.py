@@ -223,6 +223,14 @@ def test_copy_is_executed_and_refresh_stores_its_outputs_without_traces_of_the_r
     assert stored.cells[-1].outputs[0].text == "2 digits\n"
     assert stored.metadata["paperlib"] == {"reads": ["01-one"]}
     assert runner.refresh_stored_outputs([chapter]) == []
+    # what was written meanwhile stays, and outputs of other code are not stored
+    stored.cells.append(nbformat.v4.new_markdown_cell("a new sentence"))
+    nbformat.write(stored, chapter)
+    runner.refresh_stored_outputs([chapter])
+    assert "a new sentence" in chapter.read_text()
+    chapter.write_text(chapter.read_text().replace("print(seed + 1, profile)", "print(seed)"))
+    with pytest.raises(ReproductionError, match="02-two has changed since it was executed"):
+        runner.refresh_stored_outputs([chapter])
 
 
 def test_printed_text_is_stored_in_one_piece():

@@ -527,24 +527,24 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
     Raises
     ------
     ReproductionError
-        As in `copy_for_the_book`; the chapters before that one are done.
+        As in `copy_for_the_book`, or if code has changed since the execution; the chapters before that one are done.
     """
     changed = []
     for chapter in selected:
-        executed = copy_for_the_book(chapter, "digits")
-        executed.cells = [
-            cell
-            for cell in executed.cells
-            if not _PAPERMILL_TAGS & set(cell.metadata.get("tags", []))
-        ]
-        for count, cell in enumerate(
-            (cell for cell in executed.cells if cell.cell_type == "code"), start=1
-        ):
-            cell.execution_count = count
+        notebook = nbformat.read(chapter, as_version=4)
+        executed = {cell.id: cell for cell in copy_for_the_book(chapter, "digits").cells}
+        code = (cell for cell in notebook.cells if cell.cell_type == "code")
+        for count, cell in enumerate(code, start=1):
+            done = executed.get(cell.id)
+            if done is None or done.source != cell.source:
+                raise ReproductionError(
+                    f"{chapter.stem} has changed since it was executed; run `paperlib reproduce --profile digits --only {chapter.stem}`"
+                )
+            cell.outputs, cell.execution_count = done.outputs, count
             for output in cell.outputs:
                 if "execution_count" in output:
                     output.execution_count = count
-        text = nbformat.writes(clean_notebook(executed)) + "\n"
+        text = nbformat.writes(clean_notebook(notebook)) + "\n"
         if text != chapter.read_text():
             with storage.atomic_path(chapter) as temporary:
                 temporary.write_text(text)
