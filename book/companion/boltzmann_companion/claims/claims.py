@@ -583,8 +583,10 @@ def _csl_far_below(rows: Rows) -> Finding:
     tens = sum(value > 10 for value in short.values())
     ours = f"{tens} of {len(short)} models by more than ten nats"
     details = f"{_listed(short)}; {rows[0]['csl_states']:,} hidden states each"
-    outcome = "holds" if 2 * tens > len(short) else "partly"
-    return Finding(outcome, ours, details=details, cases=cases)
+    if 2 * tens > len(short):
+        return Finding("holds", ours, details=details, cases=cases)
+    others = ", ".join(name for name, value in short.items() if value <= 10)
+    return Finding("partly", ours, f"not for {others}", details, cases)
 
 
 @conclusion("raise2015", "Section 5.1", _SEEDS, "models", _PATHS)
