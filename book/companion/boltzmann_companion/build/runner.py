@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
-_PAPERMILL_TAGS = {"injected-parameters"}
 # Which tags the page folds or leaves out, by what JupyterLab calls the same.
 _FOLDED = {
     "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
@@ -164,7 +163,7 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         for key in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(key, None)
         tags = cell.metadata.get("tags", [])
-        if _PAPERMILL_TAGS & set(tags):
+        if "injected-parameters" in tags:
             cell.metadata["tags"] = [*tags, "remove-cell"]
         elif not tags:
             cell.metadata.pop("tags", None)
@@ -507,7 +506,7 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
     ReproductionError
         If there is none, or it was made with others, whose results would pass for the book's.
     """
-    again = f"run `paperlib reproduce --profile {profile} --only {chapter.stem}`"
+    again = _again(chapter, profile)
     copy = executed_path(chapter, profile)
     if not copy.is_file():
         raise ReproductionError(f"{chapter.stem} has not been executed; {again}")
@@ -519,6 +518,11 @@ def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:
             f"{chapter.stem} was last executed with {settings}, which are not the book's parameters; {again}"
         )
     return notebook
+
+
+def _again(chapter: Path, profile: str) -> str:
+    """What to do about an executed copy that is of no use."""
+    return f"run `paperlib reproduce --profile {profile} --only {chapter.stem}`"
 
 
 def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
@@ -538,7 +542,7 @@ def refresh_stored_outputs(selected: Sequence[Path]) -> list[Path]:
             done = executed.get(cell.id)
             if done is None or done.source != cell.source:
                 raise ReproductionError(
-                    f"{chapter.stem} has changed since it was executed; run `paperlib reproduce --profile digits --only {chapter.stem}`"
+                    f"{chapter.stem} has changed since it was executed; {_again(chapter, 'digits')}"
                 )
             cell.outputs, cell.execution_count = done.outputs, count
             for output in cell.outputs:
