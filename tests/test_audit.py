@@ -21,6 +21,7 @@ from paperlib.evaluation.audit import (
     NOT_SUPPORTED,
 )
 from paperlib.evaluation.evaluation import AnnealingRuns
+from paperlib.evaluation.report import describe_comparison
 from paperlib.evaluation.result import Evaluation
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
@@ -241,16 +242,43 @@ def test_difference_of_two_models():
 def test_error_of_both_log_z_counts():
     generator = seeded_generator(3)
     test = draws(SMALL, 100, 6)
-    found = compare(SMALL, SMALL, test, generator=generator, progress=False)
+    almost = RBM(SMALL.weights, SMALL.visible_bias + 1e-9, SMALL.hidden_bias)
+    found = compare(SMALL, almost, test, generator=generator, progress=False)
     errors = [evaluation.known_log_z[1] for evaluation in (found.first, found.second)]
     low, high = found.difference.interval
     # The two estimates differ by their own errors only; at 95 %, with at least a few degrees of freedom
     assert 1.9 * math.hypot(*errors) < (high - low) / 2 < 13 * math.hypot(*errors)
     assert low < 0 < high
-    assert found.verdict == "the models are the same"
-    almost = RBM(SMALL.weights, SMALL.visible_bias + 1e-9, SMALL.hidden_bias)
-    found = compare(SMALL, almost, test, generator=generator, progress=False)
-    assert found.verdict == "no difference shown"
+    assert (found.verdict, found.wins) == ("no difference shown", None)
+
+
+@pytest.mark.usefixtures("_estimated")
+def test_one_model_is_evaluated_once():
+    """The same numbers in another type are the same model: no difference is estimated that is known to be zero."""
+    found = compare(
+        SMALL.to(dtype=torch.float32),
+        SMALL.to(dtype=torch.float32).to(dtype=torch.float64),
+        draws(SMALL, 50, 6),
+    )
+    assert found.first is found.second
+    assert (found.difference.mean, found.difference.interval) == (0, (0, 0))
+    assert (found.verdict, found.wins) == ("the models are the same", None)
+    assert describe_comparison(found).splitlines()[1:] == ["", "Verdict: the models are the same."]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])
+def test_rounding_is_no_difference(scale, dtype):
+    """Hidden units in another order make the same distribution, and sums in another order other digits."""
+    rbm = random_rbm(9, 6, seed=3)
+    rbm = RBM(*(scale * tensor for tensor in rbm.tensors().values())).to(dtype=dtype)
+    order = torch.tensor([4, 2, 0, 5, 1, 3])
+    turned = RBM(rbm.weights[:, order], rbm.visible_bias, rbm.hidden_bias[order])
+    test = torch.randint(2, (40, 9), generator=seeded_generator(1))
+    for pair in ((rbm, turned), (turned, rbm)):
+        found = compare(*pair, test)
+        assert (found.verdict, found.wins) == ("no difference shown", None)
+        assert found.difference.interval[0] < 0 < found.difference.interval[1]
 
 
 def test_few_images_speak_for_themselves_only():

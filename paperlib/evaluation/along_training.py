@@ -38,7 +38,8 @@ from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.annealing_runs import seconds_of
 from paperlib.evaluation.averages import LEVEL, ImageAverage, average_of
 from paperlib.evaluation.evaluation import EXACT_UNITS
-from paperlib.evaluation.verdict import SMALL
+from paperlib.evaluation.precision import chain_dtype
+from paperlib.evaluation.verdict import SMALL, impossible
 from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
@@ -246,6 +247,7 @@ def evaluate_training(
     rates = start_bias(models[0], shown, generator)
     small = min(models[0].num_visible, models[0].num_hidden) <= EXACT_UNITS
     method = EXACT if by is None and small else by or TRAJECTORY
+    _require_digits(models, exact=method == EXACT)
     if method != EXACT:
         # As in `evaluate`: single precision is enough.
         models = tuple(rbm.to(dtype=torch.float32) for rbm in models)
@@ -256,6 +258,16 @@ def evaluate_training(
     asked = _Asked(models, labels, images, rates, minutes, chain_steps, generator, hide)
     find = {EXACT: _exactly, TEMPERING: _by_tempering, TRAJECTORY: _by_trajectory}[method]
     return _judged(asked, find(asked), method)
+
+
+def _require_digits(models: Sequence[RBM], exact: bool) -> None:
+    """Refuse models whose numbers have no digits in float64 or, if chains are to walk, in float32."""
+    for number, rbm in enumerate(models):
+        if chain_dtype(rbm) != torch.float32 and not exact:
+            raise InputError(
+                f"rbms[{number}]: expected weights and biases for which the digits of float32 are enough, got sums of up to "
+                f"{rbm.sum_of_parameters:.1g}; evaluate each checkpoint on its own, with paperlib evaluate or compare"
+            )
 
 
 def _checkpoints(rbms: Sequence[RBM]) -> tuple[RBM, ...]:
@@ -434,6 +446,7 @@ def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:
         (rbm.to(dtype=torch.float64) if method == EXACT else rbm).log_unnormalized_of(asked.images)
         for rbm in asked.models[: len(known.log_z)]
     ]
+    rounding = [rbm.largest_rounding if method == EXACT else 0.0 for rbm in asked.models]
     means = [each.mean().item() - log_z for each, log_z in zip(log_p, known.log_z, strict=True)]
     best = max(range(len(means)), key=means.__getitem__)
     checkpoints = []
@@ -445,15 +458,28 @@ def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:
                 asked.names[number],
                 log_z,
                 interval_of(log_z, *error, LEVEL),
-                average_of(log_p[number], log_z, *error),
-                average_of(log_p[best] - log_p[number], known.log_z[best] - log_z, *of_difference),
+                average_of(log_p[number], log_z, *error, rounding=rounding[number]),
+                average_of(
+                    log_p[best] - log_p[number],
+                    known.log_z[best] - log_z,
+                    *of_difference,
+                    rounding=rounding[best] + rounding[number] if number != best else 0.0,
+                ),
             )
         )
+    warnings = [
+        *known.warnings,
+        *(
+            f"{checkpoint.name}: {doubt.text}"
+            for checkpoint in checkpoints
+            for doubt in impossible(checkpoint.average)
+        ),
+    ]
     return TrainingLikelihood(
         tuple(checkpoints),
         best,
         method,
         known.chain_steps,
-        tuple(known.warnings),
+        tuple(warnings),
         known.interrupted,
     )

@@ -31,6 +31,7 @@ from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.tempering import finish
 from paperlib.evaluation.averages import ImageAverage, average_of
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
+from paperlib.evaluation.precision import chain_dtype
 from paperlib.evaluation.result import MODES, NOTHING, TEMPERING, AnnealingRun, FinishedRuns
 from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
@@ -88,15 +89,18 @@ class AnnealingRuns:
         weights: Tensor | None = None,
         log_unnormalized: Tensor | None = None,
     ) -> None:
-        # Single precision is enough: AIS is unbiased for the rounded model, whose weights differ by a relative 1e-7.
-        single = model.to(dtype=torch.float32)
-        self._model, self._path = single, path_to(single, visible_bias)
+        walked = model.to(dtype=chain_dtype(model))
+        self._model, self._path = walked, path_to(walked, visible_bias)
+        # In float64, all numbers may be so far off. In float32 this is far below their errors.
+        self._rounding = model.largest_rounding if walked.dtype == torch.float64 else 0.0
+        #: How far ln Z of the model that is walked may be from that of the model itself, in nats.
+        self.rounding = model.largest_rounding + model.distance_to(walked)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
-        self._annealed = single.annealed
+        self._annealed = walked.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)
         self._test, self._weights = test, weights
         if log_unnormalized is None:
-            log_unnormalized = single.log_unnormalized_of(test, 1, generator)
+            log_unnormalized = walked.log_unnormalized_of(test, 1, generator)
         self._log_unnormalized = log_unnormalized
         self._generator = generator
 
@@ -140,7 +144,8 @@ class AnnealingRuns:
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
-        return average_of(self._log_unnormalized, *finished.known_log_z, self._weights)
+        known = finished.known_log_z
+        return average_of(self._log_unnormalized, *known, self._weights, self._rounding)
 
     def run_up_to(
         self,

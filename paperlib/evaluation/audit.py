@@ -253,7 +253,7 @@ def audit_evaluation(
     interval = low + log_z_offset, high + log_z_offset
     claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
-    if mean - claim > tolerance and not found.posterior_draws:
+    if mean - claim > tolerance + found.rounding and not found.posterior_draws:
         verdict = IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
     if verdict != CONSISTENT and not found.warnings:
@@ -267,31 +267,33 @@ def _mean(found: Evaluation) -> float:
 
 
 def _bounds(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> tuple[Bound, ...]:
-    if found.exact is not None:
-        return (Bound("enumeration", found.exact.log_z, found.exact.log_z),)
+    off = found.rounding
+    if (exact := found.exact) is not None:
+        return (Bound("enumeration", exact.log_z - off, exact.log_z + off),)
     best, tempering = found.runs[-1].ais, found.tempering
     searched = [best.lower_bound, None if tempering is None else tempering.lower_bound]
     proven = [
         Bound(
             "the search for hidden states of large mass",
-            max((low for low in searched if low is not None), default=-math.inf),
+            max((low - off for low in searched if low is not None), default=-math.inf),
         )
     ]
     mass = _proven_log_p(model, images, found)
     if mass is not None:
-        proven.append(Bound("the mass of the test images", _mass(images, mass)))
-    certified = certified_lower_bound(best.log_weights, _CERTIFIED)
+        low = _mass(images, mass) - model.largest_rounding
+        proven.append(Bound("the mass of the test images", low))
+    certified = certified_lower_bound(best.log_weights, _CERTIFIED) - off
     name = f"AIS's weights, which fail once in {1 / (1 - _CERTIFIED):,.0f} runs,"
     return (*proven, Bound(name, certified))
 
 
 def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -> Tensor | None:
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
+    # What is proven is proven of the model itself, not of its numbers in float32.
+    double = model.to(dtype=torch.float64)
     if not found.posterior_draws:
-        return found.log_unnormalized
-    if not model.bound_is_proven:
-        return None
-    return model.to(dtype=torch.float64).variational_bound(images)
+        return double.exact_log_unnormalized(images)
+    return double.variational_bound(images) if model.bound_is_proven else None
 
 
 def _mass(images: Tensor, log_p: Tensor) -> float:

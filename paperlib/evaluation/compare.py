@@ -7,6 +7,7 @@ smaller than that of either average.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -32,12 +33,12 @@ class Comparison:
     difference : ImageAverage
         The average ln p(v) under the first model minus that under the second, in nats, with 95 % intervals for these images and for all
         images of this kind.
-    wins : float
-        The weighted share of images to which the first model gives the higher probability.
+    wins : float or None
+        The weighted share of images to which the first model gives the higher probability; None where no difference is shown.
     seed : int or None
         The seed of the generator, if it had not been used before.
     same : bool
-        Whether the models are the same, number by number.
+        Whether the models are the same, number by number. One of them is then evaluated, once.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class Comparison:
     first: Evaluation
     second: Evaluation
     difference: ImageAverage
-    wins: float
+    wins: float | None
     seed: int | None = None
     same: bool = False
 
@@ -133,17 +134,32 @@ def compare(
     effort = given_effort(minutes, steps, tempering_steps)
     generator = resolve_generator(generator, first.device)
     seed = seed_of(generator)
-    prepared = [Preparation(model, test, train, weights, generator) for model in (first, second)]
+    same = _same(first, second)
+    models = (first,) if same else (first, second)
+    prepared = [Preparation(model, test, train, weights, generator) for model in models]
     # Neither can be repeated on its own, since both draw from one generator.
-    found_a, found_b = (
-        replace(found, seed=None) for found in evaluate_alike(prepared, effort, minutes, progress)
-    )
+    found = [
+        replace(each, seed=None) for each in evaluate_alike(prepared, effort, minutes, progress)
+    ]
+    found_a, found_b = found[0], found[-1]
     log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
     log_z_a, error_a, freedom_a = found_a.known_log_z
     log_z_b, error_b, freedom_b = found_b.known_log_z
     error = joined_error((error_a, freedom_a), (error_b, freedom_b))
-    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights)
+    rounding = sum(each.rounding for each in found if each.dtype == torch.float64)
+    if same:
+        error, rounding = (0.0, math.inf), 0.0
+    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, rounding)
+    comparison = Comparison(found_a, found_b, difference, None, seed, same)
+    if difference.told_from_zero == "no":
+        return comparison
     won = (log_ratio > log_z_a - log_z_b).double()
-    wins = weighted_mean(won, found_a.weights).item()
-    same = first.checksum() == second.checksum()
-    return Comparison(found_a, found_b, difference, wins, seed, same)
+    return replace(comparison, wins=weighted_mean(won, found_a.weights).item())
+
+
+def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:
+    """Whether all parameters are the same numbers, whatever their types."""
+    ours, theirs = first.tensors(), second.tensors()
+    if type(first) is not type(second) or ours.keys() != theirs.keys():
+        return False
+    return all(torch.equal(ours[name].double().cpu(), theirs[name].double().cpu()) for name in ours)

@@ -32,8 +32,9 @@ from paperlib.evaluation.annealing_runs import (
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, far_off
-from paperlib.evaluation.result import Effort, Evaluation, ExactResult
-from paperlib.evaluation.verdict import find_warnings, judge, log_z_with_modes
+from paperlib.evaluation.precision import chain_dtype
+from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactResult, Judgement
+from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
@@ -43,8 +44,6 @@ from paperlib.validation import ArrayLike, require_count
 EXACT_UNITS = 25
 # Draws of the hidden units for each image, where ln p*(v) is an estimate.
 _POSTERIOR_DRAWS = 100
-# The worst rounding of ln p*(v) that is put up with, in nats. It is reached only if all terms have one sign.
-_LEAST_DIGIT = 0.05
 
 
 @renamed(ladder_steps="tempering_steps")
@@ -170,7 +169,9 @@ class Preparation:
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
-        self._model, self._said = _with_enough_digits(model)
+        # One type for ln p*(v) and for the chains, unless the model has more digits than its chains need.
+        self._dtype = chain_dtype(model)
+        self._model = model.to(dtype=torch.float64) if self._dtype == torch.float64 else model
         self.rows = rows
         self._generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
@@ -184,11 +185,21 @@ class Preparation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
         log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
-        average = average_of(log_p, log_z, 0.0, math.inf, self._weights)
+        rounding = self._model.largest_rounding
+        average = average_of(log_p, log_z, 0.0, math.inf, self._weights, rounding)
+        judgement = Judgement(NOT_TRUSTED, doubts) if (doubts := impossible(average)) else None
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
         exact = ExactResult(log_z, mean, error)
-        return self._found(average, log_p, exact=exact, start="none needed")
+        return self._found(
+            average,
+            log_p,
+            dtype=torch.float64,
+            rounding=rounding,
+            exact=exact,
+            judgement=judgement,
+            start="none needed",
+        )
 
     def start(self) -> AnnealingRuns:
         """Find the start and ln p*(v), for which some models draw random numbers; later calls do not repeat this."""
@@ -226,14 +237,17 @@ class Preparation:
         if self._train is not None:
             others = far_off(model, self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
-        judgement = judge(finished, of_runs, others, self._lost_by_few_draws())
         average, bound = series.average(finished), None
+        lost = self._lost_by_few_draws()
+        judgement = judge(finished, of_runs, others, lost, impossible(average))
         if self._estimated:
             below = model.variational_bound(self.rows, self._generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
         return self._found(
             average,
             self._log_p,
+            dtype=self._dtype,
+            rounding=series.rounding,
             start=self._start_in_words(),
             runs=finished.runs,
             interrupted=finished.interrupted,
@@ -260,7 +274,12 @@ class Preparation:
     def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
         baselines = baselines_of(self._model, self.rows, self._train, self._weights)
-        behind = baselines.remarks_on(average)
+        behind, said = baselines.remarks_on(average), ()
+        if self._dtype == torch.float64 and "exact" not in found:
+            said = (
+                f"Weights and biases add up to {self._model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
+                "float64, which takes longer.",
+            )
         return Evaluation(
             num_visible=self._model.num_visible,
             num_hidden=sum(self._model.hidden_layers),
@@ -269,7 +288,7 @@ class Preparation:
             model=self._model.description,
             items=self._model.rows_are,
             baselines=baselines,
-            remarks=(*behind, *self._said),
+            remarks=(*behind, *said),
             worse_than_baseline=bool(behind),
             known_images=baselines.images_in_training(self.rows, self._train),
             seed=self._seed,
@@ -302,21 +321,3 @@ def seed_of(generator: torch.Generator) -> int | None:
     seed = generator.initial_seed()
     fresh = seeded_generator(seed, generator.device)
     return seed if torch.equal(fresh.get_state(), generator.get_state()) else None
-
-
-def _with_enough_digits(model: UnnormalizedModel) -> tuple[UnnormalizedModel, tuple[str, ...]]:
-    """The model in a type that leaves digits behind the point of ln p*(v), and a sentence if that is not its own.
-
-    The sum of all weights and biases bounds ln p*(v) up to M ln 2.
-    """
-    largest = model.sum_of_parameters
-    if not largest * 2.0**-53 < _LEAST_DIGIT:
-        raise InputError(
-            f"model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to {largest:.1g}; did the training "
-            "diverge, or do biases come from the logarithm of zero?"
-        )
-    if model.dtype == torch.float64 or largest * 2.0**-24 < _LEAST_DIGIT:
-        return model, ()
-    return model.to(dtype=torch.float64), (
-        f"Weights and biases add up to {largest:.1g}, of which float32 keeps no digit behind the point: everything was computed in float64.",
-    )

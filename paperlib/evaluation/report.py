@@ -27,10 +27,10 @@ def _verdict(evaluation: Evaluation) -> str:
     """The verdict in a sentence."""
     if evaluation.worse_than_baseline and not evaluation.warnings:
         return f"open: {evaluation.remarks[0].removesuffix('.')}"
-    if evaluation.exact is not None:
-        return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
-    if evaluation.tempering is None or not evaluation.trustworthy:
+    if not evaluation.trustworthy:
         return f"do not rely on this number yet ({evaluation.word})"
+    if evaluation.tempering is None:
+        return "trusted: every state of the smaller layer was enumerated, nothing is estimated"
     return (
         f"trusted: parallel tempering made {round_trips(evaluation.tempering)} without a warning, and neither AIS nor "
         "RAISE contradicts it"
@@ -168,6 +168,7 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         "version": __version__,
         "commit": repository_state()[0],
         "seed": evaluation.seed,
+        "dtype": str(evaluation.dtype).removeprefix("torch."),
         "settings": _settings(evaluation),
         "quote": _of_items(quote(evaluation, binarization), evaluation),
     }
@@ -382,6 +383,12 @@ def describe_stored(found: Audit) -> str:
 def describe_comparison(found: Comparison) -> str:
     """A comparison in words, for a terminal."""
     difference = found.difference
+    if found.same:
+        average = found.first.average
+        return (
+            f"Average test log-probability: {average.mean:.2f}, 95 % interval {between(average.interval)}\n\n"
+            f"Verdict: {found.verdict}."
+        )
     lines = []
     for name, average in (("first", found.first.average), ("second", found.second.average)):
         lines.append(
@@ -393,10 +400,12 @@ def describe_comparison(found: Comparison) -> str:
         f"difference of the average test log-probabilities: {difference.mean:.2f} nats",
         f"  standard error over images, paired: {difference.image_std_error:.2f}",
         f"  95 % interval for these images {between(difference.interval)}; for other images of the kind {between(difference.sample_interval)}",
-        f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images",
-        "",
-        f"Verdict: {found.verdict}.",
     ]
+    if found.wins is not None:
+        lines.append(
+            f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
+        )
+    lines += ["", f"Verdict: {found.verdict}."]
     for name, evaluation in (("first", found.first), ("second", found.second)):
         lines += [f"  - {name}: {warning}" for warning in evaluation.warnings]
         lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from paperlib.estimators import Bracket, PartitionEstimate, TemperingEstimate
@@ -176,6 +177,10 @@ class Evaluation:
     ----------
     num_visible, num_hidden, num_images : int
         Sizes of the model and of the test set.
+    dtype : torch.dtype
+        The type in which chains walked, or in which states were enumerated.
+    rounding : float
+        How far ln Z of the model that was walked may be from that of the model itself, in nats; part of every proven bound.
     start : str
         Where annealing and parallel tempering start.
     average : ImageAverage
@@ -232,6 +237,8 @@ class Evaluation:
     num_visible: int
     num_hidden: int
     num_images: int
+    dtype: torch.dtype
+    rounding: float
     start: str
     average: ImageAverage
     model: str

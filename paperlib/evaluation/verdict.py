@@ -27,7 +27,7 @@ the verdict that it leads to, and with the work that would settle it. A *remark*
 The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the following that applies.
 
 1. `not trusted`: parallel tempering has a warning of its own (fewer than ten round trips, a link without swaps, halves or replicas that
-   disagree, a value below the proven bound); the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
+   disagree, a value below the proven bound); the average is above 0, which no log-probability is; the certified bound of AIS's weights, at 99.9 %, lies above parallel tempering's interval at
    the same level; a run of parallel tempering from a mode or from images finds more than half a nat that parallel tempering missed; the run
    was interrupted; or the training images are not of the model's kind.
 2. `open`: a mode could add more than half a nat within two standard errors; parallel tempering missed a mode that adds less, but where one
@@ -52,7 +52,7 @@ from torch import Tensor
 
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, certified_lower_bound
 from paperlib.estimators.tempering.warnings import FEWEST_ROUND_TRIPS
-from paperlib.evaluation.averages import LEVEL
+from paperlib.evaluation.averages import LEVEL, ImageAverage
 from paperlib.evaluation.modes import ModeCheck
 from paperlib.evaluation.result import (
     ANNEALING,
@@ -91,16 +91,28 @@ def log_z_with_modes(finished: FinishedRuns) -> float:
     return max(of_ais, finished.tempering.log_z + max(missed, default=0.0))
 
 
+def impossible(average: ImageAverage) -> tuple[Doubt, ...]:
+    """A doubt if an average log-probability is above 0 by more than its error."""
+    if not average.interval[0] > 0:
+        return ()
+    text = (
+        f"An average log-probability of {average.mean:.2f} is impossible: ln p(v) is at most 0 for discrete data. The numbers of the model are "
+        "too large for this computation, or this is an error of the program."
+    )
+    return (Doubt(NOT_TRUSTED, text, NOTHING),)
+
+
 def judge(
     finished: FinishedRuns,
     settled: tuple[str, ...] = (),
     others: tuple[str, ...] = (),
     explained: float = 0.0,
+    doubts: tuple[Doubt, ...] = (),
 ) -> Judgement:
     """Apply the rule of this module.
 
-    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, and `explained` is how many nats
-    RAISE falls short for a known reason, besides what annealing loses.
+    `settled` are the warnings of `find_warnings` about AIS and RAISE, `others` speak against any estimate, `explained` is how many nats
+    RAISE falls short for a known reason, besides what annealing loses, and `doubts` are about the average, not about ln Z.
     """
     against_all = list(others)
     if finished.interrupted:
@@ -109,7 +121,7 @@ def judge(
         against_all.append(
             "There is no run of parallel tempering yet, and AIS alone is not believed."
         )
-    found = [Doubt(NOT_TRUSTED, text) for text in against_all]
+    found = [*doubts, *(Doubt(NOT_TRUSTED, text) for text in against_all)]
     found += find_doubts(finished, explained)
     settled += tuple(doubt.text for doubt in found if doubt.word == TRUSTED)
     word = min((doubt.word for doubt in found), key=_WORST_FIRST.index, default=TRUSTED)

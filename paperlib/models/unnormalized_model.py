@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -86,6 +86,25 @@ class UnnormalizedModel(TensorModel, ABC):
     def sum_of_parameters(self) -> float:
         """The sum of the absolute values of all weights and biases; no energy is larger."""
         return sum(tensor.double().abs().sum().item() for tensor in self.tensors().values())
+
+    @property
+    def num_units(self) -> int:
+        """Number of units of all layers."""
+        return self.num_visible + sum(self.hidden_layers)
+
+    @property
+    def largest_rounding(self) -> float:
+        """How far rounding can move ln p*(v) or ln Z in float64, in nats.
+
+        No sum has more terms than there are units, and each unit adds ln 2 at most to what the parameters add.
+        """
+        return self.num_units * 2.0**-53 * (self.sum_of_parameters + self.num_units)
+
+    def distance_to(self, rounded: Self) -> float:
+        """How far ln p*(v) or ln Z of a rounded copy can be from this model's, in nats: no energy differs by more."""
+        others = rounded.tensors().values()
+        pairs = zip(self.tensors().values(), others, strict=True)
+        return sum((own.double() - other.double()).abs().sum().item() for own, other in pairs)
 
     def as_rows(self, name: str, values: object) -> Tensor:
         """Data as bits [N, D], checked; `name` is the argument's, for error messages.
