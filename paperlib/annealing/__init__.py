@@ -4,7 +4,7 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 (`visible_bias=None`) needs no data and is the classic way to get a wrong answer.
 """
 
-from paperlib.annealing.deep_paths import DBMPath, DBNPath
+from paperlib.annealing.deep_paths import DBMPath, DBNPath, PosteriorPath
 from paperlib.annealing.mixture_path import MixturePath
 from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.potts_path import PottsPath
@@ -25,6 +25,7 @@ __all__ = [
     "DBMPath",
     "DBNPath",
     "MixturePath",
+    "PosteriorPath",
     "PottsPath",
     "RBMPairPath",
     "TrajectoryPath",

@@ -7,23 +7,31 @@ the kernel that leaves p_{k-1} invariant; the algorithm as printed uses the kern
 
 A DBN is an RBM on top of a few directed layers (section 3.3). Its path is the path of the top RBM; the directed layers are drawn
 from the recognition distribution and weighted once.
+
+Both need ln p*(v), for which the layers between are drawn from a proposal. `PosteriorPath` leads from there to their posterior.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from paperlib import storage
+from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.rbm_paths import BaseRatePath, VisibleState, bias_at_start
 from paperlib.annealing.walk import walk_moving_first
-from paperlib.kernels import Beta, draw_bits_of_logits
+from paperlib.errors import InputError
+from paperlib.kernels import Beta, bernoulli, draw_bits_of_logits
 from paperlib.models import DBM, DBN
 from paperlib.numerics import bernoulli_log_prob
 from paperlib.threads import OnStep
+
+# A transition of a `PosteriorPath` proposes all units of a layer, or half of them, and so on, down to one in 128.
+_HALVINGS = 8
 
 
 class DBMPath(BaseRatePath):
@@ -171,3 +179,120 @@ class DBNPath(BaseRatePath):
         log_weights -= self._dbn.log_recognition(v, hidden).double()
         assert self.log_z_start is not None  # every base-rate start has one
         return state, log_weights - self.log_z_start
+
+
+@dataclass(slots=True)
+class HiddenState:
+    """Hidden layers of a batch of chains, with what the weights and the next transition need."""
+
+    hidden: list[Tensor]
+    log_joint: Tensor  # ln p*(v, h), float64 [chains]
+    log_layers: Tensor  # ln Q of each layer given those below, float64 [layers, chains]
+
+    @property
+    def log_weight(self) -> Tensor:
+        """ln p*(v, h) - ln Q(h | v), float64 [chains]."""
+        return self.log_joint - self.log_layers.sum(0)
+
+
+class PosteriorPath(AnnealingPath[HiddenState]):
+    """A path from the proposal of hidden units Q(h | v) to the posterior p(h | v), with one chain for each of the given test vectors.
+
+    With ln f_beta(h) = (1 - beta) ln Q(h | v) + beta ln p*(v, h), AIS along this path estimates ln p*(v) of each chain's vector: the
+    weights of single draws from Q are those of importance sampling. A transition proposes new states for some units of one layer, from Q,
+    and accepts them by the rule of Metropolis and Hastings. Any model with a proposal can be walked in this way, also a DBN, whose
+    posterior has no conditionals in closed form.
+
+    Parameters
+    ----------
+    model : DBM or DBN
+        The model.
+    rows : Tensor, shape [chains, D]
+        Binary test vectors.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from paperlib.annealing import uniform_betas
+    >>> from paperlib.estimators import ais
+    >>> from paperlib.models import DBM
+    >>> dbm = DBM([[1.0], [0.5]], [[2.0]], [0.0, 0.0], [-1.0], [0.0])
+    >>> path = PosteriorPath(dbm, torch.tensor([[1, 0]] * 500))
+    >>> estimate = ais(path, uniform_betas(20), 500, torch.Generator().manual_seed(0))
+    >>> abs(estimate.log_z - dbm.exact_log_unnormalized(torch.tensor([[1, 0]])).item()) < 0.05
+    True
+    """
+
+    log_z_start = 0.0
+    reversible: ClassVar[bool] = True
+
+    def __init__(self, model: DBM | DBN, rows: Tensor) -> None:
+        self._model = model
+        self._proposal, self._chains = model.proposal(rows), len(rows)
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return self._model.device
+
+    @property
+    def chains_per_block(self) -> int:
+        """All of them, since each chain has a test vector of its own."""
+        return self._chains
+
+    def state_of(self, hidden: list[Tensor]) -> HiddenState:
+        """The state of chains with these hidden layers, [chains, M_l] each."""
+        log_layers = torch.stack(self._proposal.log_layers(hidden)).double()
+        return HiddenState(hidden, self._proposal.log_joint(hidden).double(), log_layers)
+
+    def sample_start(self, num_chains: int, generator: torch.Generator) -> HiddenState:
+        """A draw from Q for each test vector.
+
+        Raises
+        ------
+        InputError
+            If `num_chains` is not the number of test vectors.
+        """
+        if num_chains != self._chains:
+            raise InputError(
+                f"num_chains: expected {self._chains}, one for each test vector, got {num_chains}"
+            )
+        return self.state_of(self._proposal.draw(generator))
+
+    def log_f(self, state: HiddenState, beta: Beta) -> Tensor:
+        """(1 - beta) ln Q(h | v) + beta ln p*(v, h) of each chain, in nats; float64 [chains]."""
+        return state.log_layers.sum(0) + beta * state.log_weight
+
+    def log_ratio(self, state: HiddenState, beta_from: Beta, beta_to: Beta) -> Tensor:
+        """ln f_{beta_to}(h) - ln f_{beta_from}(h) of each chain; float64 [chains]."""
+        return (beta_to - beta_from) * state.log_weight
+
+    def transition(self, state: HiddenState, beta: Beta, generator: torch.Generator) -> HiddenState:
+        """Propose some units of one layer anew, from Q given the layers below, and accept or reject them in each chain."""
+        device = self.device
+        layer = int(torch.randint(len(state.hidden), (), generator=generator, device=device))
+        # Most of a layer at once, or a few units: which is better depends on the model and on beta.
+        halvings = int(torch.randint(_HALVINGS, (), generator=generator, device=device))
+        old = state.hidden[layer]
+        new = bernoulli(torch.sigmoid(self._proposal.logits(layer, state.hidden)), generator)
+        some = torch.rand(old.shape, generator=generator, device=device) < 2.0**-halvings
+        proposed = self.state_of(
+            [*state.hidden[:layer], torch.where(some, new, old), *state.hidden[layer + 1 :]]
+        )
+        # Q of this layer cancels against the proposal; the layer above is now less or more probable under Q.
+        log_accept = beta * (proposed.log_weight - state.log_weight)
+        log_accept += (proposed.log_layers - state.log_layers)[layer + 1 :].sum(0)
+        uniform = torch.rand(log_accept.shape, generator=generator, device=device)
+        accepted = uniform.log() < log_accept
+        return HiddenState(
+            [
+                torch.where(accepted[:, None], *pair)
+                for pair in zip(proposed.hidden, state.hidden, strict=True)
+            ],
+            torch.where(accepted, proposed.log_joint, state.log_joint),
+            torch.where(accepted, proposed.log_layers, state.log_layers),
+        )
+
+    def units(self, state: HiddenState) -> Tensor:
+        """All hidden layers beside each other, [chains, n]."""
+        return torch.cat(state.hidden, 1).to(self.dtype)

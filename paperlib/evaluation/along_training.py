@@ -458,12 +458,12 @@ def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:
                 asked.names[number],
                 log_z,
                 interval_of(log_z, *error, LEVEL),
-                average_of(log_p[number], log_z, *error, rounding=rounding[number]),
+                average_of(log_p[number], log_z, *error, slack=(rounding[number],) * 2),
                 average_of(
                     log_p[best] - log_p[number],
                     known.log_z[best] - log_z,
                     *of_difference,
-                    rounding=rounding[best] + rounding[number] if number != best else 0.0,
+                    slack=(rounding[best] + rounding[number] if number != best else 0.0,) * 2,
                 ),
             )
         )

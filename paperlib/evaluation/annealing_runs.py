@@ -30,13 +30,14 @@ from paperlib.estimators import (
 from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.tempering import finish
 from paperlib.evaluation.averages import ImageAverage, average_of
+from paperlib.evaluation.hidden_layers import HiddenEstimate
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.precision import chain_dtype
 from paperlib.evaluation.result import MODES, NOTHING, TEMPERING, AnnealingRun, FinishedRuns
 from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import seeded_generator
+from paperlib.numerics import joined_error, seeded_generator
 from paperlib.threads import step_bar
 
 # The largest K is divided by these numbers; the earlier runs show whether the estimate still moves.
@@ -103,6 +104,11 @@ class AnnealingRuns:
             log_unnormalized = walked.log_unnormalized_of(test, 1, generator)
         self._log_unnormalized = log_unnormalized
         self._generator = generator
+        self._hidden: HiddenEstimate | None = None
+
+    def use(self, hidden: HiddenEstimate) -> None:
+        """Take these estimates of ln p*(v)."""
+        self._hidden, self._log_unnormalized = hidden, hidden.log_unnormalized
 
     def affordable_steps(self, seconds: float) -> int:
         """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
@@ -144,8 +150,14 @@ class AnnealingRuns:
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
-        known = finished.known_log_z
-        return average_of(self._log_unnormalized, *known, self._weights, self._rounding)
+        log_z, *error = finished.known_log_z
+        slack, log_p = (self._rounding, self._rounding), self._log_unnormalized
+        if (hidden := self._hidden) is not None:
+            error = joined_error(
+                (error[0], error[1]), (hidden.std_error, hidden.degrees_of_freedom)
+            )
+            slack = (self._rounding, self._rounding + hidden.missing)
+        return average_of(log_p, log_z, *error, self._weights, slack)
 
     def run_up_to(
         self,

@@ -325,7 +325,7 @@ def _allowed(found: Evaluation) -> float:
     chance = -math.log(1 - _SURE) * largest_share
     if found.posterior_draws:
         # an estimated ln p*(v) is too low by an amount of which only the spread is known
-        chance = max(chance, 3 * bracket.lower.test_set_std_error)
+        chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.posterior_missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
     doubts = () if found.judgement is None else found.judgement.doubts
     if doubts and all(doubt.part == ANNEALING for doubt in doubts):

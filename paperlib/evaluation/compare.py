@@ -95,7 +95,8 @@ def compare(
     Parameters
     ----------
     first, second : RBM, PottsRBM, DBM or DBN
-        Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; it errs low.
+        Models with the same visible units. If ln p*(v) of a DBM or DBN is an estimate, that estimate is used; what it may lack is part of
+        the intervals.
     test : array or Tensor, shape [N, D]
         Binary test images of any type, at least two.
     train : array or Tensor, shape [any, D], optional
@@ -146,10 +147,13 @@ def compare(
     log_z_a, error_a, freedom_a = found_a.known_log_z
     log_z_b, error_b, freedom_b = found_b.known_log_z
     error = joined_error((error_a, freedom_a), (error_b, freedom_b))
+    error = joined_error(error, found_a.posterior_error, found_b.posterior_error)
     rounding = sum(each.rounding for each in found if each.dtype == torch.float64)
+    # An ln p*(v) that errs low makes its model worse than it is.
+    slack = rounding + found_b.posterior_missing, rounding + found_a.posterior_missing
     if same:
-        error, rounding = (0.0, math.inf), 0.0
-    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, rounding)
+        error, slack = (0.0, math.inf), (0.0, 0.0)
+    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, slack)
     comparison = Comparison(found_a, found_b, difference, None, seed, same)
     if difference.told_from_zero == "no":
         return comparison

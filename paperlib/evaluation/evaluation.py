@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ from paperlib.evaluation.annealing_runs import (
 )
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, far_off
+from paperlib.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from paperlib.evaluation.precision import chain_dtype
 from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactResult, Judgement
 from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
@@ -40,10 +41,11 @@ from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
 from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
+if TYPE_CHECKING:
+    from paperlib.models import DBM, DBN
+
 # If the smaller layer has at most this many units, all its states are enumerated, in seconds.
 EXACT_UNITS = 25
-# Draws of the hidden units for each image, where ln p*(v) is an estimate.
-_POSTERIOR_DRAWS = 100
 
 
 @renamed(ladder_steps="tempering_steps")
@@ -147,8 +149,9 @@ class Preparation:
     `rows` are the images that count, and `exact` says that everything can be enumerated.
     """
 
-    # ln p*(v) of the test rows [N], from `start` on.
+    # ln p*(v) of the test rows [N], from `start` on, and what is known of it where it is an estimate.
     _log_p: Tensor
+    _hidden: HiddenLayers | None = None
 
     def __init__(
         self,
@@ -186,7 +189,8 @@ class Preparation:
         double = self._model.to(dtype=torch.float64)
         log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
         rounding = self._model.largest_rounding
-        average = average_of(log_p, log_z, 0.0, math.inf, self._weights, rounding)
+        slack = (rounding, rounding)
+        average = average_of(log_p, log_z, 0.0, math.inf, self._weights, slack)
         judgement = Judgement(NOT_TRUSTED, doubts) if (doubts := impossible(average)) else None
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
@@ -211,7 +215,9 @@ class Preparation:
             weights = self._weights if self._train is None else None
             bias = None if self._uniform_start else start_bias(model, images, generator, weights)
             if self._estimated:
-                log_p = model.log_unnormalized_of(self.rows, _POSTERIOR_DRAWS, generator)
+                log_p = model.log_unnormalized_of(self.rows, POSTERIOR_DRAWS, generator)
+                deep = cast("DBM | DBN", model)
+                self._hidden = HiddenLayers(deep, self.rows, log_p, self._weights, generator)
             else:
                 log_p = model.exact_log_unnormalized(self.rows)
             self._log_p = log_p
@@ -226,23 +232,40 @@ class Preparation:
         seconds = max(6 * minutes, 60 * minutes - self._spent)
         tempering_steps = series.affordable_tempering_steps(TEMPERING_SHARE * seconds)
         of_tempering = (1 + MODES_WORK) * TEMPERING_SHARE * seconds
-        return Effort(series.affordable_steps(seconds - of_tempering), tempering_steps, minutes)
+        rest = seconds - of_tempering
+        steps = series.affordable_steps(rest)
+        if self._hidden is not None and self._hidden.unsettled:
+            steps = max(FEWEST_STEPS, int(rest / (rest / steps + self._hidden.seconds_per_step())))
+        return Effort(steps, tempering_steps, minutes)
 
     def anneal(self, effort: Effort, progress: bool | None = None) -> Evaluation:
         """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
         series, model = self.start(), self._model
         tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
+        if self._hidden is not None:
+            series.use(self._hidden.refine(effort.num_steps, progress))
+            self._log_p = self._hidden.estimate.log_unnormalized
         finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(model, self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
-        average, bound = series.average(finished), None
-        lost = self._lost_by_few_draws()
-        judgement = judge(finished, of_runs, others, lost, impossible(average))
-        if self._estimated:
+        average = series.average(finished)
+        lost, doubts, deep = self._lost_by_few_draws(), impossible(average), {}
+        if (hidden := self._hidden) is not None:
             below = model.variational_bound(self.rows, self._generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
+            if finished.tempering is not None:
+                doubts += hidden.doubts(finished.tempering.samples)
+            estimate = hidden.estimate
+            deep = {
+                "posterior_draws": estimate.draws,
+                "posterior_steps": estimate.steps,
+                "posterior_error": (estimate.std_error, estimate.degrees_of_freedom),
+                "posterior_missing": estimate.missing,
+                "variational_bound": bound,
+            }
+        judgement = judge(finished, of_runs, others, lost, doubts)
         return self._found(
             average,
             self._log_p,
@@ -255,8 +278,7 @@ class Preparation:
             judgement=judgement,
             log_z_with_modes=log_z_with_modes(finished),
             effort=replace(effort, tempering_steps=tempering_steps),
-            posterior_draws=_POSTERIOR_DRAWS if self._estimated else 0,
-            variational_bound=bound,
+            **deep,
         )
 
     def _start_in_words(self) -> str:

@@ -14,6 +14,7 @@ from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RA
 from paperlib.evaluation.audit import Audit
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
+from paperlib.evaluation.hidden_layers import POSTERIOR_IMAGES
 from paperlib.evaluation.result import Evaluation
 from paperlib.evaluation.verdict import rounded_up
 from paperlib.provenance import code_version, repository_state
@@ -129,10 +130,18 @@ def _average(evaluation: Evaluation) -> list[str]:
     ]
     if evaluation.variational_bound is not None:
         lines.append(
-            f"  ln p*(v) is an estimate from {evaluation.posterior_draws} draws for each image and errs low; variational lower bound "
+            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.posterior_missing:.2f}; variational lower bound "
             f"{evaluation.variational_bound:.2f}"
         )
     return lines
+
+
+def _draws(evaluation: Evaluation) -> str:
+    """How ln p*(v) of a deep model was estimated."""
+    if evaluation.posterior_steps:
+        images = min(POSTERIOR_IMAGES, evaluation.num_images)
+        return f"from {evaluation.posterior_draws} chains of {evaluation.posterior_steps:,} steps for each of {images} images"
+    return f"from {evaluation.posterior_draws} draws for each image"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -243,6 +252,8 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
         "raise_chains_per_vector": CHAINS_PER_VECTOR,
         "posterior_draws": evaluation.posterior_draws,
+        "posterior_steps": evaluation.posterior_steps,
+        "posterior_missing": evaluation.posterior_missing,
         "variational_bound": evaluation.variational_bound,
     }
 
@@ -309,9 +320,7 @@ def _methods(evaluation: Evaluation) -> list[str]:
         f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
     ]
     if evaluation.posterior_draws:
-        found.append(
-            f"ln p*(v) by importance sampling, {evaluation.posterior_draws} draws, errs low"
-        )
+        found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
     return found
 
 

@@ -17,7 +17,8 @@ from paperlib.renamed import renamed
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
-TEMPERING, MODES, ANNEALING, NOTHING = "tempering", "modes", "annealing", "nothing"
+TEMPERING, MODES, ANNEALING, HIDDEN = "tempering", "modes", "annealing", "hidden layers"
+NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Doubt:
 
     word: str
     text: str
-    # Parallel tempering, the runs from modes, annealing, or nothing.
+    # Parallel tempering, the runs from modes, annealing, annealing of hidden layers, or nothing.
     part: str = TEMPERING
     # From what was seen; infinite if that cannot be said.
     factor: float = math.inf
@@ -214,8 +215,13 @@ class Evaluation:
         How much was run; None where the exact value is known.
     seed : int or None
         The seed of the generator, if it had not been used before; this seed and the same effort give the same numbers.
-    posterior_draws : int
-        Draws of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact.
+    posterior_draws, posterior_steps : int
+        Draws of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact. If these
+        have been annealed, the number of chains for each annealed image, and of their steps.
+    posterior_error : tuple of float
+        The standard error of the average of these estimates, in nats, and its degrees of freedom.
+    posterior_missing : float
+        By how many nats that average may be too low; part of the intervals.
     variational_bound : float or None
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
@@ -256,6 +262,9 @@ class Evaluation:
     effort: Effort | None = None
     seed: int | None = None
     posterior_draws: int = 0
+    posterior_steps: int = 0
+    posterior_error: tuple[float, float] = (0.0, math.inf)
+    posterior_missing: float = 0.0
     variational_bound: float | None = None
     weights: Tensor | None = field(default=None, repr=False, compare=False)
     log_unnormalized: Tensor = field(repr=False, compare=False)

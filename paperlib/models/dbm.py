@@ -17,20 +17,19 @@ Used in chapter: deep-boltzmann-machines.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from paperlib.kernels import bernoulli
 from paperlib.models.enumeration import can_enumerate, sum_over_states
-from paperlib.models.posterior_sampling import log_mean_weights
+from paperlib.models.posterior_sampling import Proposal, log_mean_weights
 from paperlib.models.rbm import RBM
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import (
     all_states,
     bernoulli_entropy,
-    bernoulli_log_prob,
     resolve_generator,
     softplus,
 )
@@ -257,15 +256,22 @@ class DBM(UnnormalizedModel):
         cases = v.to(self.device, self.dtype)
         logits = self._logits_2(cases, mean_field)
 
-        def log_weights(part: slice) -> Tensor:
-            proposal = logits[part].repeat_interleave(draws, 0)
-            h2 = bernoulli(torch.sigmoid(proposal), generator)
-            log_joint = self.log_unnormalized_joint(cases[part].repeat_interleave(draws, 0), h2)
-            return log_joint - bernoulli_log_prob(h2, proposal)
+        def proposal(part: slice) -> Proposal:
+            repeated = (tensor[part].repeat_interleave(draws, 0) for tensor in (cases, logits))
+            return _MeanFieldProposal(self, *repeated)
 
-        return log_mean_weights(len(cases), draws, log_weights, self.device)
+        return log_mean_weights(len(cases), draws, proposal, generator, self.device)
 
     _log_unnormalized_block = log_unnormalized
+
+    def proposal(self, rows: Tensor) -> Proposal:
+        """Independent units of h2 with the means of mean field, for binary rows [N, D]."""
+        v = rows.to(self.device, self.dtype)
+        return _MeanFieldProposal(self, v, self.mean_field(v).logits_2)
+
+    def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
+        """Visible vectors with their h2, which together are the units of `joint_rbm` [N, D + M2]."""
+        return units[:, : self.num_visible], [units[:, self.num_visible :]]
 
     def is_exact(self, num_rows: int) -> bool:
         """Whether h1 can be enumerated in seconds for this many rows."""
@@ -297,3 +303,18 @@ class DBM(UnnormalizedModel):
 
     def _top(self, h2: object) -> Tensor:
         return as_states("h2", h2, self.weights_1, self.num_hidden_2)
+
+
+class _MeanFieldProposal(Proposal):
+    """Independent units of h2 with these logits [N, M2], for rows [N, D] of the DBM's type."""
+
+    num_layers = 1
+
+    def __init__(self, dbm: DBM, rows: Tensor, logits: Tensor) -> None:
+        self._dbm, self._rows, self._logits = dbm, rows, logits
+
+    def logits(self, layer: int, hidden: Sequence[Tensor]) -> Tensor:
+        return self._logits
+
+    def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
+        return self._dbm.log_unnormalized_joint(self._rows, hidden[0])

@@ -27,7 +27,7 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels import bernoulli
 from paperlib.models.enumeration import can_enumerate, sum_over_states
-from paperlib.models.posterior_sampling import log_mean_weights
+from paperlib.models.posterior_sampling import Proposal, log_mean_weights
 from paperlib.models.rbm import RBM
 from paperlib.models.stored import Entry, read_stored
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -115,6 +115,17 @@ class DBN(UnnormalizedModel):
         """`top`, which has the same ln Z."""
         return self.top
 
+    def proposal(self, rows: Tensor) -> Proposal:
+        """The recognition distribution of binary rows [N, D]."""
+        return _Recognition(self, rows.to(self.device, self.dtype))
+
+    def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
+        """Visible vectors with their hidden layers, from h^{L-1} [N, M_{L-1}], layer by layer."""
+        states = [units]
+        for layer in reversed(self.directed):
+            states.insert(0, bernoulli(layer.visible_probs(states[0]), generator))
+        return states[0], states[1:]
+
     def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
         """A draw of h^1, ..., h^{L-1} from Q(. | v); `v` [..., D] gives one tensor [..., M_l] per directed layer."""
         hidden, below = [], self._visible(v)
@@ -160,13 +171,10 @@ class DBN(UnnormalizedModel):
         draws = require_count("num_samples", num_samples)
         generator = resolve_generator(generator, self.device)
 
-        def log_weights(part: slice) -> Tensor:
-            repeated = v[part].to(self.device, self.dtype).repeat_interleave(draws, 0)
-            hidden = self.recognize(repeated, generator)
-            log_joint = self.log_joint_unnormalized(repeated, hidden)
-            return log_joint - self.log_recognition(repeated, hidden)
+        def proposal(part: slice) -> Proposal:
+            return self.proposal(v[part].repeat_interleave(draws, 0))
 
-        return log_mean_weights(len(v), draws, log_weights, self.device)
+        return log_mean_weights(len(v), draws, proposal, generator, self.device)
 
     _log_unnormalized_block = log_unnormalized
 
@@ -354,3 +362,23 @@ class DBN(UnnormalizedModel):
             for layer, states in zip(self.directed, hidden, strict=True)
         ]
         return [self._visible(v), *above]
+
+
+class _Recognition(Proposal):
+    """Q of a DBN for rows [N, D] of its type."""
+
+    def __init__(self, dbn: DBN, rows: Tensor) -> None:
+        self.num_layers = len(dbn.directed)
+        self._dbn, self._rows = dbn, rows
+        # The rows stay the same, and with them the first layer's logits.
+        self._first = self._upwards(0, rows) if dbn.directed else rows[:, :0]
+
+    def _upwards(self, layer: int, below: Tensor) -> Tensor:
+        rbm = self._dbn.directed[layer]
+        return below @ rbm.weights + rbm.hidden_bias
+
+    def logits(self, layer: int, hidden: Sequence[Tensor]) -> Tensor:
+        return self._first if layer == 0 else self._upwards(layer, hidden[layer - 1])
+
+    def log_joint(self, hidden: Sequence[Tensor]) -> Tensor:
+        return self._dbn.log_joint_unnormalized(self._rows, hidden)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from paperlib.kernels import bernoulli
+from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
 from paperlib.validation import ArrayLike, as_binary, as_float_tensor, blocks
 
@@ -127,6 +128,14 @@ class UnnormalizedModel(TensorModel, ABC):
     def variational_bound(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """A lower bound on ln p*(v) of rows [N, D], float64 [N] on the CPU, in nats."""
         return self.exact_log_unnormalized(rows)
+
+    def proposal(self, rows: Tensor) -> Proposal:
+        """The distribution from which hidden units are proposed for rows [N, D], where ln p*(v) is an estimate."""
+        raise TypeError(f"expected a model with hidden layers to draw, got {self}")
+
+    def completed(self, units: Tensor, generator: torch.Generator) -> tuple[Tensor, list[Tensor]]:
+        """Visible vectors and the layers that `proposal` draws, from units of `annealed` [N, n]: draws of the model, if these are."""
+        raise TypeError(f"expected a model with hidden layers to draw, got {self}")
 
     def is_exact(self, num_rows: int) -> bool:
         """Whether ln p*(v) of this many rows is exact, or can be enumerated in seconds."""
