@@ -95,7 +95,7 @@ class AnnealingRuns:
         # In float64, all numbers may be so far off. In float32 this is far below their errors.
         self._rounding = model.largest_rounding if walked.dtype == torch.float64 else 0.0
         #: How far ln Z of the model that is walked may be from that of the model itself, in nats.
-        self.rounding = model.largest_rounding + model.distance_to(walked)
+        self.rounding = model.distance_to(walked)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
         self._annealed = walked.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)

@@ -33,7 +33,7 @@ from paperlib.evaluation.annealing_runs import (
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, far_off
 from paperlib.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
-from paperlib.evaluation.precision import chain_dtype
+from paperlib.evaluation.precision import chain_dtype, evaluated
 from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactResult, Judgement
 from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -172,10 +172,11 @@ class Preparation:
             rows, self._weights = rows[kept.to(rows.device)], self._weights[kept]
         if len(rows) < 2:
             raise InputError(f"test: expected at least two images, got {len(rows)}")
-        # One type for ln p*(v) and for the chains, unless the model has more digits than its chains need.
-        self._dtype = chain_dtype(model)
-        self._model = model.to(dtype=torch.float64) if self._dtype == torch.float64 else model
-        self.rows = rows
+        self._asked, self.rows = model, rows
+        # Chains, ln p*(v) and bounds are those of this model; the report is about the one that was asked about.
+        self._evaluated = evaluated(model, rows)
+        self._model, self._dtype = self._evaluated.model, chain_dtype(self._evaluated.model)
+        self._rows = self._kept(rows)
         self._generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
         self.exact = exact and model.enumerated_units <= EXACT_UNITS and not self._estimated
@@ -184,11 +185,16 @@ class Preparation:
         self._seed: int | None = None
         self._spent = 0.0
 
+    def _kept(self, rows: Tensor) -> Tensor:
+        """The visible units that have not been set aside, of rows [N, D]."""
+        columns = self._evaluated.columns
+        return rows if columns is None else rows[:, columns.to(rows.device)]
+
     def enumerate(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
-        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self.rows)
-        rounding = self._model.largest_rounding
+        log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._rows)
+        rounding = self._evaluated.rounding
         slack = (rounding, rounding)
         average = average_of(log_p, log_z, 0.0, math.inf, self._weights, slack)
         judgement = Judgement(NOT_TRUSTED, doubts) if (doubts := impossible(average)) else None
@@ -211,17 +217,17 @@ class Preparation:
             began = time.perf_counter()
             model, generator = self._model, self._generator
             self._seed = seed_of(generator)
-            images = self.rows if self._train is None else self._train
+            images = self._rows if self._train is None else self._kept(self._train)
             weights = self._weights if self._train is None else None
             bias = None if self._uniform_start else start_bias(model, images, generator, weights)
             if self._estimated:
-                log_p = model.log_unnormalized_of(self.rows, POSTERIOR_DRAWS, generator)
+                log_p = model.log_unnormalized_of(self._rows, POSTERIOR_DRAWS, generator)
                 deep = cast("DBM | DBN", model)
-                self._hidden = HiddenLayers(deep, self.rows, log_p, self._weights, generator)
+                self._hidden = HiddenLayers(deep, self._rows, log_p, self._weights, generator)
             else:
-                log_p = model.exact_log_unnormalized(self.rows)
+                log_p = model.exact_log_unnormalized(self._rows)
             self._log_p = log_p
-            self._series = AnnealingRuns(model, self.rows, bias, generator, self._weights, log_p)
+            self._series = AnnealingRuns(model, self._rows, bias, generator, self._weights, log_p)
             self._spent = time.perf_counter() - began
         return self._series
 
@@ -248,12 +254,12 @@ class Preparation:
         finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
         others: tuple[str, ...] = ()
         if self._train is not None:
-            others = far_off(model, self._train, self.rows, self._weights)
+            others = far_off(self._asked, self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
         average = series.average(finished)
         lost, doubts, deep = self._lost_by_few_draws(), impossible(average), {}
         if (hidden := self._hidden) is not None:
-            below = model.variational_bound(self.rows, self._generator)
+            below = model.variational_bound(self._rows, self._generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
             if finished.tempering is not None:
                 doubts += hidden.doubts(finished.tempering.samples)
@@ -270,7 +276,7 @@ class Preparation:
             average,
             self._log_p,
             dtype=self._dtype,
-            rounding=series.rounding,
+            rounding=series.rounding + self._evaluated.rounding,
             start=self._start_in_words(),
             runs=finished.runs,
             interrupted=finished.interrupted,
@@ -290,25 +296,31 @@ class Preparation:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
         if not self._model.draws_once_for_raise:
             return 0.0
-        few = self._model.log_unnormalized_of(self.rows, CHAINS_PER_VECTOR, self._generator)
+        few = self._model.log_unnormalized_of(self._rows, CHAINS_PER_VECTOR, self._generator)
         return max(0.0, weighted_mean(self._log_p - few, self._weights).item())
 
     def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
-        baselines = baselines_of(self._model, self.rows, self._train, self._weights)
+        baselines = baselines_of(self._asked, self.rows, self._train, self._weights)
         behind, said = baselines.remarks_on(average), ()
         if self._dtype == torch.float64 and "exact" not in found:
             said = (
                 f"Weights and biases add up to {self._model.sum_of_parameters:.1g}, too much for the digits of float32: everything was computed in "
                 "float64, which takes longer.",
             )
+        if count := self._evaluated.num_certain:
+            said = (
+                *said,
+                f"The model keeps {count} units always on or always off, as all images have them; they were set aside, without an error.",
+            )
         return Evaluation(
-            num_visible=self._model.num_visible,
-            num_hidden=sum(self._model.hidden_layers),
+            num_visible=self._asked.num_visible,
+            num_hidden=sum(self._asked.hidden_layers),
             num_images=len(self.rows),
             average=average,
-            model=self._model.description,
-            items=self._model.rows_are,
+            model=self._asked.description,
+            items=self._asked.rows_are,
+            log_z_of_certain=self._evaluated.log_z,
             baselines=baselines,
             remarks=(*behind, *said),
             worse_than_baseline=bool(behind),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from paperlib import __version__
@@ -57,7 +57,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
-            f"ln Z = {exact.log_z:.3f}, exact.",
+            f"ln Z = {exact.log_z + evaluation.log_z_of_certain:.3f}, exact.",
             f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
         ]
     else:
@@ -109,11 +109,12 @@ def _baselines(evaluation: Evaluation) -> str:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    tempering = evaluation.tempering
+    tempering, certain = evaluation.tempering, evaluation.log_z_of_certain
     if tempering is None:
-        return f"ln Z = {evaluation.runs[-1].ais.log_z:.2f} by AIS."
+        return f"ln Z = {evaluation.runs[-1].ais.log_z + certain:.2f} by AIS."
+    low, high = tempering.interval(LEVEL)
     return (
-        f"ln Z = {tempering.log_z:.2f} by parallel tempering, 95 % interval {between(tempering.interval(LEVEL))} ({round_trips(tempering)} at "
+        f"ln Z = {tempering.log_z + certain:.2f} by parallel tempering, 95 % interval {between((low + certain, high + certain))} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
@@ -184,20 +185,22 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     if evaluation.weights is not None:
         result["total_weight"] = evaluation.weights.sum().item()
     baselines, average = evaluation.baselines, evaluation.average
+    certain = evaluation.log_z_of_certain
     result["baselines"] = {
         "uniform": baselines.uniform,
         "base_rates": baselines.base_rates,
         "base_rates_of": baselines.source,
     }
     if evaluation.exact is not None:
-        result["exact"] = asdict(evaluation.exact)
+        exact = evaluation.exact
+        result["exact"] = asdict(replace(exact, log_z=exact.log_z + certain))
     result["estimates"] = [
         {
             "num_steps": run.num_steps,
-            "log_z": run.ais.log_z,
+            "log_z": run.ais.log_z + certain,
             "ais_chains": len(run.ais.log_weights),
             "effective_sample_size": run.ais.effective_sample_size,
-            "log_z_lower_bound": run.ais.lower_bound,
+            "log_z_lower_bound": _plus(run.ais.lower_bound, certain),
             "ais": run.bracket.upper,
             "ais_std_error": run.bracket.upper_std_error,
             "ais_interval_3_sigma": run.bracket.upper_interval,
@@ -220,20 +223,25 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
     }
     if tempering is not None:
         result["ladder"] = {
-            "log_z": tempering.log_z,
+            "log_z": tempering.log_z + certain,
             "log_z_std_error": tempering.std_error,
-            "log_z_interval_95": tempering.interval(LEVEL),
+            "log_z_interval_95": [end + certain for end in tempering.interval(LEVEL)],
             "round_trips": tempering.round_trips,
             "rungs": len(tempering.betas),
             "betas": tempering.betas.tolist(),
-            "log_z_at_betas": tempering.log_z_at_betas.tolist(),
+            "log_z_at_betas": (tempering.log_z_at_betas + certain).tolist(),
             "rejection_rates": tempering.rejection_rates.tolist(),
             "replicas": tempering.num_replicas,
             "chain_steps": tempering.chain_steps,
-            "log_z_lower_bound": tempering.lower_bound,
+            "log_z_lower_bound": _plus(tempering.lower_bound, certain),
             "warnings": list(tempering.warnings),
         }
     return finite(result)
+
+
+def _plus(bound: float | None, certain: float) -> float | None:
+    """A bound on ln Z with what units of certain state add, if there is one."""
+    return None if bound is None else bound + certain
 
 
 def _settings(evaluation: Evaluation) -> dict[str, Any]:

@@ -5,6 +5,8 @@ such models side by side. `evaluate` is told not to enumerate, and evaluates eac
 distributions. The study counts how often the bracket holds the truth, how often a wrong estimate goes without a finding, and how often a
 right one is suspected.
 
+The study of deep models (`DEEP_CASES`) also asks whether ln p*(v), which is itself an estimate there, misleads.
+
 A second study (`full_size_study`) has the models that people bring: RBMs with hundreds of hidden units, whose ln Z long runs know to a
 few hundredths of a nat. `evaluate` itself is asked, with as much work as fits two and six minutes.
 
@@ -22,8 +24,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -43,14 +46,14 @@ from paperlib.evaluation.inputs import read_model
 from paperlib.evaluation.modes import mode_starts
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
-from paperlib.models import RBM
+from paperlib.models import DBM, DBN, RBM
 from paperlib.models.planted.components import (
     mode_weights,
     plant_mode,
     random_pattern,
     side_by_side,
 )
-from paperlib.numerics import seeded_generator
+from paperlib.numerics import all_states, seeded_generator
 
 # Nats beyond which an estimate is called wrong; `evaluate` does not report a gap up to this size.
 WRONG = 1.0
@@ -167,6 +170,12 @@ class Case:
         log_z = _log_z(parts, torch.zeros_like(joined.visible_bias))
         return (joined, log_z) if self.mode is None else _planted(joined, parts, log_z, self.mode)
 
+    def known(self) -> tuple[RBM, Tensor, Tensor, float]:
+        """The model, training and test images, and the exact average log-probability of the latter."""
+        rbm, log_z = self.make()
+        train, test = study_images(self.data)
+        return rbm, train, test, rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
+
     def _trained(self) -> Iterable[RBM]:
         if isinstance(self.training, str):
             return [cast(RBM, load_model(self.training, torch.float64))]
@@ -266,6 +275,112 @@ CASES = (
 )  # fmt: skip
 
 
+# Deep models are made of so many small ones, and have so many test images.
+_PARTS, _DEEP_IMAGES = 20, 200
+
+
+@dataclass(frozen=True)
+class DeepCase:
+    """A DBM or a DBN made of small random ones side by side, whose states are enumerated; its images are drawn from it.
+
+    Attributes
+    ----------
+    kind : str
+        `DBM` or `DBN`.
+    hidden : tuple of int
+        Hidden units of each part, from the bottom up.
+    weight_std : float
+        Standard deviation of the weights of the first layer.
+    other_std : float
+        Of what is added to the transposed weights of the layer below. With 0, a DBN's recognition distribution is the posterior of its
+        two lowest layers.
+    mode : float
+        Number that is added to all biases of the top layer.
+    of_noise : bool
+        Whether the images are independent random pixels instead.
+    """
+
+    kind: str
+    hidden: tuple[int, ...]
+    weight_std: float
+    other_std: float
+    mode: float = 0.0
+    of_noise: bool = False
+    data: ClassVar[str] = "draws"
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        layers = "-".join(map(str, self.hidden))
+        named = (
+            f"{self.kind}, {_PARTS} x {layers}, weights {self.weight_std:g} and {self.other_std:g}"
+        )
+        return named + (f", top {self.mode:+g}" if self.mode else "") + ", noise" * self.of_noise
+
+    def known(self) -> tuple[DBM | DBN, Tensor, Tensor, float]:
+        """The model, float64, training and test images, and the exact average log-probability of the latter."""
+        generator = seeded_generator(_SEED)
+        parts = [self._part(generator) for _ in range(_PARTS)]
+        images, log_p = [], torch.zeros(2 * _DEEP_IMAGES, dtype=torch.float64)
+        for part in parts:
+            states = all_states(part.num_visible)
+            known = part.exact_log_unnormalized(states) - exact_log_z(part, progress=False)
+            probs = torch.full_like(known, 1 / len(known)) if self.of_noise else known.exp()
+            drawn = probs.multinomial(len(log_p), replacement=True, generator=generator)
+            images.append(states[drawn])
+            log_p += known[drawn]
+        train, test = torch.cat(images, 1).to(torch.uint8).chunk(2)
+        return _beside(parts), train, test, log_p[_DEEP_IMAGES:].mean().item()
+
+    def _part(self, generator: torch.Generator) -> DBM | DBN:
+        widths, weights = (7, *self.hidden), []
+        for sizes in pairwise(widths):
+            noise = torch.randn(*sizes, dtype=torch.float64, generator=generator)
+            if not weights:
+                weights.append(self.weight_std * noise)
+                continue
+            below = torch.zeros_like(noise)
+            tied = weights[-1].T[:, : sizes[1]]
+            below[:, : tied.shape[1]] = tied
+            weights.append(below + self.other_std * noise)
+        # Each unit is on half of the time when the units of the other layer are.
+        layers = [RBM(w, -w.sum(1) / 2, -w.sum(0) / 2) for w in weights]
+        top = layers[-1]
+        layers[-1] = RBM(top.weights, top.visible_bias, top.hidden_bias + self.mode)
+        if self.kind == "DBN":
+            return DBN(layers)
+        lower, upper = layers
+        between = lower.hidden_bias + upper.visible_bias
+        return DBM(
+            lower.weights, upper.weights, lower.visible_bias, between, layers[-1].hidden_bias
+        )
+
+
+def _beside(parts: Sequence[DBM | DBN]) -> DBM | DBN:
+    """Models of one kind as one model, without connections between them."""
+    tensors = [part.tensors() for part in parts]
+    joined = {}
+    for name, first in tensors[0].items():
+        each = [own[name] for own in tensors]
+        joined[name] = torch.block_diag(*each) if first.ndim == 2 else torch.cat(each)
+    return type(parts[0]).from_tensors(joined)
+
+
+DEEP_CASES = (
+    *(
+        DeepCase(kind, (4, 7), first, second)
+        for kind in ("DBN", "DBM")
+        for first, second in ((0.5, 0.0), (0.5, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.0), (2.0, 2.0), (3.0, 3.0))
+    ),
+    DeepCase("DBN", (4, 5, 6), 1.0, 0.5),
+    DeepCase("DBN", (4, 5, 6), 2.0, 1.0),
+    DeepCase("DBN", (4, 7), 2.0, 1.0, mode=6.0),
+    DeepCase("DBM", (4, 7), 2.0, 1.0, mode=6.0),
+    DeepCase("DBN", (4, 7), 1.0, 1.0, of_noise=True),
+    DeepCase("DBM", (4, 7), 1.0, 1.0, of_noise=True),
+)  # fmt: skip
+
+
 # How the models that nobody chose are drawn.
 _HELD_OUT, _HELD_OUT_SEED = 44, 20261129
 _MNIST_EVERY = 11
@@ -339,7 +454,7 @@ def study_folder() -> Path:
 
 
 def study(
-    cases: Sequence[Case] = CASES,
+    cases: Sequence[Case] | Sequence[DeepCase] = CASES,
     largest_steps: Sequence[int] = LARGEST_STEPS,
     starts: Sequence[str] = STARTS,
     folder: Path | None = None,
@@ -349,7 +464,7 @@ def study(
 
     Parameters
     ----------
-    cases : sequence of Case
+    cases : sequence of Case or DeepCase
         The models.
     largest_steps : sequence of int
         K of the last of `evaluate`'s three runs.
@@ -384,15 +499,16 @@ def _kept(file: Path, compute: Callable[[], Any]) -> Any:
     return found
 
 
-def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> list[dict[str, Any]]:
-    rbm, log_z = case.make()
-    train, test = study_images(case.data)
-    exact = rbm.log_unnormalized(test.to(rbm.dtype)).mean().item() - log_z
+def _rows(
+    case: Case | DeepCase, largest_steps: Sequence[int], starts: Sequence[str]
+) -> list[dict[str, Any]]:
+    model, train, test, exact = case.known()
+    sizes = [model.num_visible, *model.hidden_layers]
     rows = []
     for start in starts:
         for steps in largest_steps:
             found = evaluate(
-                rbm,
+                model,
                 test,
                 train if start == "training images" else None,
                 generator=seeded_generator(_SEED),
@@ -409,7 +525,7 @@ def _rows(case: Case, largest_steps: Sequence[int], starts: Sequence[str]) -> li
             row = {
                 "model": case.name,
                 "data": case.data,
-                "size": f"{rbm.num_visible} × {rbm.num_hidden}",
+                "size": " × ".join(map(str, sizes)),
                 "start": start,
                 "steps": steps,
                 "exact": exact,

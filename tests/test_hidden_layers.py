@@ -1,0 +1,235 @@
+"""ln p*(v) of deep models where it is an estimate: the path from the proposal to the posterior, and what is said of what is missing."""
+
+import math
+
+import pytest
+import torch
+from enumeration import all_states, assert_rates
+
+from boltzmann_companion.studies.study import DeepCase, holds_truth, study
+from paperlib.annealing import PosteriorPath, uniform_betas
+from paperlib.annealing.walk import walk_moving_first
+from paperlib.errors import InputError
+from paperlib.estimators import ais
+from paperlib.evaluation import compare, evaluate
+from paperlib.evaluation.hidden_layers import HiddenLayers
+from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import seeded_generator
+
+
+def random(*shape, seed, scale=1.5):
+    return scale * torch.randn(*shape, dtype=torch.float64, generator=seeded_generator(seed))
+
+
+def layer(visible, hidden, seed):
+    return RBM(*(random(*size, seed=seed + n) for n, size in enumerate([(visible, hidden), (visible,), (hidden,)])))  # fmt: skip
+
+
+SMALL = {
+    "DBM": DBM(*(random(*size, seed=n) for n, size in enumerate([(4, 3), (3, 2), (4,), (3,), (2,)]))),
+    "DBN": DBN([layer(4, 3, 10), layer(3, 2, 20)]),
+    "DBN of three layers": DBN([layer(4, 2, 30), layer(2, 2, 40), layer(2, 3, 50)]),
+}  # fmt: skip
+EACH = pytest.mark.parametrize("name", SMALL)
+V = torch.tensor([1.0, 0, 1, 1])
+
+
+def hidden_states(model):
+    """All states of the layers that are drawn, one after the other, and where each layer lies."""
+    widths = [2] if isinstance(model, DBM) else model.hidden_layers[:-1]
+    return all_states(sum(widths)), list(widths)
+
+
+def log_joint(model, h):
+    """ln p*(v, h) by the definitions, without the proposal's code."""
+    v = V.double().expand(len(h), -1)
+    if isinstance(model, DBM):
+        above = v @ model.weights_1 + h @ model.weights_2.T + model.hidden_bias_1
+        return v @ model.visible_bias + h @ model.hidden_bias_2 + torch.logaddexp(above, above.new_zeros(())).sum(1)  # fmt: skip
+    layers = [v, *h.split(model.hidden_layers[:-1], 1)]
+    total = layers[-1] @ model.top.visible_bias
+    up = layers[-1] @ model.top.weights + model.top.hidden_bias
+    total = total + torch.logaddexp(up, up.new_zeros(())).sum(1)
+    for rbm, below, above in zip(model.directed, layers, layers[1:], strict=False):
+        rates = torch.sigmoid(above @ rbm.weights.T + rbm.visible_bias)
+        total = total + torch.where(below > 0, rates, 1 - rates).log().sum(1)
+    return total
+
+
+def log_q(model, h):
+    v = V.double().expand(len(h), -1)
+    if isinstance(model, DBM):
+        rates = [torch.sigmoid(model.mean_field(V[None].double()).logits_2).expand(len(h), -1)]
+        layers = [h]
+    else:
+        layers = list(h.split(model.hidden_layers[:-1], 1))
+        rates = [
+            torch.sigmoid(below @ rbm.weights + rbm.hidden_bias)
+            for rbm, below in zip(model.directed, [v, *layers], strict=False)
+        ]
+    return sum(
+        torch.where(on > 0, rate, 1 - rate).log().sum(1)
+        for on, rate in zip(layers, rates, strict=True)
+    )
+
+
+def at(path, states, widths):
+    return path.state_of(list(states.split(widths, 1)))
+
+
+@EACH
+@pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
+def test_a_transition_leaves_p_beta_invariant(name, beta):
+    """From exact draws of p_beta, two transitions lead to draws of p_beta; and ln f_beta is what it should be."""
+    model, count = SMALL[name], 60_000
+    states, widths = hidden_states(model)
+    log_f = (1 - beta) * log_q(model, states) + beta * log_joint(model, states)
+    p = log_f.softmax(0)
+    path = PosteriorPath(model, V.expand(len(states), -1))
+    found = path.log_f(at(path, states, widths), beta)
+    torch.testing.assert_close(found, log_f, rtol=0, atol=1e-9)
+
+    generator = seeded_generator(4)
+    start = p.multinomial(count, replacement=True, generator=generator)
+    path = PosteriorPath(model, V.expand(count, -1))
+    state = at(path, states[start], widths)
+    for _ in range(2):
+        state = path.transition(state, beta, generator)
+    digits = 2 ** torch.arange(sum(widths) - 1, -1, -1)
+    ends = (path.units(state).long() @ digits).bincount(minlength=len(states)) / count
+    assert_rates(ends, p, count, errors=4.5, slack=1 / count)
+    assert (path.units(state) != states[start]).any(1).double().mean() > 0.1
+    # what is remembered of the states is true of them
+    fresh = path.state_of(state.hidden)
+    torch.testing.assert_close(state.log_weight, fresh.log_weight, rtol=0, atol=1e-9)
+
+
+@EACH
+def test_weights_have_the_mean_p_of_v_in_both_directions(name):
+    """Forwards w, and backwards from the posterior 1 / w, by annealing in three steps."""
+    model, count = SMALL[name], 20_000
+    states, widths = hidden_states(model)
+    log_p = log_joint(model, states)
+    truth = log_p.logsumexp(0).item()
+    path, betas = PosteriorPath(model, V.expand(count, -1)), uniform_betas(3)
+    forward = (ais(path, betas, count, seeded_generator(1)).log_weights - truth).exp()
+    assert abs(forward.mean() - 1) < 4 * forward.std() / math.sqrt(count)
+    assert model.exact_log_unnormalized(V[None]).item() == pytest.approx(truth, abs=1e-9)
+
+    generator = seeded_generator(2)
+    drawn = log_p.softmax(0).multinomial(count, replacement=True, generator=generator)
+    back = torch.zeros(count, dtype=torch.float64)
+    state = at(path, states[drawn], widths)
+    walk_moving_first(
+        path, path.reverse_transition, state, back, betas.tolist()[::-1], generator, int
+    )
+    backward = (back + truth).exp()
+    assert abs(backward.mean() - 1) < 4 * backward.std() / math.sqrt(count)
+
+
+def test_a_path_has_a_chain_for_each_vector():
+    path = PosteriorPath(SMALL["DBN"], V.expand(3, -1))
+    with pytest.raises(InputError, match="num_chains: expected 3, one for each test vector, got 4"):
+        path.sample_start(4, seeded_generator(0))
+
+
+# ---- what is said
+
+
+def layers_of(case, steps, seed=1):
+    model, _, test, _ = case.known()
+    log_p = model.log_unnormalized_of(test, 100, seeded_generator(seed))
+    found = HiddenLayers(model, test, log_p, None, seeded_generator(seed))
+    exact = sum_of_parts(case, test)
+    return found.refine(steps, False), log_p, exact
+
+
+def sum_of_parts(case, test):
+    generator, total = seeded_generator(2008), 0.0
+    from boltzmann_companion.studies.study import _PARTS
+
+    for part, rows in zip(
+        [case._part(generator) for _ in range(_PARTS)], test.split(7, 1), strict=True
+    ):
+        total = total + part.exact_log_unnormalized(rows)
+    return total
+
+
+def test_annealing_finds_what_draws_miss():
+    """A hundred draws lack more than a nat. Annealing of half of the images brings all to the truth, on average."""
+    case = DeepCase("DBN", (4, 7), 2.0, 2.0)
+    found, drawn, exact = layers_of(case, 4_096)
+    assert (exact - drawn).mean() > 1
+    missing = (exact - found.log_unnormalized).mean().item()
+    assert -3 * found.std_error < missing < found.missing + 3 * found.std_error
+    assert 0 < found.missing < 0.3
+    assert (found.draws, found.steps) == (8, 4_096)
+
+
+def test_draws_that_are_enough_stay_as_they_are():
+    case = DeepCase("DBN", (4, 7), 0.5, 0.0)
+    found, drawn, exact = layers_of(case, 4_096)
+    assert torch.equal(found.log_unnormalized, drawn)
+    assert (found.draws, found.steps) == (100, 0)
+    assert abs((exact - drawn).mean().item()) < 0.02
+
+
+def test_the_generator_is_left_alone():
+    model, _, test, _ = DeepCase("DBM", (4, 7), 0.5, 0.0).known()
+    generator = seeded_generator(3)
+    before = generator.get_state()
+    HiddenLayers(model, test, torch.zeros(len(test)).double(), None, generator).refine(64, False)
+    assert torch.equal(generator.get_state(), before)
+
+
+def confidently_wrong():
+    """A DBN whose recognition says the opposite of the posterior, with certainty: all draws have one weight, and nothing rises."""
+    width = 30
+    weights = 8 * torch.eye(width, dtype=torch.float64)
+    bias = torch.full((width,), -4.0, dtype=torch.float64)
+    below = RBM(weights, bias, torch.full((width,), 40.0, dtype=torch.float64))
+    top = RBM(torch.zeros(width, 2, dtype=torch.float64), torch.zeros(width), torch.zeros(2))
+    # h1 is on for certain by recognition; its prior is uniform, so that the posterior follows v
+    return DBN([below, top])
+
+
+def test_draws_that_all_miss_the_posterior_are_noticed():
+    model = confidently_wrong()
+    images = (torch.rand(50, 30, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
+    # p(v) is the same for every v: each pixel is on when its unit is, or off when it is off, and errs with the same small rate
+    found = evaluate(model, images, steps=64, generator=seeded_generator(6), progress=False)
+    assert found.posterior_missing < 0.1
+    assert found.average.mean < -30 * math.log(2) - 20
+    assert found.word == "not trusted"
+    assert any("the draws miss a part of the posterior" in text for text in found.warnings)
+
+
+CASES = (
+    DeepCase("DBN", (4, 7), 1.0, 0.5),
+    DeepCase("DBN", (4, 7), 3.0, 3.0),
+    DeepCase("DBM", (4, 7), 1.0, 2.0),
+    DeepCase("DBN", (4, 5, 6), 2.0, 1.0),
+    DeepCase("DBM", (4, 7), 1.0, 1.0, of_noise=True),
+)
+
+
+def test_no_deep_model_is_trusted_and_wrong():
+    rows = study(CASES, [64], ["test images"], progress=False)
+    assert [row["outcome"] for row in rows if row["outcome"] == "wrong, trusted"] == []
+    assert {row["outcome"] for row in rows} >= {"right, trusted", "wrong, suspected"}
+    assert all(holds_truth(row) for row in rows if row["outcome"] == "right, trusted")
+
+
+def test_what_one_side_lacks_is_part_of_a_comparison():
+    """A DBN against the RBM of its lower layer: the interval knows on which side ln p*(v) may be too low."""
+    model, _, test, exact = DeepCase("DBN", (4, 7), 1.0, 0.5).known()
+    rbm = model.layers[0]
+    found = compare(model, rbm, test, steps=256, generator=seeded_generator(1), progress=False)
+    low, high = found.difference.interval
+    turned = compare(rbm, model, test, steps=256, generator=seeded_generator(1), progress=False)
+    missing = found.first.posterior_missing
+    assert missing > 0
+    assert high - found.difference.mean - (found.difference.mean - low) == pytest.approx(missing)
+    low, high = turned.difference.interval
+    missing = turned.second.posterior_missing
+    assert turned.difference.mean - low - (high - turned.difference.mean) == pytest.approx(missing)

@@ -1,0 +1,204 @@
+"""Models of all scales: what is trusted holds, and what is proven is true, however large or small their numbers are."""
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from paperlib.errors import InputError
+from paperlib.evaluation import audit_evaluation, compare, evaluate, evaluate_training
+from paperlib.evaluation.audit import IMPOSSIBLE
+from paperlib.evaluation.precision import chain_dtype
+from paperlib.models import RBM
+from paperlib.numerics import all_states, seeded_generator
+
+WIDTH, SCALES = 4, 10.0 ** torch.arange(-3, 13).double()
+STATES = all_states(WIDTH)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A model made of blocks of four visible units and a hidden one, with images drawn from it, and ln p of each."""
+
+    rbm: RBM
+    images: torch.Tensor
+    log_p: torch.Tensor
+    log_z: float
+
+    @property
+    def mean(self):
+        return self.log_p.mean().item()
+
+
+def block_log_p(weights, visible, hidden):
+    """ln p of all 16 states and ln Z of a block: sums are exact and rounded once, so that nothing is lost where large numbers cancel."""
+    terms, rest = [], []
+    for v in STATES.tolist():
+        heard = [w for w, on in zip(weights, v, strict=True) if on] + [hidden]
+        total = math.fsum(heard)
+        terms.append(
+            [b for b, on in zip(visible, v, strict=True) if on] + (heard if total > 0 else [])
+        )
+        rest.append(math.log1p(math.exp(-abs(total))))
+    best = max(terms, key=math.fsum)
+    against = [-term for term in best]
+    above = [math.fsum([*own, *against, more]) for own, more in zip(terms, rest, strict=True)]
+    above = torch.tensor(above, dtype=torch.float64)
+    return above - above.logsumexp(0), math.fsum([*best, above.logsumexp(0).item()])
+
+
+def known(seed, num_blocks, dtype, constant=0.0, usual=0.8, images=40):
+    """Blocks with scales of their own, for weights and for biases; `constant` is the size of biases of eight more pixels, always the same."""
+    generator = seeded_generator(seed)
+
+    def scale():
+        return SCALES[torch.randint(len(SCALES), (), generator=generator)]
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    # Some blocks have numbers of any size; the others are usual, so that there is something to lose.
+    blocks = []
+    for _ in range(num_blocks):
+        is_usual = torch.rand((), generator=generator) < usual
+        of_weights, of_biases = (2.0, 1.0) if is_usual else (scale(), scale())
+        weights, visible, hidden = of_weights * normal(WIDTH), of_biases * normal(WIDTH), of_biases * normal(1)  # fmt: skip
+        if seed % 2:  # centred: each unit is on half of the time when the others are
+            visible, hidden = visible - weights / 2, hidden - weights.sum(0, keepdim=True) / 2
+        blocks.append([t.to(dtype).double() for t in (weights, visible, hidden)])
+    log_p, log_z, rows = torch.zeros(images).double(), [], []
+    for weights, visible, hidden in blocks:
+        own, own_z = block_log_p(weights.tolist(), visible.tolist(), hidden.item())
+        drawn = own.exp().multinomial(images, replacement=True, generator=generator)
+        rows.append(STATES[drawn])
+        log_p, log_z = log_p + own[drawn], [*log_z, own_z]
+    weights = torch.block_diag(*(block[0][:, None] for block in blocks))
+    visible, hidden = (torch.cat([block[n] for block in blocks]) for n in (1, 2))
+    if constant:
+        bias = (constant * (1 + torch.rand(8, generator=generator).double())).to(dtype).double()
+        bias[::2] *= -1
+        weights = torch.cat([weights, torch.zeros(8, num_blocks).double()])
+        visible = torch.cat([visible, bias])
+        rows.append((bias > 0).double().expand(images, -1))
+        log_z += [torch.logaddexp(bias, bias.new_zeros(())).sum().item()]
+        log_p = log_p - torch.nn.functional.softplus(-bias.abs()).sum()
+    rbm = RBM(*(each.to(dtype) for each in (weights, visible, hidden)))
+    return Known(rbm, torch.cat(rows, 1), log_p, math.fsum(log_z))
+
+
+def cases(count, num_blocks):
+    for seed in range(count):
+        dtype = (torch.float32, torch.float64)[seed // 2 % 2]
+        constant = 0.0 if seed % 3 else SCALES[seed % len(SCALES)].item()
+        yield known(seed, num_blocks, dtype, constant)
+
+
+def wrong(average, truth):
+    """Whether a number is off by more than three half-widths of its interval, and by more than a hundredth."""
+    low, high = average.interval
+    off = truth - average.mean
+    return abs(off) > 0.01 + 3 * max(high - average.mean if off > 0 else average.mean - low, 0.0)
+
+
+def judged(case, **options):
+    """Whether the evaluation is trusted, after a check of everything that is said to be trusted, proven or impossible; None if it is refused."""
+    try:
+        found = evaluate(case.rbm, case.images, generator=seeded_generator(1), progress=False, **options)  # fmt: skip
+    except InputError:
+        assert case.rbm.largest_rounding > 0.05
+        return None
+    if found.trustworthy:
+        assert not wrong(found.average, case.mean), (found.average, case.mean)
+    audited = audit_evaluation(case.rbm, case.images, found, case.log_z, tolerance=1e-6 + 1e-15 * abs(case.log_z))  # fmt: skip
+    assert audited.verdict != IMPOSSIBLE, audited.reason
+    for bound in audited.bounds:
+        slack = 1e-15 * abs(case.log_z)
+        assert bound.low - slack <= case.log_z <= bound.high + slack
+    return found.trustworthy
+
+
+def counted(verdicts):
+    return [verdicts.count(verdict) for verdict in (True, False, None)]
+
+
+def test_exact_values_hold_at_all_scales():
+    """Two hundred evaluations with as many audits."""
+    trusted, _, refused = counted([judged(case) for case in cases(200, 5)])
+    assert trusted > 120
+    assert refused < 40
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_estimates_hold_at_all_scales(part):
+    """A hundred evaluations in all, with as many audits; those whose chains hardly move are not trusted."""
+    options = {"exact": False, "steps": 64, "tempering_steps": 5_000}
+    chosen = [case for number, case in enumerate(cases(100, 12)) if number % 4 == part]
+    trusted, _, _ = counted([judged(case, **options) for case in chosen])
+    assert trusted >= 5
+
+
+def test_comparisons_hold_at_all_scales():
+    """A model with its hidden units in another order is never better; one whose biases differ is better only if it is."""
+    refused = 0
+    for seed, case in enumerate(cases(100, 5)):
+        rbm = case.rbm
+        order = torch.randperm(5, generator=seeded_generator(seed))
+        turned = RBM(rbm.weights[:, order], rbm.visible_bias, rbm.hidden_bias[order])
+        try:
+            found = compare(rbm, turned, case.images)
+        except InputError:
+            refused += 1
+            continue
+        assert found.verdict in ("no difference shown", "not trusted", "the models are the same")
+    assert refused < 20
+
+
+def test_trainings_hold_at_all_scales():
+    """By enumeration, or refused; by chains only where float32 is enough."""
+    for case in cases(100, 5):
+        try:
+            found = evaluate_training([case.rbm], case.images, progress=False)
+        except InputError:
+            assert case.rbm.largest_rounding > 0.05
+            continue
+        if not found.warnings:
+            assert not wrong(found.checkpoints[0].average, case.mean)
+        if chain_dtype(case.rbm) != torch.float32:
+            with pytest.raises(InputError, match="digits of float32"):
+                evaluate_training([case.rbm], case.images, by="ladder", progress=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1e2, 1e5, 1e8, 1e12, 1e17])
+def test_constant_pixels_cost_no_digits(size, dtype):
+    """Pixels that no hidden unit sees, and one that is always on, seen by all: the rest is evaluated as without them, in float32."""
+    case = known(4, 30, dtype, usual=1.0)
+    width, units = case.rbm.weights.shape
+    seen = torch.randn(units, generator=seeded_generator(2)).to(dtype)
+    weights = torch.cat([case.rbm.weights, torch.zeros(4, units, dtype=dtype), seen[None]])
+    bias = torch.cat([case.rbm.visible_bias, torch.tensor([size, -size, -size, size, size]).to(dtype)])  # fmt: skip
+    # what the pixel that is always on says to the hidden units is taken from their biases
+    with_pixels = RBM(weights, bias, case.rbm.hidden_bias - seen)
+    constant = torch.tensor([1.0, 0, 0, 1, 1]).expand(len(case.images), -1)
+    images = torch.cat([case.images, constant], 1)
+    options = {"steps": 64, "tempering_steps": 5_000, "progress": False}
+    found = evaluate(with_pixels, images, generator=seeded_generator(1), **options)
+    assert not wrong(found.average, case.mean)
+    assert found.dtype == torch.float32 or size == 1e2
+    log_z = found.known_log_z[0] + found.log_z_of_certain
+    assert log_z == pytest.approx(case.log_z + 3 * size, rel=1e-6, abs=0.5)
+    assert found.num_visible == width + 5
+
+
+def test_a_pixel_that_is_not_as_it_should_be_is_not_set_aside():
+    case = known(4, 5, torch.float64, usual=1.0)
+    rbm = RBM(
+        torch.cat([case.rbm.weights, torch.zeros(1, 5).double()]),
+        torch.cat([case.rbm.visible_bias, torch.tensor([1e6]).double()]),
+        case.rbm.hidden_bias,
+    )
+    pixel = torch.ones(len(case.images), 1)
+    pixel[3] = 0
+    found = evaluate(rbm, torch.cat([case.images, pixel], 1))
+    assert found.average.mean == pytest.approx(case.mean - 1e6 / len(case.images), abs=1e-6)
