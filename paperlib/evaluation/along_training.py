@@ -453,17 +453,20 @@ def _judged(asked: _Asked, known: _Known, method: str) -> TrainingLikelihood:
     for number, (log_z, error) in enumerate(zip(known.log_z, known.errors, strict=True)):
         # The best one is not behind itself.
         of_difference = known.difference(number, best) if number != best else (0.0, math.inf)
+        own = rounding[number]
+        of_both = own + rounding[best] if number != best else 0.0
         checkpoints.append(
             CheckpointLikelihood(
                 asked.names[number],
                 log_z,
                 interval_of(log_z, *error, LEVEL),
-                average_of(log_p[number], log_z, *error, slack=(rounding[number],) * 2),
+                average_of(log_p[number], log_z, *error, too_high=own, too_low=own),
                 average_of(
                     log_p[best] - log_p[number],
                     known.log_z[best] - log_z,
                     *of_difference,
-                    slack=(rounding[best] + rounding[number] if number != best else 0.0,) * 2,
+                    too_high=of_both,
+                    too_low=of_both,
                 ),
             )
         )

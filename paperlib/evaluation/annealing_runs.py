@@ -150,14 +150,21 @@ class AnnealingRuns:
 
     def average(self, finished: FinishedRuns) -> ImageAverage:
         """The average test log-probability."""
-        log_z, *error = finished.known_log_z
-        slack, log_p = (self._rounding, self._rounding), self._log_unnormalized
+        log_z, std_error, freedom = finished.known_log_z
+        missing = 0.0
         if (hidden := self._hidden) is not None:
-            error = joined_error(
-                (error[0], error[1]), (hidden.std_error, hidden.degrees_of_freedom)
-            )
-            slack = (self._rounding, self._rounding + hidden.missing)
-        return average_of(log_p, log_z, *error, self._weights, slack)
+            own = hidden.std_error, hidden.degrees_of_freedom
+            std_error, freedom = joined_error((std_error, freedom), own)
+            missing = hidden.missing
+        return average_of(
+            self._log_unnormalized,
+            log_z,
+            std_error,
+            freedom,
+            self._weights,
+            too_high=self._rounding,
+            too_low=self._rounding + missing,
+        )
 
     def run_up_to(
         self,

@@ -91,18 +91,20 @@ def average_of(
     std_error: float,
     degrees_of_freedom: float,
     weights: Tensor | None = None,
-    slack: tuple[float, float] = (0.0, 0.0),
+    *,
+    too_high: float = 0.0,
+    too_low: float = 0.0,
 ) -> ImageAverage:
     """Average ln p*(v) [N] minus ln Z, and how well it is known.
 
-    The errors of the two are independent. By `slack`, the average may be too high and too low in addition, in nats.
+    The errors of the two are independent. In addition, the average may be too high and too low by so many nats.
     """
     count = total_weight(len(log_unnormalized), weights)
     mean = weighted_mean(log_unnormalized, weights).item() - log_z
     of_images = weighted_std_error(log_unnormalized, weights)
     joined = joined_error((std_error, degrees_of_freedom), (of_images, count - 1))
     of_these, of_all = (
-        (low - slack[0], high + slack[1])
+        (low - too_high, high + too_low)
         for low, high in (
             interval_of(mean, std_error, degrees_of_freedom, LEVEL),
             interval_of(mean, *joined, LEVEL),

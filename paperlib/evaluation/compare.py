@@ -150,10 +150,13 @@ def compare(
     error = joined_error(error, found_a.posterior_error, found_b.posterior_error)
     rounding = sum(each.rounding for each in found if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
-    slack = rounding + found_b.posterior_missing, rounding + found_a.posterior_missing
+    slack = {
+        "too_high": rounding + found_b.posterior_missing,
+        "too_low": rounding + found_a.posterior_missing,
+    }
     if same:
-        error, slack = (0.0, math.inf), (0.0, 0.0)
-    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, slack)
+        error, slack = (0.0, math.inf), {}
+    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, **slack)
     comparison = Comparison(found_a, found_b, difference, None, seed, same)
     if difference.told_from_zero == "no":
         return comparison

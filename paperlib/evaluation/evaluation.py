@@ -195,8 +195,9 @@ class Preparation:
         double = self._model.to(dtype=torch.float64)
         log_z, log_p = exact_log_z(double), double.exact_log_unnormalized(self._rows)
         rounding = self._evaluated.rounding
-        slack = (rounding, rounding)
-        average = average_of(log_p, log_z, 0.0, math.inf, self._weights, slack)
+        average = average_of(
+            log_p, log_z, 0.0, math.inf, self._weights, too_high=rounding, too_low=rounding
+        )
         judgement = Judgement(NOT_TRUSTED, doubts) if (doubts := impossible(average)) else None
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
