@@ -37,7 +37,11 @@ The verdict is `trusted` if there is no doubt. Otherwise it is the worst of the 
 
 The same doubts say where an evaluation spends its time (`paperlib.evaluation.annealing_runs`) and, at the end, how much more would be needed.
 
-All of this is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
+Two things do not concern ln Z. An average log-probability above 0 by more than its error is impossible, and *not trusted*. And for a deep model
+ln p*(v) may itself be an estimate: if it still rises by more than a tenth of a nat when draws are doubled, or misses a part of the posterior for
+images that the model has drawn (`paperlib.evaluation.hidden_layers`), the average is *not trusted*.
+
+All else is about ln Z. Whether the model is the one that somebody meant is another question. Where its average lies below that of
 independent pixels or of the uniform model by more than its errors explain, `trusted` becomes `open`, for an exact value as well
 (`paperlib.evaluation.result.Evaluation.word`): the usual cause is a file that was read the wrong way round.
 """

@@ -83,6 +83,12 @@ def trusted_of_drawn(rows: Rows) -> Claims:
     yield from trusted(rows)
 
 
+@of_stored("evaluate-study-deep")
+def trusted_of_deep(rows: Rows) -> Claims:
+    """The same of deep models."""
+    yield from trusted(rows)
+
+
 def wrong_but_trusted(rows: Rows) -> str:
     """A line that counts the evaluations that mislead."""
     silent = sum(abs(row["value_error"]) > WRONG for row in trusted_rows(rows))
