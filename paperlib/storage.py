@@ -117,6 +117,22 @@ def is_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def file_and_member(location: str | os.PathLike[str]) -> tuple[str, str]:
+    """A file, and the name of an array in it if there is a file before one of the colons of `FILE:NAME`.
+
+    Examples
+    --------
+    >>> file_and_member(f"{__file__}:T=2.0:x")[1], file_and_member("C:/missing.npy")
+    ('T=2.0:x', ('C:/missing.npy', ''))
+    """
+    location = os.fspath(location)
+    places = [place for place, letter in enumerate(location) if letter == ":"]
+    for end in () if is_file(location) else places:
+        if is_file(location[:end]):
+            return location[:end], location[end + 1 :]
+    return location, ""
+
+
 def unpacked_limit(path: Path) -> int:
     """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more."""
     return max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
@@ -128,7 +144,7 @@ def require_modest(path: Path, size: int) -> None:
     if size > limit:
         raise InputError(
             f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
-            "unpack it first if you trust it"
+            "if you trust it, write its content without compression"
         )
 
 
