@@ -126,11 +126,9 @@ def file_and_member(location: str | os.PathLike[str]) -> tuple[str, str]:
     ('T=2.0:x', ('C:/missing.npy', ''))
     """
     location = os.fspath(location)
-    places = [place for place, letter in enumerate(location) if letter == ":"]
-    for end in () if is_file(location) else places:
-        if is_file(location[:end]):
-            return location[:end], location[end + 1 :]
-    return location, ""
+    colons = (n for n, letter in enumerate(location) if letter == ":" and is_file(location[:n]))
+    end = len(location) if is_file(location) else next(colons, len(location))
+    return location[:end], location[end + 1 :]
 
 
 def unpacked_limit(path: Path) -> int:

@@ -31,11 +31,11 @@ def table(rows, first="", separator=","):
     return f"{first}{text}\n".encode()
 
 
-def zipped(**members):
+def zipped(members):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
         for name, content in members.items():
-            stored.writestr(name.replace("__", ".").replace("_of_", "/"), content)
+            stored.writestr(name, content)
     return file.getvalue()
 
 
@@ -89,14 +89,16 @@ READ = {
     "a plain name beside a dot": (as_hdf5({"T=2.0": 1 - X, "test": X}), ":test"),
     # numpy of Python 2
     "npy of Python 2": (of_python_2(X), ""),
-    "npz of Python 2": (zipped(x_test__npy=of_python_2(X), y__npy=of_python_2(X[:, 0])), ""),
+    "npz of Python 2": (zipped({"x_test.npy": of_python_2(X), "y.npy": of_python_2(X[:, 0])}), ""),
     "npy of Python 2, compressed": (gzip.compress(of_python_2(X)), ""),
     # containers
-    "a zip of a table": (zipped(test__csv=table(X)), ""),
-    "a zip of two": (zipped(train__csv=table(1 - X), test__csv=table(X)), ":test.csv"),
-    "a zip of a table with labels": (zipped(t__csv=table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")), ""),
-    "a zip of macOS": (zipped(__MACOSX_of___t__csv=b"\0\5\26\7", t__txt=table(X, separator=" ")), ""),
+    "a zip of a table": (zipped({"test.csv": table(X)}), ""),
+    "a zip of two": (zipped({"train.csv": table(1 - X), "test.csv": table(X)}), ":test.csv"),
+    "a zip of a table with labels": (zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}), ""),
+    "a zip of macOS": (zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}), ""),
+    "a zip with a text": (zipped({"README.txt": "two words", "sub/test.csv": table(X)}), ""),
     "cells": (as_mat({"dat": cells(SQUARES), "classcounts": cells(X[:, :1]), "n": 36}), ""),
+    "cells of all images": (as_mat({"dat": cells(SQUARES)}), ":dat"),
     "cells by name": (as_mat({"dat": cells(SQUARES), "other": cells(1 - SQUARES)}), ":dat"),
     "a list": (as_pt({"images": list(torch.from_numpy(SQUARES)), "labels": [1, 2, 3]}), ""),
     "groups with numbers": (as_hdf5({f"images/{n}": image for n, image in enumerate(SQUARES)}), ""),
@@ -208,7 +210,8 @@ REFUSED = {
     "NA": (b"NA,0,1,0,1,1\n" + table(X), "images have to be complete"),
     "strings of bits": (table(X, separator=""), "got 1 in .*commas between"),
     "strings of bits of numpy": (as_npy(np.array(["010101", "111000"])), "make a row of numbers each"),
-    "a file in a zip": (zipped(t__mat=as_mat({"x": X})), ":t.mat", "unpack that file first"),
+    "a file in a zip": (zipped({"t.mat": as_mat({"x": X})}), ":t.mat", "unpack that file first"),
+    "a broken table in a zip": (zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}), ":t.csv", "unpack that file first"),
     "cells of several sizes": (as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}), "expected one array"),
     "sparse of torch": (as_pt(torch.from_numpy(X).to_sparse()), "data: expected a dense tensor"),
     "sparse, 7.3": (as_matlab_73({"x/jc": X[0], "x/ir": X[0], "x/data": X[0]}), "save it with -v7"),
@@ -271,7 +274,8 @@ def test_checkpoints_of_tensorflow(tmp_path, name):
     ("shape", "kind", "width", "hint"),
     [
         ((40, 1), "u1", 20, "commas"),
-        ((40, 1), "u1", 2, "commas"),
+        ((40, 1), "f8", 2, "commas"),
+        ((40, 1), "u1", 8, "packed"),
         ((40, 3), "u1", 20, "packed"),
         ((40, 98), "u1", 784, "packed"),
         ((40, 3), "i8", 6, None),
@@ -300,6 +304,18 @@ def test_spins_are_still_told(tmp_path):
             read_images("data", write(tmp_path, as_npy(spins)), D, spins=of_spins)
 
 
+@pytest.mark.parametrize("missing", [-1, 255])
+@pytest.mark.parametrize("options", [{}, {"binarize_seed": 0}])
+def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
+    """And those who leave such images out get the others."""
+    rated = np.where(GREY > 250, missing, X.astype(int))
+    with pytest.raises(InputError, match=f"{missing} beside .*have to be complete: leave out"):
+        read_images("data", write(tmp_path, as_npy(rated)), D, **options)
+    complete = ~(rated == missing).any(1)
+    found = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
+    np.testing.assert_array_equal(found, X[complete])
+
+
 # ---- models
 
 
@@ -309,6 +325,13 @@ def test_models_in_hdf5_with_dots(tmp_path, prefix):
     names = (f"{prefix}{name}" for name in ("weights", "vbias", "hbias"))
     path = write(tmp_path, as_hdf5(dict(zip(names, parameters, strict=True))))
     assert read_model(path).rbm.checksum() == RBM(*parameters).checksum()
+
+
+@pytest.mark.parametrize("member", ["", ":dat"])
+def test_cells_tell_which_layer_is_visible(tmp_path, member):
+    """As all images do: where neither the names of biases nor a width that is known help."""
+    (tmp_path / "t").write_bytes(as_mat({"dat": cells(SQUARES)}))
+    assert read_rows("data", f"{tmp_path}/t{member}").shape == (40, D)
 
 
 def test_sparse_weights(tmp_path):

@@ -205,7 +205,7 @@ def _lists(
     found: dict[str, np.ndarray] = {}
     for group, items in numbered.items():
         shapes = {tuple(np.shape(entry)) for entry in items.values()}  # pyright: ignore
-        fits = group == member if member else math.prod(min(shapes)) in widths
+        fits = group == member if member else not widths or math.prod(min(shapes)) in widths
         if len(shapes) == 1 and fits:
             images = [_as_array(name, f"{group}.{n}", items[n]) for n in sorted(items)]
             found[group] = np.stack(images)
@@ -228,8 +228,8 @@ def read_images(
     name : str
         What the images are, for error messages: `data` or `train`.
     path : path
-        A file with one array of numbers, [N, D] or [N, height, width], or `FILE.npz:x_test`. Values up to 1 are intensities, and values
-        that reach beyond 127 and up to 255 are grey levels.
+        A file with one array of numbers, [N, D] or [N, height, width], or with a list of N images, such as cells of MATLAB; or one of
+        several arrays, as in `FILE.npz:x_test`. Values up to 1 are intensities, and values that reach beyond 127 and up to 255 are grey levels.
     width : int
         D, as the model expects it.
     binarize_seed : int, optional
@@ -298,7 +298,7 @@ def read_images(
         return (images > threshold).to(torch.uint8)
     white = 255 if _DARKEST_WHITE < high <= 255 else 1
     if binarize_seed is not None:
-        if low < 0 or high > white:
+        if low < 0 or high > white or _lacks_values(images, low, high):
             raise InputError(
                 f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
                 f"{_what_to_do(images, low, high)}"
@@ -324,10 +324,10 @@ def _why_other_width(images: Tensor, width: int) -> str:
         return " (is the array transposed?)"
     if count == width + 1:
         return " (is there a label in the first or last column?)"
-    if count == 1:
-        return " (if a row is a string of bits, put commas between them)"
     if count == -(-width // 8) and images.dtype == torch.uint8:
         return " (if eight bits are packed into each byte, unpack them)"
+    if count == 1:
+        return " (if a row is a string of bits, put commas between them)"
     # Fewer than half of the units are hardly for labels.
     if max(width - 20, width // 2 + 1) <= count < width:
         return (
@@ -337,6 +337,16 @@ def _why_other_width(images: Tensor, width: int) -> str:
     return ""
 
 
+def _lacks_values(images: Tensor, low: float, high: float) -> bool:
+    """Whether there is a -1 beside other whole numbers, or a 255 beside 0 and 1, which is a -1 as a byte."""
+    if low == -1:
+        return bool((images == images.long()).all() & (images.abs() != 1).any())
+    if low != 0 or high != 255:
+        return False
+    ones = images == 1
+    return bool(ones.any() & (ones | (images == 0) | (images == 255)).all())
+
+
 def _what_to_do(images: Tensor, low: float, high: float) -> str:
     """How images with these values become binary."""
     if low == -1 and bool((images.abs() == 1).all()):
@@ -344,10 +354,8 @@ def _what_to_do(images: Tensor, low: float, high: float) -> str:
             "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
             "paperlib.models.foreign.binary_from_spins"
         )
-    # A -1 becomes 255 where bytes are not signed.
-    rated = images == images.long() if low == -1 else (images <= 1) | (images == 255)
-    if (low == -1 or high == 255) and bool(rated.all()):
-        return f"{low if low == -1 else high:g} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
+    if _lacks_values(images, low, high):
+        return f"{-1 if low else 255} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
     if low < 0 or high > 255:
         return "On the command line, --threshold T turns on what is above T"
     if 1 < high <= _DARKEST_WHITE:

@@ -21,6 +21,7 @@ import zipfile
 import zlib
 from collections import Counter, UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -270,10 +271,12 @@ def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
     with np.load(source, allow_pickle=False) as stored:
         found: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
     for name, content in list(found.items()):
-        # What is no array is there as bytes. macOS puts files of its own beside each.
-        if isinstance(content, bytes) and name.lower().endswith(_TABLES) and b"\0" not in content:
-            for inner, entry in _read_text(io.BytesIO(content), path / name).items():
-                found[f"{name}.{inner}".removesuffix(".")] = entry
+        # What is no array is there as bytes, and stays so if it is no table.
+        if isinstance(content, bytes) and name.lower().endswith(_TABLES):
+            with suppress(ValueError):
+                read = _read_text(io.BytesIO(content), path / name)
+                if np.size(read[""]):
+                    found |= {f"{name}.{key}".removesuffix("."): read[key] for key in read}
     return found
 
 
@@ -376,10 +379,11 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
     if re.match(r"(\s*;.*\n)*\s*>|# STOCKHOLM", text):
         return {"": _letters_of_sequences(text, path)}
-    first, _, others = text.partition("\n")
+    first = text.partition("\n")[0]
     separator = next((mark for mark in ",;\t" if mark in first), None)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
-    numbered = bool(others.strip()) and _are_numbers_of_columns(header)
+    # A single row is no header.
+    numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
     numbers = sum(map(_is_number, header))
     # Names of columns differ from each other; a line with NA in it may be an image.
     named = numbers < len(header) and (numbers == 0 or len(set(header)) == len(header))
