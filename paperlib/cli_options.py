@@ -245,4 +245,4 @@ def _checksum(path: Path) -> str:
         return storage.file_sha256(path)
     if "," in str(path):
         return storage.sha256(" ".join(map(_checksum, map(Path, str(path).split(",")))).encode())
-    return storage.file_sha256(storage.file_and_member(path)[0])
+    return storage.file_sha256(storage.file_and_member(str(path))[0])

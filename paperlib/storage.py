@@ -117,7 +117,7 @@ def is_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def file_and_member(location: str | os.PathLike[str]) -> tuple[str, str]:
+def file_and_member(location: str) -> tuple[str, str]:
     """A file, and the name of an array in it if there is a file before one of the colons of `FILE:NAME`.
 
     Examples
@@ -125,7 +125,6 @@ def file_and_member(location: str | os.PathLike[str]) -> tuple[str, str]:
     >>> file_and_member(f"{__file__}:T=2.0:x")[1], file_and_member("C:/missing.npy")
     ('T=2.0:x', ('C:/missing.npy', ''))
     """
-    location = os.fspath(location)
     colons = (n for n, letter in enumerate(location) if letter == ":" and is_file(location[:n]))
     end = len(location) if is_file(location) else next(colons, len(location))
     return location[:end], location[end + 1 :]

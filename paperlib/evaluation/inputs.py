@@ -148,7 +148,7 @@ def read_rows(
 
     `widths` are the numbers of values that a row may have, where they are known: a column of labels is left out only if it is one too many.
     """
-    location, member = storage.file_and_member(path)
+    location, member = storage.file_and_member(os.fspath(path))
     stored = read_stored(name, location)
     if member not in stored:
         # in HDF5, groups have slashes behind their names

@@ -509,7 +509,7 @@ class _Hdf5(UserDict[str, Entry]):
             with self._opened() as file:
                 return self._read(file, name)
         except InputError as error:
-            raise InputError(f"{self.argument}: {error}") from error
+            raise type(error)(f"{self.argument}: {error}") from error
         except Exception as error:  # h5py raises many kinds of exceptions for damaged files
             expected = "an undamaged HDF5 file"
             if re.search("filter|plugin", str(error)):
