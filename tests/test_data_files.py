@@ -168,7 +168,7 @@ def test_a_header_of_grey_levels(tmp_path, options):
     numbered = table(wide, ",".join(map(str, range(18))) + "\n")
     np.testing.assert_array_equal(read_images("data", write(tmp_path, numbered), 18, **options), right)  # fmt: skip
     for first in (NUMBERED, MANGLED):
-        with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove the line"):  # fmt: skip
+        with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove a header"):  # fmt: skip
             read_images("data", write(tmp_path, table(GREY, first)), D, **options)
     found = read_images("data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options)  # fmt: skip
     assert len(found) == 41
@@ -409,6 +409,7 @@ NO_SEQUENCES = {
     "dots of insertions": (fasta({"s0": "AC..F", "s1": "AC--F"}), "insertions"),
     "lengths": (fasta({"s0": "ACDEF", "s1": "ACDE"}), "lengths from 4 to 5"),
     "several alignments": (stockholm(ROWS) + stockholm(ROWS), "expected one alignment"),
+    "semicolons for names": (fasta(ROWS).replace(">", ";"), "write > in its place"),
     "nothing": ("# STOCKHOLM 1.0\n//\n", "expected shape"),
     "short": (fasta({"s0": "ACD", "s1": "ACD"}), "expected sequences of 5 sites"),
 }  # fmt: skip

@@ -433,7 +433,7 @@ def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:
         count = int(np.isin(letters, strange).any(1).sum())
         raise InputError(
             f"{name}: expected letters of the alphabet {alphabet} of the model's {num_states} states, got {printable(', '.join(strange))} in "
-            f"{count} of {len(letters)} sequences: leave these sequences out, or write there what the training data had in its place"
+            f"{count} of {len(letters)} sequences: leave these sequences out, or write in their place what the training data had"
         )
     codes = np.full(128, -1)
     codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)

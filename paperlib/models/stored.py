@@ -68,6 +68,7 @@ _NO_FILES_OF_OURS = {
     rb"[{\[][^\0]{7}": "JSON or a printed list: write its arrays with numpy.savez",
     rb"model_checkpoint_path:": "the list of a TensorFlow checkpoint: write the arrays themselves with numpy.savez",
     rb"clustal|phylip|!!..?_multiple|\d+ +\d+\r?\n[a-z]": "an alignment in another format: write it as FASTA or Stockholm",
+    rb"(;[^;\n]*\n)+[a-z]": "sequences under lines with a semicolon: write > in its place before each name",
     rb"([-+.,\de]+ +)?\d+:[-+.\d]": "rows of libsvm, with pairs index:value: write whole rows, with zeros where a pair is missing, to a .npy file",
     rb"[.\d]+\|": "rows with counts before them: write them to a .npy file, and the counts to another, which --weights takes",
     rb"[jh] \d+ \d+ ": "the fields and couplings of a pairwise Potts model (DCA), which has no hidden units: this library cannot read it",
@@ -402,7 +403,7 @@ def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
     if numbered and len(header) < _MANY_COLUMNS and not np.isin(rows, (-1, 0, 1)).all():
         raise InputError(
             f"expected a first line in {path} that is plainly a header or plainly an image, got {first.strip()}, which may be both: "
-            "remove the line, or put a line with names of the columns before it"
+            "remove a header, or put a line with names of the columns before an image"
         )
     return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
 
