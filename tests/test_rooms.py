@@ -28,7 +28,7 @@ ROOMS = [
         "provenance": 80,
     },
     {"kernels": 1_025},
-    {"models": 2_642},
+    {"models": 2_643},
     {"keep": 165},
     {"datasets": 425},
     {"variational": 950},

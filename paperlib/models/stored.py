@@ -58,7 +58,7 @@ _SUFFIXES = (
 )
 _OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
 _OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the names of the variables"
-# Beginnings of files in lower case, as patterns, and of one kind the name.
+# Patterns of how files begin, in lower case.
 _NO_FILES_OF_OURS = {
     rb"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     rb"<!doctype|<html": "a web page",
