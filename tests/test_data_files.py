@@ -74,6 +74,11 @@ def unknown_filter(file, name):
 
 
 TEMPERATURES = {"T=2.000000": 1 - SQUARES, "T=2.269000": SQUARES}
+NO_ARRAYS = {
+    "meta": np.zeros(3, [("a", "f8")]),
+    "null": h5py.Empty("f8"),
+    "link": h5py.SoftLink("/T=2.0"),
+}
 NUMBERED = ",".join(map(str, range(D))) + "\n"
 # Of X[0] as the names of columns.
 MANGLED = "0,1,1.1,1.2,0.1,0.2\n"
@@ -86,6 +91,7 @@ READ = {
     "a dot or a group": (as_hdf5({"a.b": X, "a/b": 1 - X}), ":a.b"),
     "a group or a dot": (as_hdf5({"a.b": 1 - X, "a/b": X}), ":a/b"),
     "a colon": (as_hdf5({"x:0": X, "x:1": 1 - X}), ":x:0"),
+    "a name beside what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), ":T=2.0"),
     "a plain name beside a dot": (as_hdf5({"T=2.0": 1 - X, "test": X}), ":test"),
     # numpy of Python 2
     "npy of Python 2": (of_python_2(X), ""),
@@ -198,6 +204,7 @@ def ratings(*values):
 OF_LABELS = "visible units for labels"
 REFUSED = {
     "which temperature": (as_hdf5(TEMPERATURES), r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME"),
+    "which of what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME"),
     "half a name": (as_hdf5(TEMPERATURES), ":T=2", "expected images of 6 values|expected one array"),
     "another compression": (as_hdf5({"x": unknown_filter}), "compressed by gzip, lzf or not at all"),
     "three values": (as_npy(np.where(GREY > 180, -1, X.astype(int))), "missing value .*have to be complete: leave out"),

@@ -36,7 +36,7 @@ ROOMS = [
     {"learning": 685},
     {"annealing": 975},
     {"estimators": 2_370},
-    {"evaluation": 2_513},
+    {"evaluation": 2_517},
     {"cli_options": 162},
     {"boltzmann_companion": 12_320},
     {"cli": 235, "__main__": 10},

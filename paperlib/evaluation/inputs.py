@@ -156,7 +156,11 @@ def read_rows(
     if member in stored:
         arrays = {member: stored[member]}
     else:
-        entries = {key: stored[key] for key in stored}
+        try:
+            entries = {key: stored[key] for key in stored}
+        except InputError as error:
+            others = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
+            raise InputError(f"{error}{others if len(stored) > 1 else ''}") from error
         arrays = {key: entries[key] for key in entries if np.ndim(entries[key]) >= fewest_axes}  # pyright: ignore
         if member or len(arrays) != 1:
             arrays = _lists(name, entries, member, widths) or ({} if member else arrays)
