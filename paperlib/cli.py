@@ -319,7 +319,9 @@ def main() -> None:
     try:
         app()
     except (InputError, ReproductionError) as error:
-        typer.echo(f"paperlib: {error}", err=True)
+        # The library's `test` is the option `data`.
+        said = f"paperlib: {error}".replace("paperlib: test: ", "paperlib: data: ")
+        typer.echo(said, err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:
         typer.echo("paperlib: interrupted", err=True)

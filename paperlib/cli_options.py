@@ -44,7 +44,7 @@ class Job:
     ----------
     data
         Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical
-        units: numbers of states, a sequence in a row, or FASTA.
+        units: numbers of states, a sequence in a row, FASTA or Stockholm.
     train
         Training images, used only for the start of the chains and for the base rates beside the value.
     weights : FILE
@@ -245,4 +245,4 @@ def _checksum(path: Path) -> str:
         return storage.file_sha256(path)
     if "," in str(path):
         return storage.sha256(" ".join(map(_checksum, map(Path, str(path).split(",")))).encode())
-    return storage.file_sha256(str(path).rpartition(":")[0])
+    return storage.file_sha256(storage.file_and_member(str(path))[0])

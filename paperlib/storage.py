@@ -117,6 +117,19 @@ def is_file(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def file_and_member(location: str) -> tuple[str, str]:
+    """A file, and the name of an array in it if there is a file before one of the colons of `FILE:NAME`.
+
+    Examples
+    --------
+    >>> file_and_member(f"{__file__}:T=2.0:x")[1], file_and_member("C:/missing.npy")
+    ('T=2.0:x', ('C:/missing.npy', ''))
+    """
+    colons = (n for n, letter in enumerate(location) if letter == ":" and is_file(location[:n]))
+    end = len(location) if is_file(location) else next(colons, len(location))
+    return location[:end], location[end + 1 :]
+
+
 def unpacked_limit(path: Path) -> int:
     """How many bytes may come out of a packed file: a hundred times its size, or 64 MiB if that is more."""
     return max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
@@ -128,7 +141,7 @@ def require_modest(path: Path, size: int) -> None:
     if size > limit:
         raise InputError(
             f"expected at most {limit} bytes in the packed file {path}, a hundred times its size, got {'more' if size == limit + 1 else size}; "
-            "unpack it first if you trust it"
+            "if you trust it, write its content without compression"
         )
 
 

@@ -254,6 +254,10 @@ def inflated(file, name):
     file.create_dataset(name, data=data, compression="gzip", chunks=(12_500, 100))
 
 
+def thirty_megabytes(file, name):
+    file.create_dataset(name, data=np.zeros((4, 10**6)), compression="gzip", chunks=(4, 10**5))
+
+
 # ---- the tables: what is said, and of which files; a name is that of the file, and says what is wrong with it
 
 MODEL_FILES = {
@@ -284,14 +288,13 @@ MODEL_FILES = {
         "m.mat, a hidden bomb": mat_of((D, M), BOMB),
         "m.pt, a bomb": pt_bomb,
         "m.skops, a bomb": zipped({"schema.json": zeros}),
-    },
-    "16 times the file's size": {
         "m.h5, a chunk of a hundred megabytes": h5(weight_matrix=sparse_chunk),
         "m.h5, text of 200 MB": h5(kind=dataset((), "S200000000")),
         "m.h5, two hundred terabytes": h5(
             weight_matrix=dataset((5_000_000,) * 2, "f8", chunks=True)
         ),
         "m.h5, a hundred megabytes of zeros": h5_with({WEIGHTS: inflated}),
+        "m.h5, three times thirty": h5(**dict.fromkeys(RBMS_NAMES, thirty_megabytes)),
     },
     "expected at most 8 levels of names": {
         "m.pt, in itself": as_pt(CYCLIC),

@@ -76,7 +76,7 @@ def _folder(folder):
 COMMANDS = {
     "evaluate m.npz --data no.npy": "data: expected a file, found none",
     "evaluate no.npz --data t.npy": "path: expected a file, found none",
-    "evaluate m.npz --data one.npy": "test: expected at least two images",
+    "evaluate m.npz --data one.npy": "data: expected at least two images, got 1",
     "evaluate m.npz --data seven.npy": "data: expected images of 8 values, as many as the model has visible units, got 7",
     "evaluate narrow.npz --data t.npy": "data: expected images of 5 values, as many as the model has visible units, got 8",
     "evaluate m.npz --data grey.npy": "data: expected only 0 and 1",

@@ -366,7 +366,10 @@ def test_aligned_sequences(tmp_path):
     expected = model.one_hot([[1, 0, 20], [2, 3, 4]])
     np.testing.assert_array_equal(read_sequences("data", path, model), expected)
     for text, message in (
-        (b">one\nAXY\n", "expected letters of the alphabet -ACDEFGHIKLMNPQRSTVWY .*, got AXY"),
+        (
+            b">one\nAXY\n",
+            "letters of the alphabet -ACDEFGHIKLMNPQRSTVWY .*, got X in 1 of 1 sequences",
+        ),
         (b">one\nAY\n>two\nA\n", "aligned sequences of one length .*, got lengths from 1 to 2"),
     ):
         with pytest.raises(InputError, match=message):

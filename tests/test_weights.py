@@ -146,7 +146,8 @@ def test_refused(folder, refusal, weights, message, line):
         evaluate(SMALL, ROWS, weights=weights)
     save(weights)
     said, _ = refusal(f"{line} m.npz --data rows.npy --weights w.npy")
-    assert message in said
+    # the argument `test` is the option `data`
+    assert message.replace("test: ", "data: ") in said
     assert said.count("\n") == 1
 
 

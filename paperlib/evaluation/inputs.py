@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from paperlib.errors import InputError
 from paperlib.evaluation.averages import as_weights
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.foreign import ForeignRBM, from_archive, is_archive, model_of, parse_names
-from paperlib.models.stored import Entry, listed, read_stored
+from paperlib.models.stored import COMPLETE, Entry, dense, listed, printable, read_stored
 from paperlib.validation import (
     as_tensor,
     blocks,
@@ -141,36 +142,78 @@ def read_rows(
     path: str | os.PathLike[str],
     left_out: Callable[[str], object] | None = None,
     fewest_axes: int = 2,
+    widths: Collection[int] = (),
 ) -> np.ndarray:
-    """The one array in a file, with all dimensions but the first flattened into one; `left_out` as for `read_images`."""
-    location, member = os.fspath(path), ""
-    if not storage.is_file(location) and ":" in location:
-        location, _, member = location.rpartition(":")
+    """The one array in a file, with all dimensions but the first flattened into one; `left_out` as for `read_images`.
+
+    `widths` are the numbers of values that a row may have, where they are known: a column of labels is left out only if it is one too many.
+    """
+    location, member = storage.file_and_member(os.fspath(path))
     stored = read_stored(name, location)
-    arrays = {
-        key: stored[key]
-        for key in stored
-        if (key == member if member else key == "" or np.ndim(stored[key]) >= fewest_axes)
-    }
-    if len(arrays) != 1:
-        raise InputError(
-            f"{name}: expected one array in {location}, got {listed(arrays or dict(stored))}; choose with {location}:NAME"
-        )
-    [entry] = arrays.values()
-    array = as_tensor(name, entry).numpy() if isinstance(entry, Tensor) else np.asarray(entry)
+    if member not in stored:
+        # in HDF5, groups have slashes behind their names
+        member = member.strip("/").replace("/", ".")
+    if member in stored:
+        arrays = {member: stored[member]}
+    else:
+        try:
+            entries = {key: stored[key] for key in stored}
+        except InputError as error:
+            others = f"; of {printable(', '.join(stored))} choose one with {location}:NAME"
+            raise InputError(f"{error}{others if len(stored) > 1 else ''}") from error
+        arrays = {key: entries[key] for key in entries if np.ndim(entries[key]) >= fewest_axes}  # pyright: ignore
+        if member or len(arrays) != 1:
+            arrays = _lists(name, entries, member, widths) or ({} if member else arrays)
+        if len(arrays) != 1:
+            raise InputError(
+                f"{name}: expected one array in {location}, got {listed(arrays or entries)}; choose with {location}:NAME"
+            )
+    [(key, entry)] = arrays.items()
+    array = _as_array(name, key, entry)
+    if array.dtype.kind not in "biufU":
+        inside = " as bytes: unpack that file first" if isinstance(entry, bytes) else ""
+        raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}{inside}")
     said = left_out or (lambda _: None)
-    columns = str(stored.get("header", "")).split("\n")
+    columns = str(stored.get(f"{key}.header".removeprefix("."), "")).split("\n")
     if len(columns) > 1:
         said(f"{name}: the first line is a header and was left out")
         labels = [column for column in columns if column.lower() in _LABELS]
-        if len(labels) == 1 and array.shape[1:] == (len(columns),):
+        fits = not widths or len(columns) - 1 in widths
+        if len(labels) == 1 and fits and array.shape[1:] == (len(columns),):
             array = np.delete(array, columns.index(labels[0]), 1)
             said(f"{name}: the column {labels[0]!r} was left out")
-    if array.dtype.kind not in "biufU":
-        raise InputError(f"{name}: expected numbers in {location}, got {array.dtype}")
     if array.ndim > 1:
         array = array.reshape(len(array), int(np.prod(array.shape[1:])))
     return array
+
+
+def _as_array(name: str, key: str, entry: Entry) -> np.ndarray:
+    if not isinstance(entry, Tensor):
+        return np.asarray(entry)
+    try:
+        tensor = as_tensor(name, dense(key or "an array", entry))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+def _lists(
+    name: str, entries: Mapping[str, Entry], member: str, widths: Collection[int]
+) -> dict[str, np.ndarray]:
+    """Lists, such as cells of MATLAB, in which every entry is an image of one of these widths, or the list of this name."""
+    numbered: dict[str, dict[int, Entry]] = {}
+    for key, entry in entries.items():
+        group, _, number = key.rpartition(".")
+        if number.isdecimal() and np.ndim(entry):  # pyright: ignore
+            numbered.setdefault(group, {})[int(number)] = entry
+    found: dict[str, np.ndarray] = {}
+    for group, items in numbered.items():
+        shapes = {tuple(np.shape(entry)) for entry in items.values()}  # pyright: ignore
+        fits = group == member if member else not widths or math.prod(min(shapes)) in widths
+        if len(shapes) == 1 and fits:
+            images = [_as_array(name, f"{group}.{n}", items[n]) for n in sorted(items)]
+            found[group] = np.stack(images)
+    return found
 
 
 def read_images(
@@ -189,8 +232,8 @@ def read_images(
     name : str
         What the images are, for error messages: `data` or `train`.
     path : path
-        A file with one array of numbers, [N, D] or [N, height, width], or `FILE.npz:x_test`. Values up to 1 are intensities, and values
-        that reach beyond 127 and up to 255 are grey levels.
+        A file with one array of numbers, [N, D] or [N, height, width], or with a list of N images, such as cells of MATLAB; or one of
+        several arrays, as in `FILE.npz:x_test`. Values up to 1 are intensities, and values that reach beyond 127 and up to 255 are grey levels.
     width : int
         D, as the model expects it.
     binarize_seed : int, optional
@@ -229,11 +272,13 @@ def read_images(
             [0, 1, 0],
             [0, 0, 1]], dtype=torch.uint8)
     """
-    array = read_rows(name, path, left_out)
+    array = read_rows(name, path, left_out, widths=(width,))
     if binarize_seed is not None and threshold is not None:
         raise InputError("threshold: expected it or a seed for binarization, got both")
     if array.dtype.kind == "U":
-        raise InputError(f"{name}: expected numbers in {path}, got letters of sequences")
+        raise InputError(
+            f"{name}: expected numbers in {path}, got letters: a model of bits takes no sequences; of strings of bits, make a row of numbers each"
+        )
     images = as_tensor(name, array)
     require_shape(name, images, [None, None])
     if images.shape[1] != width:
@@ -242,7 +287,10 @@ def read_images(
             f"in {path}{_why_other_width(images, width)}"
         )
     if images.is_floating_point():
-        require_finite(name, images)
+        try:
+            require_finite(name, images)
+        except InputError as error:
+            raise InputError(f"{error}; {COMPLETE}") from error
     low, high = images.min().item(), images.max().item()
     if spins and low == -1:
         images, low = _binary_of_spins(name, images), 0
@@ -254,10 +302,10 @@ def read_images(
         return (images > threshold).to(torch.uint8)
     white = 255 if _DARKEST_WHITE < high <= 255 else 1
     if binarize_seed is not None:
-        if low < 0 or high > white:
+        if low < 0 or high > white or _lacks_values(images, low, high):
             raise InputError(
                 f"{name}: expected intensities from 0 to 1 or grey levels up to 255, got values from {low:g} to {high:g}. "
-                f"{_what_to_do(low, high)}"
+                f"{_what_to_do(images, low, high)}"
             )
         return binarize(images, binarize_seed, white)
     if white == 1 and images.dtype == torch.uint8 and high <= 1:
@@ -268,32 +316,50 @@ def read_images(
         try:
             require_binary(name, intensities)
         except ValueError as error:
-            raise InputError(f"{error}. {_what_to_do(low, high)}") from error
+            raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
         binary.copy_(intensities)
     return result
 
 
 def _why_other_width(images: Tensor, width: int) -> str:
     """A guess at what is the matter with images of another width than the model's."""
+    count = images.shape[1]
     if len(images) == width:
         return " (is the array transposed?)"
-    if images.shape[1] == width + 1:
+    if count == width + 1:
         return " (is there a label in the first or last column?)"
-    if width - 20 <= images.shape[1] < width:
+    if count == -(-width // 8) and images.dtype == torch.uint8:
+        return " (if eight bits are packed into each byte, unpack them)"
+    if count == 1:
+        return " (if a row is a string of bits, put commas between them)"
+    # Fewer than half of the units are hardly for labels.
+    if max(width - 20, width // 2 + 1) <= count < width:
         return (
-            f" (if the model has {width - images.shape[1]} visible units for labels, it gives a probability to images with their labels: append "
-            "these to the images, as zeros and a one)"
+            f" (if the model has {width - count} visible units for labels, it gives a probability to images with their labels: append these to the "
+            "images, as zeros and a one)"
         )
     return ""
 
 
-def _what_to_do(low: float, high: float) -> str:
-    """How images with these values become binary."""
+def _lacks_values(images: Tensor, low: float, high: float) -> bool:
+    """Whether there is a -1 beside other whole numbers, or a 255 beside 0 and 1, which is a -1 as a byte."""
     if low == -1:
+        return bool((images == images.long()).all() & (images.abs() != 1).any())
+    if low != 0 or high != 255:
+        return False
+    ones = images == 1
+    return bool(ones.any() & (ones | (images == 0) | (images == 255)).all())
+
+
+def _what_to_do(images: Tensor, low: float, high: float) -> str:
+    """How images with these values become binary."""
+    if low == -1 and bool((images.abs() == 1).all()):
         return (
             "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
             "paperlib.models.foreign.binary_from_spins"
         )
+    if _lacks_values(images, low, high):
+        return f"{-1 if low else 255} beside other whole numbers often stands for a missing value (not rated), and {COMPLETE}"
     if low < 0 or high > 255:
         return "On the command line, --threshold T turns on what is above T"
     if 1 < high <= _DARKEST_WHITE:
@@ -318,7 +384,7 @@ def read_sequences(
         What the sequences are, for error messages: `data` or `train`.
     path : path
         A file with state numbers [N, L] from 0 to q - 1, or with bits [N, L q] or [N, L, q], exactly one on at each site; or aligned
-        sequences in FASTA format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
+        sequences in FASTA or Stockholm format, for 21 states in the order -ACDEFGHIKLMNPQRSTVWY and for 5 in that of -ACGU or -ACGT.
     model : PottsRBM
         Determines L and q.
     left_out : callable, optional
@@ -344,7 +410,7 @@ def read_sequences(
     ...     read_sequences("data", f"{folder}/test.npy", model)
     tensor([[1, 0, 0, 0, 0, 1]], dtype=torch.uint8)
     """
-    array = read_rows(name, path, left_out)
+    array = read_rows(name, path, left_out, widths=(model.num_sites, model.num_visible))
     if array.dtype.kind == "U":
         array = _states_of(name, array, model.num_states)
     rows = as_tensor(name, array)
@@ -359,16 +425,23 @@ def read_sequences(
 
 def _states_of(name: str, letters: np.ndarray, num_states: int) -> np.ndarray:
     """Numbers of states from the letters of sequences."""
+    if num_states not in _LETTERS:
+        raise InputError(
+            f"{name}: expected numbers of states, since letters stand for 21 or 5 states and the model has {num_states}, got letters"
+        )
+    if letters.ndim != 2:
+        letters = np.ascontiguousarray(letters.reshape(-1, 1)).view("U1")
     there = set(np.unique(letters).tolist())
-    for alphabet in _LETTERS.get(num_states, ()):
-        if there <= set(alphabet):
-            codes = np.full(128, -1)
-            codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)
-            return codes[letters.view(np.uint32).reshape(letters.shape)]
-    known = " or ".join(_LETTERS.get(num_states, ("none for this number of states",)))
-    raise InputError(
-        f"{name}: expected letters of the alphabet {known} of the model's {num_states} states, got {''.join(sorted(there))[:60]}"
-    )
+    alphabet = min(_LETTERS[num_states], key=lambda known: len(there - set(known)))
+    if strange := sorted(there - set(alphabet)):
+        count = int(np.isin(letters, strange).any(1).sum())
+        raise InputError(
+            f"{name}: expected letters of the alphabet {alphabet} of the model's {num_states} states, got {printable(', '.join(strange))} in "
+            f"{count} of {len(letters)} sequences: leave these sequences out, or write in their place what the training data had"
+        )
+    codes = np.full(128, -1)
+    codes[[ord(letter) for letter in alphabet]] = np.arange(num_states)
+    return codes[letters.astype("U1").view(np.uint32).reshape(letters.shape)]
 
 
 def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
@@ -409,6 +482,8 @@ def _binary_of_spins(name: str, spins: Tensor) -> Tensor:
     result = torch.empty(spins.shape, dtype=torch.uint8)
     for block, binary in zip(blocks(spins), blocks(result), strict=True):
         if not bool((block.abs() == 1).all()):
-            raise InputError(f"{name}: expected -1 and 1 throughout, got other values beside -1")
+            raise InputError(
+                f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(block, -1, block.max().item())}"
+            )
         binary.copy_(block > 0)
     return result

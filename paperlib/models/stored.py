@@ -19,8 +19,10 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections import UserDict
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -55,20 +57,35 @@ _SUFFIXES = (
     ".csv",
 )
 _OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
+_OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the names of the variables"
+# Patterns of how files begin, in lower case.
 _NO_FILES_OF_OURS = {
-    b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
-    b"<!doctype": "a web page",
-    b"<html": "a web page",
-    b"hdf5-based julia data format": "a JLD2 file: write the arrays to an HDF5 or .npz file in Julia",
+    rb"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
+    rb"<!doctype|<html": "a web page",
+    rb"hdf5-based julia data format": "a JLD2 file: write the arrays to an HDF5 or .npz file in Julia",
+    rb"# created by octave|octave-1-": _OF_OCTAVE,
+    # The eighth byte of a .safetensors file is zero.
+    rb"[{\[][^\0]{7}": "JSON or a printed list: write its arrays with numpy.savez",
+    rb"model_checkpoint_path:": "the list of a TensorFlow checkpoint: write the arrays themselves with numpy.savez",
+    rb"clustal|phylip|!!..?_multiple|\d+ +\d+\r?\n[a-z]": "an alignment in another format: write it as FASTA or Stockholm",
+    rb"(;[^;\n]*\n)+[a-z]": "sequences under lines with a semicolon: write > in its place before each name",
+    rb"([-+.,\de]+ +)?\d+:[-+.\d]": "rows of libsvm, with pairs index:value: write whole rows, with zeros where a pair is missing, to a .npy file",
+    rb"[.\d]+\|": "rows with counts before them: write them to a .npy file, and the counts to another, which --weights takes",
+    rb"[jh] \d+ \d+ ": "the fields and couplings of a pairwise Potts model (DCA), which has no hidden units: this library cannot read it",
 }
+_OF_TENSORFLOW = re.compile(r"\.(index|meta|data-\d+-of-\d+)")
+#: What to do with data some of whose values are missing.
+COMPLETE = "images have to be complete: leave out those that are not"
+# Tables in a zip file.
+_TABLES = (".csv", ".tsv", ".txt", ".dat", ".data")
+# With so many columns, a line of numbers that grow from each to the next is no image.
+_MANY_COLUMNS = 10
 _A_PICKLE = (
     "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: torch.save(model.state_dict(), "
     "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
 )
 # Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
 _PACKED, _PLAIN, _PIECE = 15, 14, 2**20
-# How many times larger than its file an HDF5 array may be. Trained weights do not compress by as much.
-_LARGEST_RATIO, _SMALLEST_LIMIT = 16, 2**20
 _DEEPEST = 8
 # A name with one of these words is of the training, not of the model.
 _HARMLESS_WORDS = {
@@ -86,14 +103,23 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
     """Everything in a file, by name."""
     path = Path(path)
     if not storage.is_file(path):
-        raise InputError(f"{name}: expected a file, found none at {path}")
+        of_shell = "; only a ~ that begins a word is replaced by the shell: write the whole path"
+        raise InputError(
+            f"{name}: expected a file, found none at {path}{of_shell if str(path)[0] == '~' else ''}"
+        )
     kind = "file"
     try:
         source = io.BytesIO(storage.read_bytes(path)) if storage.is_gzip(path) else path
         kind = _format(source, path)
         if isinstance(source, io.BytesIO):
             source.seek(0)
-        return _READERS[kind](source, path)
+        with warnings.catch_warnings():
+            # numpy warns of files that Python 2 wrote and of empty text, and torch of its own old formats.
+            warnings.simplefilter("ignore", UserWarning)
+            found = _READERS[kind](source, path)
+        if isinstance(found, _Hdf5):
+            found.argument = name
+        return found
     except InputError as error:
         raise InputError(f"{name}: {str(error).removeprefix('path: ')}") from error
     except ImportError as error:
@@ -106,6 +132,8 @@ def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
         reason = _reason(error)
         if "pickle" in reason.lower() or "Python objects" in reason:
             reason = "it holds pickled objects, which can run any code"
+        if kind == ".mat":
+            reason += "; save -v7 in MATLAB or Octave writes a file that can be read"
         raise InputError(
             f"{name}: expected an undamaged {kind} file, could not read {path}: {reason}"
         ) from error
@@ -170,9 +198,9 @@ def _format(source: _Source, path: Path) -> str:
     """The format of a file, by its first bytes, or by its suffix where these say nothing."""
     with _opened(source) as file:
         head = file.read(520)
-    start = head[:64].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
-    for first, what in _NO_FILES_OF_OURS.items():
-        if start.startswith(first):
+    start = head.lstrip(b"\xef\xbb\xbf \r\n\t").lower()
+    for pattern, what in _NO_FILES_OF_OURS.items():
+        if re.match(pattern, start):
             raise InputError(f"expected arrays, got {what} ({path})")
     if head.startswith(b"PK") and zipfile.is_zipfile(source):
         return _format_of_zip(source, path)
@@ -195,8 +223,10 @@ def _format(source: _Source, path: Path) -> str:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
+    is_tensorflow = _OF_TENSORFLOW.fullmatch(path.suffix)
     raise InputError(
-        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
+        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is "
+        f"{'a part of a TensorFlow checkpoint' if is_tensorflow else 'none of these'}; numpy.savez writes arrays"
     )
 
 
@@ -240,16 +270,33 @@ def _read_npy(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_npz(source: _Source, path: Path) -> Mapping[str, Entry]:
     with np.load(source, allow_pickle=False) as stored:
-        return _flat({name: stored[name] for name in stored.files})
+        found: dict[str, Any] = _flat({name: stored[name] for name in stored.files})
+    for name, content in list(found.items()):
+        # What is no array is there as bytes, and stays so if it is no table.
+        if isinstance(content, bytes) and name.lower().endswith(_TABLES):
+            with suppress(ValueError):
+                read = _read_text(io.BytesIO(content), path / name)
+                if np.size(read[""]):
+                    found |= {f"{name}.{key}".removesuffix("."): read[key] for key in read}
+    return found
 
 
 def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
     from scipy.io import loadmat
+    from scipy.sparse import issparse
 
     with _opened(source) as file:
         storage.require_modest(path, _matlab_size(file, path))
     found = loadmat(source)
-    return _flat({name: value for name, value in found.items() if not name.startswith("__")})
+    flat: dict[str, Any] = _flat({name: value for name, value in found.items() if name[:2] != "__"})
+    for name, value in flat.items():
+        if issparse(value):
+            storage.require_modest(path, math.prod(value.shape) * value.dtype.itemsize)
+            columns = value.tocsc()
+            # scipy would write wherever a damaged file says.
+            columns.check_format()
+            flat[name] = columns.toarray()
+    return flat
 
 
 def _matlab_size(file: BinaryIO, path: Path) -> int:
@@ -329,47 +376,100 @@ def _read_idx(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 
 def _read_text(source: _Source, path: Path) -> Mapping[str, Entry]:
-    """Rows of numbers, with a header or without one; or the letters of aligned sequences in FASTA format."""
-    data = _contents(source)
-    text = data.decode("utf-8-sig")
-    if text.startswith(">"):
-        return {"": _letters_of_fasta(text, path)}
+    """Rows of numbers, with a header or without one; or the letters of aligned sequences in FASTA or Stockholm format."""
+    text = _contents(source).decode("utf-8-sig").lstrip("\r\n")
+    if re.match(r"(\s*;.*\n)*\s*>|# STOCKHOLM", text):
+        return {"": _letters_of_sequences(text, path)}
     first = text.partition("\n")[0]
     separator = next((mark for mark in ",;\t" if mark in first), None)
     header = [word.strip().strip("\"'") for word in first.split(separator)]
+    # A single row is no header.
+    numbered = _are_numbers_of_columns(header) and bool(text[len(first) :].strip())
+    numbers = sum(map(_is_number, header))
+    # Names of columns differ from each other; a line with NA in it may be an image.
+    named = numbers < len(header) and (numbers == 0 or len(set(header)) == len(header))
+    skipped = int(numbered or named)
     try:
-        [float(word) for word in header]
-        skipped = 0
-    except ValueError:
-        skipped = 1
-    with warnings.catch_warnings():
-        # An empty file is rejected later because of its shape.
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            rows = np.loadtxt(io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped)
-        except ValueError as error:
-            raise InputError(
-                f"expected rows of numbers with commas between them in {path}: {error}"
-            ) from error
+        rows = np.loadtxt(
+            io.StringIO(text), delimiter=separator, ndmin=2, skiprows=skipped, quotechar='"'
+        )
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        if re.search(r"string '(|NA|N/A|null|None|\?|-)'", reason):
+            reason += f"; {COMPLETE}"
+        raise InputError(
+            f"expected rows of numbers with commas between them in {path}: {reason}"
+        ) from error
+    if numbered and len(header) < _MANY_COLUMNS and not np.isin(rows, (-1, 0, 1)).all():
+        raise InputError(
+            f"expected a first line in {path} that is plainly a header or plainly an image, got {first.strip()}, which may be both: "
+            "remove a header, or put a line with names of the columns before an image"
+        )
     return {"": rows, **({"header": "\n".join(header)} if skipped else {})}
 
 
-def _letters_of_fasta(text: str, path: Path) -> np.ndarray:
-    sequences = ["".join(part.split("\n")[1:]) for part in text.replace("\r", "")[1:].split("\n>")]
-    lengths = sorted({len(sequence) for sequence in sequences})
-    if len(lengths) > 1:
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_numbers_of_columns(words: Sequence[str]) -> bool:
+    """Whether words are what pandas writes over columns without names: growing whole numbers, or a first image, whose second 0 it makes a 0.1."""
+    if len(words) < 3 or not all(map(_is_number, words)):
+        return False
+    values = [float(word) for word in words]
+    if all(value.is_integer() for value in values):
+        return values[0] >= 0 and all(one < another for one, another in pairwise(values))
+    seen: Counter[str] = Counter()
+    for word in words:
+        name = word.partition(".")[0]
+        if word != (f"{name}.{seen[name]}" if name in seen else name):
+            return False
+        seen[name] += 1
+    return True
+
+
+def _letters_of_sequences(text: str, path: Path) -> np.ndarray:
+    """The letters of aligned sequences, as capitals and with - for a gap."""
+    lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] != ";"]
+    found: dict[str | int, str] = {}
+    if lines[0].startswith(">"):
+        for line in lines:
+            if line.startswith(">"):
+                found[len(found)] = ""
+            else:
+                found[len(found) - 1] += "".join(line.split())
+    else:
+        # Stockholm, where a long alignment comes in blocks, each with a part of every sequence
+        if "//" in lines[:-1]:
+            raise InputError(f"expected one alignment in {path}, got several: write one to a file")
+        for line in lines:
+            if not line.startswith(("#", "//")):
+                name, *letters = line.split()
+                found[name] = found.get(name, "") + "".join(letters)
+    whole = "".join(found.values())
+    if whole not in (whole.lower(), whole.upper()) or {".", "-"} <= set(whole):
+        raise InputError(
+            f"expected aligned sequences in {path}, got capitals beside lower-case letters, or - beside a dot: these mark insertions in A2M and "
+            "A3M, so remove the lower-case letters and the dots, as the sites of the model have none"
+        )
+    lengths = sorted(map(len, found.values()))
+    if lengths[:1] != lengths[-1:]:
         raise InputError(
             f"expected aligned sequences of one length in {path}, got lengths from {lengths[0]} to {lengths[-1]}"
         )
-    return np.array([list(sequence) for sequence in sequences])
+    return np.array([list(row.upper().replace(".", "-")) for row in found.values()])
 
 
 def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
     """MATLAB's HDF5 files have their axes in the opposite order."""
     file = _Hdf5(source, path)
-    if any(name.startswith("#") for name in file):
+    if any(name.startswith("#") or name.endswith(".jc") for name in file):
         raise InputError(
-            f"expected plain matrices in the MATLAB 7.3 file {path}, got cells or structs; save it with -v7"
+            f"expected plain matrices in the MATLAB 7.3 file {path}, got cells, structs or sparse matrices; save it with -v7"
         )
     return {
         name: value.T if isinstance(value := file[name], np.ndarray) else value for name in file
@@ -379,11 +479,21 @@ def _read_matlab_73(source: _Source, path: Path) -> Mapping[str, Entry]:
 class _Hdf5(UserDict[str, Entry]):
     """The data of an HDF5 file by name, each read when it is asked for; refuses what is not plain data of that file."""
 
+    # The argument that the file was given for.
+    argument = "path"
+
     def __init__(self, source: _Source, path: Path) -> None:
+        super().__init__()
         self._source, self.path = source, path
-        self._most_bytes = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
+        # Bytes of what has been read, by name.
+        self._sizes: dict[str, int] = {}
         with self._opened() as file:
-            super().__init__(dict.fromkeys(_names_below(file, "", set()), ""))
+            places = list(_places_below(file, "", set()))
+        # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then each has its path as its name.
+        names = Counter(place.replace("/", ".") for place in places)
+        for place in places:
+            name = place.replace("/", ".")
+            self.data[name if names[name] == 1 else place] = place
 
     def _opened(self) -> Any:
         import h5py
@@ -399,35 +509,34 @@ class _Hdf5(UserDict[str, Entry]):
         try:
             with self._opened() as file:
                 return self._read(file, name)
-        except InputError:
-            raise
+        except InputError as error:
+            raise type(error)(f"{self.argument}: {error}") from error
         except Exception as error:  # h5py raises many kinds of exceptions for damaged files
+            expected = "an undamaged HDF5 file"
+            if re.search("filter|plugin", str(error)):
+                expected = "data that are compressed by gzip, lzf or not at all"
             raise InputError(
-                f"expected an undamaged HDF5 file, could not read {self.path}: {_reason(error)}"
+                f"{self.argument}: expected {expected}, could not read {name} in {self.path}: {_reason(error)}"
             ) from error
 
     def _read(self, file: Any, name: str) -> Entry:
         import h5py
 
-        *groups, last = name.split(".")
-        for part in groups:
-            file = file[part]
-        link = file.get(last, getlink=True)
+        place = self.data[name]
+        link = file.get(place, getlink=True)
         if not isinstance(link, h5py.HardLink):
             raise self._refused(name, "data of the file itself", type(link).__name__)
-        found = file[last]
+        found = file[place]
         if not isinstance(found, h5py.Dataset):
             raise self._refused(name, "data", "a group")
         if found.is_virtual or found.external:
             raise self._refused(name, "data of the file itself", "data of other files")
+        if found.shape is None:
+            raise self._refused(name, "numbers", "no data")
         # A chunk may be larger than its array, and is always unpacked as a whole.
         chunk = math.prod(found.chunks) * found.dtype.itemsize if found.chunks else 0
-        if found.shape is None or max(found.nbytes, chunk) > self._most_bytes:
-            raise self._refused(
-                name,
-                f"at most {self._most_bytes} bytes, {_LARGEST_RATIO} times the file's size",
-                "no data" if found.shape is None else f"{max(found.nbytes, chunk)}",
-            )
+        self._sizes[name] = max(found.nbytes, chunk)
+        storage.require_modest(self.path, sum(self._sizes.values()))
         if h5py.check_string_dtype(found.dtype) is not None:
             return found.asstr()[()] if found.shape == () else np.asarray(found.asstr()[()], "U")
         if found.dtype.kind not in "biuf":
@@ -435,15 +544,17 @@ class _Hdf5(UserDict[str, Entry]):
         return np.asarray(found[()])
 
 
-def _names_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
-    """Names of all data below a group. A link, and a group that was met before, stand for themselves and are not followed."""
+def _places_below(group: Any, prefix: str, seen: set[int]) -> Iterator[str]:
+    """Paths of all data below a group. A link, and a group that was met before, stand for themselves and are not followed."""
     from h5py import Group, HardLink, h5o  # pyright: ignore[reportAttributeAccessIssue]
 
+    if "OCTAVE_NEW_FORMAT" in group.attrs:
+        raise InputError(f"expected arrays, got {_OF_OCTAVE}")
     seen.add(h5o.get_info(group.id).addr)
     for name in group.keys():  # noqa: SIM118
         item = group[name] if isinstance(group.get(name, getlink=True), HardLink) else None
         if isinstance(item, Group) and len(item) and h5o.get_info(item.id).addr not in seen:
-            yield from _names_below(item, f"{prefix}{name}.", seen)
+            yield from _places_below(item, f"{prefix}{name}/", seen)
         else:
             yield f"{prefix}{name}"
 

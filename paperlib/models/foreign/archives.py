@@ -114,10 +114,7 @@ def _updates(stored: Mapping[str, Entry]) -> list[int]:
 def _entry(stored: Mapping[str, Entry], name: str, path: Path) -> Entry:
     if name not in stored:
         raise _refused(path, f"data as {name}", "nothing")
-    try:
-        return stored[name]
-    except InputError as error:
-        raise InputError(f"path: {error}") from error
+    return stored[name]
 
 
 def _text(stored: Mapping[str, Entry], name: str, path: Path) -> str:

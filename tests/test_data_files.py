@@ -1,0 +1,465 @@
+"""Test sets as people keep them: each is read as what it is, or refused in one sentence, and who does what that says gets the right rows."""
+
+import gzip
+import io
+import re
+import struct
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from evaluations import SMALL
+from writers import as_hdf5, as_mat, as_matlab_73, as_npy, as_pt
+
+from paperlib.errors import InputError
+from paperlib.evaluation import read_images, read_model, read_sequences
+from paperlib.evaluation.inputs import read_rows
+from paperlib.models import RBM, PottsRBM
+
+D = 6
+RNG = np.random.default_rng(1)
+X = RNG.integers(0, 2, (40, D)).astype(np.uint8)
+GREY = RNG.integers(0, 256, (40, D))
+SQUARES = X.reshape(40, 2, 3)
+
+
+def table(rows, first="", separator=","):
+    text = "\n".join(separator.join(map(str, row)) for row in np.asarray(rows).tolist())
+    return f"{first}{text}\n".encode()
+
+
+def zipped(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
+        for name, content in members.items():
+            stored.writestr(name, content)
+    return file.getvalue()
+
+
+def of_python_2(array):
+    """As numpy of Python 2 wrote it, with long whole numbers."""
+    shape = "".join(f"{length}L, " for length in array.shape)
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({shape}), }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array.tobytes()
+
+
+def cells(images):
+    found = np.empty((len(images) // 8, 8), object)
+    for place, image in zip(np.ndindex(found.shape), images, strict=True):
+        found[place] = image
+    return found
+
+
+def compressed(array, **options):
+    return as_hdf5({"test": lambda file, name: file.create_dataset(name, data=array, **options)})
+
+
+def of_octave(file, name):
+    file.create_group(name).attrs["OCTAVE_NEW_FORMAT"] = 1
+    file[f"{name}/value"] = X.T
+
+
+def unknown_filter(file, name):
+    """Compressed by a program that is not here."""
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk(X.shape)
+    made.set_filter(32_001, h5py.h5z.FLAG_OPTIONAL)
+    space = h5py.h5s.create_simple(X.shape)
+    found = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_UINT8, space, made)
+    found.write_direct_chunk((0, 0), X.tobytes())
+
+
+TEMPERATURES = {"T=2.000000": 1 - SQUARES, "T=2.269000": SQUARES}
+NO_ARRAYS = {
+    "meta": np.zeros(3, [("a", "f8")]),
+    "null": h5py.Empty("f8"),
+    "link": h5py.SoftLink("/T=2.0"),
+}
+NUMBERED = ",".join(map(str, range(D))) + "\n"
+# Of X[0] as the names of columns.
+MANGLED = "0,1,1.1,1.2,0.1,0.2\n"
+READ = {
+    # HDF5 with dots in its names
+    "one of two temperatures": (as_hdf5(TEMPERATURES), ":T=2.269000"),
+    "a dot in a group": (as_hdf5({"group/x.test": X}), ""),
+    "a group with a dot": (as_hdf5({"v1.0/x": X, "v1.1/x": 1 - X}), ":v1.0.x"),
+    "a path": (as_hdf5({"v1.0/x.test": X, "v1.1/x.test": 1 - X}), ":/v1.0/x.test"),
+    "a dot or a group": (as_hdf5({"a.b": X, "a/b": 1 - X}), ":a.b"),
+    "a group or a dot": (as_hdf5({"a.b": 1 - X, "a/b": X}), ":a/b"),
+    "a colon": (as_hdf5({"x:0": X, "x:1": 1 - X}), ":x:0"),
+    "a name beside what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), ":T=2.0"),
+    "a plain name beside a dot": (as_hdf5({"T=2.0": 1 - X, "test": X}), ":test"),
+    # numpy of Python 2
+    "npy of Python 2": (of_python_2(X), ""),
+    "npz of Python 2": (zipped({"x_test.npy": of_python_2(X), "y.npy": of_python_2(X[:, 0])}), ""),
+    "npy of Python 2, compressed": (gzip.compress(of_python_2(X)), ""),
+    # containers
+    "a zip of a table": (zipped({"test.csv": table(X)}), ""),
+    "a zip of two": (zipped({"train.csv": table(1 - X), "test.csv": table(X)}), ":test.csv"),
+    "a zip of a table with labels": (zipped({"t.csv": table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n")}), ""),
+    "a zip of macOS": (zipped({"__MACOSX/._t.txt": b"\0\5\26\7", "t.txt": table(X, separator=" ")}), ""),
+    "a zip with a text": (zipped({"README.txt": "two words", "sub/test.csv": table(X)}), ""),
+    "cells": (as_mat({"dat": cells(SQUARES), "classcounts": cells(X[:, :1]), "n": 36}), ""),
+    "cells of all images": (as_mat({"dat": cells(SQUARES)}), ":dat"),
+    "cells by name": (as_mat({"dat": cells(SQUARES), "other": cells(1 - SQUARES)}), ":dat"),
+    "a list": (as_pt({"images": list(torch.from_numpy(SQUARES)), "labels": [1, 2, 3]}), ""),
+    "groups with numbers": (as_hdf5({f"images/{n}": image for n, image in enumerate(SQUARES)}), ""),
+    "sparse": (as_mat({"x": scipy.sparse.csc_matrix(X.astype(float))}), ""),
+    "sparse, logical": (as_mat({"x": scipy.sparse.csc_matrix(X.astype(bool)), "y": 3}), ":x"),
+    "bfloat16": (as_pt(torch.from_numpy(X).bfloat16()), ""),
+    "with a gradient": (as_pt({"x": torch.from_numpy(X).float().requires_grad_()}), ""),
+    # tables
+    "numbers as names": (table(X, NUMBERED), ""),
+    "numbers from 1": (table(X, "1;2;3;4;5;6\n", ";"), ""),
+    "numbers in quotes": (table(X, '"0","1","2","3","4","5"\n'), ""),
+    "numbers of some columns": (table(X, "12\t13\t14\t40\t41\t45\n", "\t"), ""),
+    "numbers with points": (table(X, "0.0 1.0 2.0 3.0 4.0 5.0\n", " "), ""),
+    "numbers and labels": (table(np.c_[X, X[:, 0]], "0,1,2,3,4,5,label\n"), ""),
+    "an image for a header": (table(X, MANGLED), ""),
+    "columns x, y, z": (table(X, "x,y,z,u,v,w\n"), ""),
+    "a unit called class": (table(X, "a,b,c,d,e,class\n"), ""),
+    "a label": (table(np.c_[X[:, 0], X], "label,a,b,c,d,e,f\n"), ""),
+    "a label besides a unit y": (table(np.c_[X, X[:, 0]], "x,b,z,u,v,w,y\n"), ""),
+    "words in quotes": (table(X, '"V1","V2","V3","V4","V5","V6"\n').replace(b"1", b'"1"'), ""),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("content", "member"), READ.values(), ids=READ)
+def test_read(tmp_path, content, member):
+    (tmp_path / "t").write_bytes(content)
+    found = read_images("data", f"{tmp_path}/t{member}", D)
+    np.testing.assert_array_equal(found, X)
+
+
+@pytest.mark.parametrize("kind", ["?", "u1", "i8", "f4", "f8"])
+def test_images_that_compress_well(tmp_path, kind):
+    rows = np.zeros((2_000, 784), kind)
+    rows[:, 350:380] = RNG.random((2_000, 30)) < 0.3
+    content = compressed(rows, compression="gzip")
+    (tmp_path / "t").write_bytes(content)
+    assert kind == "?" or rows.nbytes > 60 * len(content)
+    np.testing.assert_array_equal(read_images("data", tmp_path / "t", 784), rows)
+
+
+def test_images_that_compress_too_well(tmp_path):
+    """The sentence names the option, and with what it says they are read."""
+    rows = np.zeros((12_000, 784))
+    (tmp_path / "t").write_bytes(compressed(rows, compression="gzip"))
+    with pytest.raises(InputError, match=r"^train: expected at most 67108864 bytes .* without compression$"):  # fmt: skip
+        read_images("train", tmp_path / "t", 784)
+    (tmp_path / "t").write_bytes(compressed(rows))
+    assert read_images("train", tmp_path / "t", 784).shape == rows.shape
+
+
+@pytest.mark.parametrize("first", ["", NUMBERED, MANGLED])
+@pytest.mark.parametrize("options", [{"threshold": 0.5}, {"binarize_seed": 0}])
+def test_a_header_is_no_image(tmp_path, first, options):
+    (tmp_path / "t").write_bytes(table(X, first))
+    said = []
+    found = read_images("data", tmp_path / "t", D, left_out=said.append, **options)
+    np.testing.assert_array_equal(found, X)
+    assert said == (["data: the first line is a header and was left out"] if first else [])
+
+
+@pytest.mark.parametrize("options", [{"threshold": 99}, {"binarize_seed": 0}])
+def test_a_header_of_grey_levels(tmp_path, options):
+    """With few columns it may be an image: the user is asked, and both answers are right."""
+    wide = np.repeat(GREY, 3, 1)
+    right = read_images("data", write(tmp_path, as_npy(wide)), 18, **options)
+    numbered = table(wide, ",".join(map(str, range(18))) + "\n")
+    np.testing.assert_array_equal(read_images("data", write(tmp_path, numbered), 18, **options), right)  # fmt: skip
+    for first in (NUMBERED, MANGLED):
+        with pytest.raises(InputError, match=r"plainly a header or plainly an image.*remove a header"):  # fmt: skip
+            read_images("data", write(tmp_path, table(GREY, first)), D, **options)
+    found = read_images("data", write(tmp_path, table(GREY, f"a,b,c,d,e,f\n{NUMBERED}")), D, **options)  # fmt: skip
+    assert len(found) == 41
+
+
+def write(folder, content):
+    (folder / "t").write_bytes(content)
+    return folder / "t"
+
+
+def test_one_row_is_no_header(tmp_path):
+    weights = read_rows("weights", write(tmp_path, b"1,2,3\n"), fewest_axes=1)
+    np.testing.assert_array_equal(weights, [[1, 2, 3]])
+    for row in ("0,1", "0,1,0", "1,0,2", "-1,0,1"):
+        rows = read_rows("data", write(tmp_path, f"{row}\n{row}\n".encode()))
+        assert len(rows) == 2
+
+
+def ratings(*values):
+    """Images with these values in the place of a few."""
+    found = X.astype(float)
+    for place, value in enumerate(values):
+        found[place, place] = value
+    return found
+
+
+OF_LABELS = "visible units for labels"
+REFUSED = {
+    "which temperature": (as_hdf5(TEMPERATURES), r"got T=2.000000 \[40, 2, 3\], T=2.269000 \[40, 2, 3\]; choose with .*t:NAME"),
+    "which of what is no array": (as_hdf5(NO_ARRAYS | {"T=2.0": X}), r"as (link|meta|null) in .*of T=2.0, link, meta, null choose one with .*t:NAME"),
+    "half a name": (as_hdf5(TEMPERATURES), ":T=2", "expected images of 6 values|expected one array"),
+    "another compression": (as_hdf5({"x": unknown_filter}), "compressed by gzip, lzf or not at all"),
+    "three values": (as_npy(np.where(GREY > 180, -1, X.astype(int))), "missing value .*have to be complete: leave out"),
+    "three values, as bytes": (as_npy(np.where(GREY > 180, 255, X).astype(np.uint8)), "255 beside .*missing value .*have to be complete"),
+    "stars and -1": (as_npy(5 * X.astype(int) - (X == 0)), "missing value .*have to be complete"),
+    "not rated": (as_npy(ratings(-1, -1, -1)), "missing value .*have to be complete"),
+    "not rated, tables": (table(ratings(-1, -1).astype(int)), "missing value .*have to be complete"),
+    "NaN": (as_npy(ratings(np.nan)), "got 1 NaN or infinite of 240; images have to be complete"),
+    "an empty cell": (table(X).replace(b",1,", b",,", 1), "images have to be complete"),
+    "NA": (b"NA,0,1,0,1,1\n" + table(X), "images have to be complete"),
+    "strings of bits": (table(X, separator=""), "got 1 in .*commas between"),
+    "strings of bits of numpy": (as_npy(np.array(["010101", "111000"])), "make a row of numbers each"),
+    "a file in a zip": (zipped({"t.mat": as_mat({"x": X})}), ":t.mat", "unpack that file first"),
+    "a broken table in a zip": (zipped({"t.csv": b"0,1\n0,1,1\n", "u.csv": b"0,NA,1,0\n"}), ":t.csv", "unpack that file first"),
+    "cells of several sizes": (as_mat({"dat": cells([*SQUARES[:-1], X[:5, :5]])}), "expected one array"),
+    "sparse of torch": (as_pt(torch.from_numpy(X).to_sparse()), "data: expected a dense tensor"),
+    "sparse, 7.3": (as_matlab_73({"x/jc": X[0], "x/ir": X[0], "x/data": X[0]}), "save it with -v7"),
+    "text of Octave": (b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n# type: matrix\n# rows: 2\n", "save -v7"),
+    "text of Octave, compressed": (gzip.compress(b"# Created by Octave 6.1.0\n# name: x\n"), "save -v7"),
+    "bytes of Octave": (b"Octave-1-L\0\1\0\0\0x", "save -v7"),
+    "HDF5 of Octave": (as_hdf5({"x": of_octave}), "save -v7"),
+    "libsvm": (b"3 1:-0.103956 7:1\n1 2:0.5\n", "rows of libsvm"),
+    "libsvm, several labels": (b"0,3 1:-0.1 2:1\n", "rows of libsvm"),
+    "libsvm without labels": (b"1:0.5 3:1\n", "rows of libsvm"),
+    "DCA": (b"J 0 1 0 0 0.5\nJ 0 1 0 1 -0.5\nh 0 0 0.1\n", "pairwise Potts model"),
+    "counts": (b"89|0,0,1,0,1,1\n1|0,1,1,0,1,1\n", "counts before them"),
+    "JSON": (b'{"images": [[0, 1]]}', "got JSON"),
+    "Clustal": (b"CLUSTAL W (1.83) multiple sequence alignment\n\ns0 ACD\n", "FASTA or Stockholm"),
+    "the list of TensorFlow": (b'model_checkpoint_path: "rbm-1"\n', "TensorFlow"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refused(tmp_path, case):
+    content, *member, message = case
+    (tmp_path / "t").write_bytes(content)
+    with pytest.raises(InputError, match=message) as refusal:
+        read_images("data", f"{tmp_path}/t{''.join(member)}", D)
+    said = str(refusal.value)
+    assert said.startswith("data: expected")
+    assert "\n" not in said
+    assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", said)
+
+
+@pytest.mark.parametrize("suffix", [".mat", ".txt", ".h5", ".npy"])
+def test_octaves_text_whatever_it_is_called(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(b"# Created by Octave 8.4.0, Sat Nov 28 2026 <u@h>\n# name: x\n")
+    for name, read in (("data", lambda: read_images("data", path, D)), ("path", lambda: read_model(path))):  # fmt: skip
+        with pytest.raises(InputError, match=rf"^{name}: expected arrays, got .*save -v7"):
+            read()
+
+
+def test_mat_files_of_version_4(tmp_path):
+    (tmp_path / "t.mat").write_bytes(as_mat({"x": X.astype(float)}, format="4"))
+    np.testing.assert_array_equal(read_images("data", tmp_path / "t.mat", D), X)
+
+
+@pytest.mark.parametrize("content", [b" 1.0000000e+00 0\n" * 20, b"MATLAB 9", bytes(200)])
+def test_mat_files_of_no_known_version(tmp_path, content):
+    (tmp_path / "t.mat").write_bytes(content)
+    with pytest.raises(InputError, match=r"^data: expected .*save -v7 in MATLAB or Octave"):
+        read_images("data", tmp_path / "t.mat", D)
+
+
+@pytest.mark.parametrize("name", ["rbm-1.data-00000-of-00001", "rbm-1.index", "rbm-1.meta"])
+def test_checkpoints_of_tensorflow(tmp_path, name):
+    (tmp_path / name).write_bytes(b"\0\0\6\x08\1\x1a\2\x08\1" + bytes(40))
+    with pytest.raises(InputError, match=r"TensorFlow checkpoint; numpy.savez"):
+        read_model(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "width", "hint"),
+    [
+        ((40, 1), "u1", 20, "commas"),
+        ((40, 1), "f8", 2, "commas"),
+        ((40, 1), "u1", 8, "packed"),
+        ((40, 3), "u1", 20, "packed"),
+        ((40, 98), "u1", 784, "packed"),
+        ((40, 3), "i8", 6, None),
+        ((40, 3), "f8", 23, None),
+        ((40, 12), "u1", 15, OF_LABELS),
+        ((40, 784), "u1", 794, OF_LABELS),
+        ((40, 7), "u1", 6, "label in the first or last"),
+        ((6, 40), "u1", 6, "transposed"),
+    ],
+)
+def test_hints_where_they_are_plausible(tmp_path, shape, kind, width, hint):
+    with pytest.raises(InputError, match=f"as many as the model has visible units, got {shape[1]} in") as refusal:  # fmt: skip
+        read_images("data", write(tmp_path, as_npy(np.ones(shape, kind))), width)
+    assert ("(" in str(refusal.value)) == (hint is not None)
+    assert (hint or "") in str(refusal.value)
+
+
+def test_spins_are_still_told(tmp_path):
+    spins = 2 * X.astype(int) - 1
+    with pytest.raises(InputError, match=r"store \(x \+ 1\) / 2"):
+        read_images("data", write(tmp_path, as_npy(spins)), D)
+    np.testing.assert_array_equal(read_images("data", write(tmp_path, as_npy(spins)), D, spins=True), X)  # fmt: skip
+    spins[0, 0] = 0
+    for of_spins in (False, True):
+        with pytest.raises(InputError, match=r"missing value .*have to be complete"):
+            read_images("data", write(tmp_path, as_npy(spins)), D, spins=of_spins)
+
+
+@pytest.mark.parametrize("missing", [-1, 255])
+@pytest.mark.parametrize("options", [{}, {"binarize_seed": 0}])
+def test_no_advice_makes_a_number_of_missing_values(tmp_path, missing, options):
+    """And those who leave such images out get the others."""
+    rated = np.where(GREY > 250, missing, X.astype(int))
+    with pytest.raises(InputError, match=f"{missing} beside .*have to be complete: leave out"):
+        read_images("data", write(tmp_path, as_npy(rated)), D, **options)
+    complete = ~(rated == missing).any(1)
+    found = read_images("data", write(tmp_path, as_npy(rated[complete])), D, **options)
+    np.testing.assert_array_equal(found, X[complete])
+
+
+# ---- models
+
+
+@pytest.mark.parametrize("prefix", ["rbm.", "v1.0/", "v1.0/rbm.", "a/b.c/"])
+def test_models_in_hdf5_with_dots(tmp_path, prefix):
+    parameters = RNG.normal(size=(D, 4)), RNG.normal(size=D), RNG.normal(size=4)
+    names = (f"{prefix}{name}" for name in ("weights", "vbias", "hbias"))
+    path = write(tmp_path, as_hdf5(dict(zip(names, parameters, strict=True))))
+    assert read_model(path).rbm.checksum() == RBM(*parameters).checksum()
+
+
+@pytest.mark.parametrize("member", ["", ":dat"])
+def test_cells_tell_which_layer_is_visible(tmp_path, member):
+    """As all images do: where neither the names of biases nor a width that is known help."""
+    (tmp_path / "t").write_bytes(as_mat({"dat": cells(SQUARES)}))
+    assert read_rows("data", f"{tmp_path}/t{member}").shape == (40, D)
+
+
+def test_sparse_weights(tmp_path):
+    weights, biases = RNG.normal(size=(D, 4)), (np.ones(D), np.ones(4))
+    stored = {"vishid": scipy.sparse.csc_matrix(weights), "visbiases": biases[0], "hidbiases": biases[1]}  # fmt: skip
+    found = read_model(write(tmp_path, as_mat(stored)))
+    assert found.rbm.checksum() == RBM(weights, *biases).checksum()
+
+
+# ---- sequences
+
+PROTEIN, RNA = ("-ACDEFGHIKLMNPQRSTVWY", "-ACGU")
+ROWS = {"s0": "ACDEF", "s1": "A-DEF", "s2": "--WYV"}
+
+
+def fasta(rows):
+    return "".join(f">{name}\n{row}\n" for name, row in rows.items())
+
+
+def stockholm(rows, width=5):
+    blocks = ["\n".join(f"{name}  {row[n : n + width]}" for name, row in rows.items()) for n in range(0, 5, width)]  # fmt: skip
+    return "# STOCKHOLM 1.0\n#=GF ID x\n\n" + "\n\n".join(blocks) + "\n#=GC RF  xxxxx\n//\n"
+
+
+SEQUENCES = {
+    "plain": fasta(ROWS),
+    "a comment first": ";made by hand\n" + fasta(ROWS),
+    "comments anywhere": ";one\n;two\n" + fasta(ROWS).replace(">s1\n", ">s1 x\n; why\n"),
+    "blank lines first": "\n\n" + fasta(ROWS),
+    "line ends of Windows": (";x\n" + fasta(ROWS)).replace("\n", "\r\n"),
+    "blanks": fasta(ROWS).replace("DEF", "DE F "),
+    "lower case": fasta(ROWS).lower(),
+    "dots for gaps": fasta(ROWS).replace("-", "."),
+    "Stockholm": stockholm(ROWS),
+    "Stockholm in blocks": stockholm(ROWS, 2),
+    "Stockholm with dots": stockholm(ROWS).replace("-", "."),
+    "Stockholm in lower case": stockholm({name: row.lower() for name, row in ROWS.items()}),
+}
+
+
+def potts(sites, states):
+    return PottsRBM(np.zeros((sites, states, 1)), np.zeros((sites, states)), np.zeros(1))
+
+
+def states_of(rows, alphabet):
+    return [[alphabet.index(letter) for letter in row] for row in rows.values()]
+
+
+@pytest.mark.parametrize("text", SEQUENCES.values(), ids=SEQUENCES)
+def test_sequences(tmp_path, text):
+    model = potts(5, 21)
+    found = read_sequences("data", write(tmp_path, text.encode()), model)
+    np.testing.assert_array_equal(found, model.one_hot(states_of(ROWS, PROTEIN)))
+
+
+def test_sequences_as_strings(tmp_path):
+    model, rna = potts(5, 21), potts(3, 5)
+    for array in (np.array(list(ROWS.values())), np.array([list(row) for row in ROWS.values()], "U3")):  # fmt: skip
+        found = read_sequences("data", write(tmp_path, as_npy(array)), model)
+        np.testing.assert_array_equal(found, model.one_hot(states_of(ROWS, PROTEIN)))
+    for text in (">a\nacg\n>b\nuu-\n", ">a\nACG\n>b\nTT-\n"):
+        found = read_sequences("data", write(tmp_path, text.encode()), rna)
+        np.testing.assert_array_equal(found, rna.one_hot([[1, 2, 3], [4, 4, 0]]))
+
+
+MANY_ROWS = {f"s{n}": "ACDEF" for n in range(30)}
+NO_SEQUENCES = {
+    "X": (fasta(MANY_ROWS | {"s3": "AXDEF"}), r"got X in 1 of 30 sequences: leave these"),
+    "B and Z": (fasta(MANY_ROWS | {"s3": "BBDEF", "s4": "ACZEF"}), "got B, Z in 2 of 30 sequences"),
+    "U, lower case": (fasta(MANY_ROWS | {"s3": "ACUEF"}).lower(), "got U in 1 of 30 sequences"),
+    "stops": (fasta({name: f"{row[:4]}*" for name, row in MANY_ROWS.items()}), r"got \* in 30 of 30"),
+    "X in Stockholm": (stockholm(MANY_ROWS | {"s3": "AXDEF"}), "got X in 1 of 30"),
+    "insertions of A3M": (fasta({"s0": "ACdeDEF", "s1": "ACDEF"}), "insertions .*remove the lower-case letters"),
+    "insertions of A2M": (fasta({"s0": "ACdeF", "s1": "AC..F"}), "insertions"),
+    "dots of insertions": (fasta({"s0": "AC..F", "s1": "AC--F"}), "insertions"),
+    "lengths": (fasta({"s0": "ACDEF", "s1": "ACDE"}), "lengths from 4 to 5"),
+    "several alignments": (stockholm(ROWS) + stockholm(ROWS), "expected one alignment"),
+    "semicolons for names": (fasta(ROWS).replace(">", ";"), "write > in its place"),
+    "nothing": ("# STOCKHOLM 1.0\n//\n", "expected shape"),
+    "short": (fasta({"s0": "ACD", "s1": "ACD"}), "expected sequences of 5 sites"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), NO_SEQUENCES.values(), ids=NO_SEQUENCES)
+def test_refused_sequences(tmp_path, text, message):
+    with pytest.raises(InputError, match=message) as refusal:
+        read_sequences("data", write(tmp_path, text.encode()), potts(5, 21))
+    assert str(refusal.value).startswith("data: expected")
+    assert not re.search("commas|undamaged", str(refusal.value))
+
+
+def test_letters_where_there_are_none(tmp_path):
+    path = write(tmp_path, fasta(ROWS).encode())
+    with pytest.raises(InputError, match=r"expected numbers of states, .* the model has 4, got"):
+        read_sequences("data", path, potts(5, 4))
+    with pytest.raises(InputError, match=r"expected numbers in .*, got letters"):
+        read_images("data", path, D)
+
+
+# ---- paths
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("~/t.npy", r"found none at ~/t.npy; only a ~ that begins a word"),
+        ("C:\\data\\t.npy", r"found none at C:\\data\\t.npy$"),
+        ("C:/t.npz:x_test", "found none at C:/t.npz:x_test$"),
+        ("t.npz:x", "found none at t.npz:x$"),
+        ("no.npy", "found none at no.npy$"),
+    ],
+)
+def test_paths(tmp_path, monkeypatch, path, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"^data: expected a file, {message}"):
+        read_images("data", path, D)
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_image(refusal):
+    np.save("one.npy", np.load("t.npy")[:1])
+    SMALL.save("same.npz")
+    for line in ("evaluate m.npz", "audit m.npz --claimed-log-z 1", "training m.npz same.npz"):
+        assert refusal(f"{line} --data one.npy")[0].startswith("paperlib: data: expected at least two")  # fmt: skip
