@@ -25,6 +25,7 @@ def read_checkpoints(
     most: int | None = None,
     left_out: Callable[[str], object] | None = None,
     width: Callable[[], int] | None = None,
+    names: str | None = None,
 ) -> dict[str, ForeignRBM]:
     """Models of binary units by name, in the order of training.
 
@@ -42,6 +43,8 @@ def read_checkpoints(
         diverged there; the others are returned. None: such a checkpoint is an error, as it is where each file is named.
     width : callable, optional
         As for `read_model`.
+    names : str, optional
+        As for `read_model`, for each model file.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def read_checkpoints(
         # The whole path where file names alone are not unique.
         same = len({file.name for file in files}) < len(files)
         readers = {
-            str(file) if same else file.name: partial(read_model, file, width=width)
+            str(file) if same else file.name: partial(read_model, file, names, width)
             for file in files
         }
     if most is not None and updates is None:

@@ -41,6 +41,10 @@ _REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+# What a number of numpy's is made of in a file of torch, in which nothing else of numpy is allowed.
+_SCALAR = np.float64(0).__reduce__()[0]
+_NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
+_NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _SUFFIXES = (
     ".safetensors",
@@ -52,9 +56,14 @@ _SUFFIXES = (
     ".hdf5",
     ".pt",
     ".pth",
+    ".th",
+    ".ckpt",
     ".csv",
 )
-_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
+_OF_SUFFIX = {
+    ".h5": "HDF5",
+    ".hdf5": "HDF5",
+} | dict.fromkeys((".pt", ".pth", ".th", ".ckpt"), "torch")
 _NO_FILES_OF_OURS = {
     b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     b"<!doctype": "a web page",
@@ -70,16 +79,22 @@ _PACKED, _PLAIN, _PIECE = 15, 14, 2**20
 # How many times larger than its file an HDF5 array may be. Trained weights do not compress by as much.
 _LARGEST_RATIO, _SMALLEST_LIMIT = 16, 2**20
 _DEEPEST = 8
-# A name with one of these words is of the training, not of the model.
-_HARMLESS_WORDS = {
-    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "epoch", "epochs", "iteration", "iterations", "loss", "losses",
-    "err", "error", "errors", "seed", "time", "learningtime", "species", "provenance", "draws", "chain", "chains", "lr", "batchsize", "nlayers",
-    "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "grad", "history",
+# Words of the training in names: of what accompanies each parameter there, and others.
+_OF_A_PARAMETER = {
+    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam", "exp", "init", "initial", "update", "updates",
+}  # fmt: skip
+_OF_TRAINING = {
+    "epoch", "epochs", "iteration", "iterations", "loss", "losses", "err", "error", "errors", "seed", "time", "learningtime", "species",
+    "provenance", "draws", "chain", "chains", "batchsize", "nlayers", "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "history",
 }  # fmt: skip
 _HARMLESS = {
     "numbatchestracked", "learningrate", "nvisible", "nhidden", "numvisible", "numhidden", "nv", "nh", "nvis", "nhid", "numdims", "numhid",
     "numpen", "vishidinc", "hidbiasinc", "visbiasinc", "hidpeninc", "penbiasinc", "nfeaturesin", "hsamples", "randomstate", "logz",
 }  # fmt: skip
+
+
+class NoDataError(InputError):
+    """A name stands for an empty group, such as Keras writes for its inputs."""
 
 
 def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
@@ -118,7 +133,7 @@ def _reason(error: Exception) -> str:
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
     """The entries of a model file that have these names."""
     stored = read_stored("path", path)
-    extra = [name for name in stored if name not in names and not is_harmless(name)]
+    extra = [name for name in stored if name not in names and not training_level(name)]
     if extra or any(name not in stored for name in names):
         raise InputError(
             f"path: expected the arrays {', '.join(names)} in {path}, got {printable(', '.join(sorted(stored)) or 'none')}"
@@ -131,10 +146,18 @@ def plain_name(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
 
 
-def is_harmless(name: str) -> bool:
-    """Whether a name in a file is known to be of the training and not of the model, such as `W_momentum`."""
-    words = set(re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()))
-    return bool(words & _HARMLESS_WORDS) or plain_name(name) in _HARMLESS
+def training_level(name: str) -> int:
+    """How surely what has this name is of the training and not of the model.
+
+    0: not at all. 1: a word such as `epoch` has a number, as in `W_epoch100`, and may say when a parameter was stored. 2: it has none, as
+    in `epoch_errors`. 3: the name is that of what accompanies a parameter, such as `W_momentum`.
+    """
+    lower = re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()
+    words = set(re.findall("[a-z]+", lower))
+    alone = set(re.findall("[a-z]+", re.sub(r"[a-z]+(?=[ _=-]*\d)", "", lower)))
+    if alone & _OF_A_PARAMETER or plain_name(name) in _HARMLESS:
+        return 3
+    return 2 if alone & _OF_TRAINING else int(bool(words & (_OF_TRAINING | _OF_A_PARAMETER)))
 
 
 def listed(arrays: Mapping[str, Entry]) -> str:
@@ -285,7 +308,8 @@ def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
     try:
-        stored = torch.load(source, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_NUMPY_SCALARS):
+            stored = torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(
             f"expected named tensors in {path}, got pickled objects, which can run any code when they are read; of a module, save the tensors: "
@@ -390,8 +414,10 @@ class _Hdf5(UserDict[str, Entry]):
 
         return h5py.File(self._source, "r")
 
-    def _refused(self, name: str, expected: str, got: object) -> InputError:
-        return InputError(f"expected {expected} as {name} in {self.path}, got {got}")
+    def _refused(
+        self, name: str, expected: str, got: object, kind: type[InputError] = InputError
+    ) -> InputError:
+        return kind(f"expected {expected} as {name} in {self.path}, got {got}")
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self:
@@ -417,7 +443,7 @@ class _Hdf5(UserDict[str, Entry]):
             raise self._refused(name, "data of the file itself", type(link).__name__)
         found = file[last]
         if not isinstance(found, h5py.Dataset):
-            raise self._refused(name, "data", "a group")
+            raise self._refused(name, "data", "a group", NoDataError)
         if found.is_virtual or found.external:
             raise self._refused(name, "data of the file itself", "data of other files")
         # A chunk may be larger than its array, and is always unpacked as a whole.
