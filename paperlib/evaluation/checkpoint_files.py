@@ -12,9 +12,10 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import evenly
-from paperlib.evaluation.inputs import MODEL_SUFFIXES, read_model
+from paperlib.evaluation.inputs import read_model
 from paperlib.models import RBM
 from paperlib.models.foreign import ForeignRBM, archive_updates, read_archive
+from paperlib.models.stored import MODEL_SUFFIXES
 
 _ARCHIVES = (".h5", ".hdf5")
 

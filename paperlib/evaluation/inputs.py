@@ -29,19 +29,6 @@ from paperlib.validation import (
 
 # ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
 _UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
-#: Suffixes of the files in a folder that may hold models; `read_model` itself looks at the contents.
-MODEL_SUFFIXES = (
-    ".safetensors",
-    ".npz",
-    ".mat",
-    ".skops",
-    ".h5",
-    ".hdf5",
-    ".pt",
-    ".pth",
-    ".th",
-    ".ckpt",
-)
 _LABELS = ("label", "labels", "class", "target", "y", "digit")
 # Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
 _DARKEST_WHITE = 127

@@ -46,24 +46,10 @@ _SCALAR = np.float64(0).__reduce__()[0]
 _NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
 _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_SUFFIXES = (
-    ".safetensors",
-    ".npz",
-    ".npy",
-    ".mat",
-    ".skops",
-    ".h5",
-    ".hdf5",
-    ".pt",
-    ".pth",
-    ".th",
-    ".ckpt",
-    ".csv",
-)
-_OF_SUFFIX = {
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-} | dict.fromkeys((".pt", ".pth", ".th", ".ckpt"), "torch")
+#: Suffixes of files that may hold models; the contents are looked at.
+MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
+_OF_SUFFIX = dict.fromkeys(MODEL_SUFFIXES[4:6], "HDF5") | dict.fromkeys(MODEL_SUFFIXES[6:], "torch")
+_MORE_SUFFIXES = (".npy", ".csv")
 _NO_FILES_OF_OURS = {
     b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
     b"<!doctype": "a web page",
@@ -164,7 +150,7 @@ def listed(arrays: Mapping[str, Entry]) -> str:
     """Names and shapes for a message. A name in a file may hold any characters."""
     parts = [
         f"{name or 'an array'} {list(value.shape)}"
-        if isinstance(value, np.ndarray | Tensor)
+        if isinstance(value, np.ndarray | Tensor) and value.ndim
         else name
         for name, value in sorted(arrays.items())
     ]
@@ -214,12 +200,12 @@ def _format(source: _Source, path: Path) -> str:
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _SUFFIXES:
+    if suffixes and suffixes[-1] in MODEL_SUFFIXES + _MORE_SUFFIXES:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
     raise InputError(
-        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
+        f"expected a {', '.join(MODEL_SUFFIXES + _MORE_SUFFIXES)} or IDX file, got {path.name!r}, which is none of these; numpy.savez writes arrays"
     )
 
 
@@ -414,10 +400,8 @@ class _Hdf5(UserDict[str, Entry]):
 
         return h5py.File(self._source, "r")
 
-    def _refused(
-        self, name: str, expected: str, got: object, kind: type[InputError] = InputError
-    ) -> InputError:
-        return kind(f"expected {expected} as {name} in {self.path}, got {got}")
+    def _refused(self, name: str, expected: str, got: object) -> InputError:
+        return InputError(f"expected {expected} as {name} in {self.path}, got {got}")
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self:
@@ -443,7 +427,7 @@ class _Hdf5(UserDict[str, Entry]):
             raise self._refused(name, "data of the file itself", type(link).__name__)
         found = file[last]
         if not isinstance(found, h5py.Dataset):
-            raise self._refused(name, "data", "a group", NoDataError)
+            raise NoDataError(str(self._refused(name, "data", "a group")))
         if found.is_virtual or found.external:
             raise self._refused(name, "data of the file itself", "data of other files")
         # A chunk may be larger than its array, and is always unpacked as a whole.

@@ -252,7 +252,8 @@ def _tells_of_another_model(name: str, value: Entry) -> bool:
     if isinstance(value, str | np.ndarray) and np.asarray(value).dtype.kind == "U":
         words = set(re.findall("[a-z]+", str(value).lower()))
         return bool(words & _OTHER_UNITS) or (plain_name(name) in _KIND and not words <= _OUR_KINDS)
-    return _size(value) == 1 and _changes_the_model(name) and bool(dense(name, value) != 0)
+    changes = _changes_the_model(name) and "betas" not in _words(name)  # Adam's
+    return changes and _size(value) == 1 and bool(dense(name, value) != 0)
 
 
 def _grouped(names: Collection[str], arrays: _Arrays) -> list[str]:
@@ -304,28 +305,25 @@ def _model_of(arrays: _Arrays, ignored: Sequence[str], asked: _Asked) -> _Found:
 
 def _parts_of(there: Sequence[str], arrays: _Arrays) -> tuple[type[_Model], dict[str, str]]:
     """A DBM, DBN or Potts RBM under our names or those of the papers' authors: its kind, and the names of its arrays by our names."""
-    ours = {
-        kind: dict(zip(kind.tensor_names, kind.tensor_names, strict=True))
-        for kind in (DBM, PottsRBM)
-    }
-    layers = [f"layers.{n}.{name}" for n in range(len(there)) for name in RBM.tensor_names]
-    # A kind, our names by those in the file, and what is there of each such model.
-    kinds = (
-        (DBN, _AUTHORS_DBN, {"hidpen", "hidrecbiases"}),
-        (DBM, _AUTHORS_DBM, {"hidpen"}),
-        (DBN, dict(zip(layers, layers, strict=True)), {"layers.0.weights"}),
-        (DBM, ours[DBM], ours[DBM].keys()),
-        (PottsRBM, ours[PottsRBM], ours[PottsRBM].keys()),
-    )
-    groups = {
-        name[:end] for name in there for end in (0, *(m.end() for m in re.finditer(r"\.", name)))
-    }
-    for group in sorted(groups):
-        inside = {name.removeprefix(group): name for name in there if name.startswith(group)}
-        for kind, known, needed in kinds:
-            categorical = len(_shape(arrays.get(inside.get("weights", ""), ""))) == 3
-            if needed <= inside.keys() and categorical == (kind is PottsRBM):
-                return kind, {known[name]: inside[name] for name in inside if name in known}
+    for name in there:
+        match = re.fullmatch(r"(|.*?\.)(hidpen|weights_2|layers\.0\.weights|weights)", name)
+        group, first = match.groups() if match else ("", "")
+        if not first or (first == "weights" and len(_shape(arrays.get(name, ""))) != 3):
+            continue
+        inside = {other.removeprefix(group): other for other in there if other.startswith(group)}
+        kind = {"weights": PottsRBM, "weights_2": DBM}.get(first, DBN)
+        ours = {other: other for other in kind.tensor_names}
+        if first == "hidpen":
+            kind, ours = (DBN, _AUTHORS_DBN) if "hidrecbiases" in inside else (DBM, _AUTHORS_DBM)
+        elif kind is DBN:
+            ours = {
+                other: other
+                for other in inside
+                if re.match(r"layers\.\d+\.(weights|\w+_bias)$", other)
+            }
+        elif not ours.keys() <= inside.keys():
+            continue
+        return kind, {ours[other]: inside[other] for other in inside if other in ours}
     return DBN, {}
 
 
@@ -353,7 +351,7 @@ def _layers_of(there: Sequence[str], arrays: _Arrays) -> list[list[str]]:
         groups.setdefault(name.rpartition(".")[0], []).append(name)
     kinds: dict[str, list[str]] = {}
     for group, inside in groups.items():
-        numbered = re.findall(r"[^.]*\d[^.]*", f"{group}")
+        numbered = re.findall(r"[^.]*\d[^.]*", group)
         has_matrix = any(name not in arrays or len(_shape(arrays[name])) == 2 for name in inside)
         # Groups such as `epoch_10` are one model at several times.
         if len(inside) >= 3 and has_matrix and not any(map(training_level, numbered[-1:])):
@@ -465,11 +463,9 @@ def _roles_by_name(
         else:
             candidates = [known for known in arrays if plain_name(short[known]) in synonyms]
         if role == WEIGHTS and not candidates:
-            candidates = [
-                known
-                for known, value in arrays.items()
-                if _is_matrix(value) and not _changes_the_model(short[known])
-            ]
+            matrices = [known for known, value in arrays.items() if _is_matrix(value)]
+            plain = [known for known in matrices if not _changes_the_model(short[known])]
+            candidates = plain or matrices
         if len(candidates) == 1 and name != "0":
             roles[role] = candidates[0]
     return roles
@@ -482,11 +478,11 @@ def _roles_of_biases(
     found = list(rest)
     values = asked.width() if asked.width and len(free) == 2 else None
     if not found and values is not None and values + 1 in outer:
-        matrix = "A" if outer[0] == values + 1 else "A.T"
+        matrix = "it" if outer[0] == values + 1 else "its transpose"
         raise InputError(
             f"expected {VISIBLE} and {HIDDEN} biases, got no arrays besides {printable(of_weights)} {list(outer)}, of which a side is one longer than the "
-            f"images have values; if its first row and column are the biases, store them apart: with A = {matrix}, numpy.savez('model.npz', "
-            "weights=A[1:, 1:], visible_bias=A[1:, 0], hidden_bias=A[0, 1:])"
+            f"images have values; if its first row and column are the biases, store them apart: with A for {matrix}, "
+            "numpy.savez('model.npz', weights=A[1:, 1:], visible_bias=A[1:, 0], hidden_bias=A[0, 1:])"
         )
     if free and not found:
         raise InputError(
@@ -567,18 +563,13 @@ def _left_over(
     said = f"expected nothing besides {parts}, got {listed(rest)} as well"
     sides = {side for name in own for side in _shape(there[name])} - {1}
     text = " ".join(str(value).lower() for value in rest.values() if not _shape(value))
+    only = "only what has no part in the energy can be left out, with --names ignore=NAME"
     if "gauss" in text or any(_words(name) & _OF_GAUSSIAN for name in rest):
         said += ": standard deviations belong to Gaussian units, which this library does not have"
     elif any(_changes_the_model(name) or not _shape(value) for name, value in rest.items()):
-        said += (
-            ": what is called so changes the model. Apply it to the weights and biases before they are stored; only what has no part in the "
-            "energy can be left out, with --names ignore=NAME"
-        )
+        said += f": what is called so changes the model. Apply it to the weights and biases before they are stored; {only}"
     elif any(sides & set(_shape(value)) for value in rest.values()):
-        said += (
-            ". An array with as many values as a layer has units may act on them, and then the model is another one without it; only what has no "
-            "part in the energy can be left out, with --names ignore=NAME"
-        )
+        said += f". An array with as many values as a layer has units may act on them, and then the model is another one without it; {only}"
     else:
         ignored = [f"{IGNORE}={name}" for name in _grouped(rest, there)]
         said += f". What is not part of the model can be left out with {asked.more(*ignored)}"
