@@ -206,7 +206,7 @@ ADVISED = {
 def test_advice_leads_to_the_model_or_nowhere(tmp_path, arrays, model):
     read = followed(tmp_path, as_npz(arrays))
     assert (read is None) == (model is None), read
-    if model is not None:
+    if read is not None:
         for tensor, expected in zip(read.tensors().values(), model.tensors().values(), strict=True):
             torch.testing.assert_close(tensor.double(), expected.double(), rtol=0, atol=0)
 

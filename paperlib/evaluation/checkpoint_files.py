@@ -91,8 +91,8 @@ def read_checkpoints(
             for file in files
         }
     if most is not None and updates is None:
-        names = list(readers)
-        readers = {names[n]: readers[names[n]] for n in evenly(len(names), most)}
+        every = list(readers)
+        readers = {every[n]: readers[every[n]] for n in evenly(len(every), most)}
     found: dict[str, ForeignRBM] = {}
     problems = []
     for name, read in readers.items():

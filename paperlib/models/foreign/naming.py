@@ -86,7 +86,7 @@ def parse_names(text: str | None) -> dict[str, list[str]]:
     """Which array is what, from `weights=W,visible=a,hidden=b`.
 
     `weights=W.T` stands for a matrix [hidden, visible], `visible=0` or `hidden=0` for a model without these biases, and `ignore=NAME` for
-    an array, or a group of entries, that is not part of the model.
+    an array, or a group of entries, that is not part of the model; it may be repeated.
 
     Raises
     ------
