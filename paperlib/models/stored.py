@@ -48,7 +48,7 @@ _NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 #: Suffixes of files that may hold models; the contents are looked at.
 MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
-_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5"} | {suffix: "torch" for suffix in MODEL_SUFFIXES[6:]}
+_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5"} | dict.fromkeys(MODEL_SUFFIXES[6:], "torch")
 _MORE_SUFFIXES = (".npy", ".csv")
 _NO_FILES_OF_OURS = {
     b"version https://git-lfs": "a Git LFS pointer, which stands for the file: fetch that with git lfs pull",
