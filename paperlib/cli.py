@@ -157,6 +157,8 @@ def training(
     at_most: Annotated[int, typer.Option(min=1)] = 20,
     by: str | None = None,
     binarize: int | None = None,
+    threshold: float | None = None,
+    names: str | None = None,
     minutes: float = 2.0,
     chain_steps: int | None = None,
     seed: int = 0,
@@ -205,13 +207,15 @@ def training(
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
     found = read_checkpoints(
-        models, chosen, at_most, left_out.append, lambda: read_rows("data", data).shape[1]
+        models, chosen, at_most, left_out.append, lambda: read_rows("data", data).shape[1], names
     )
     rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
     first = next(iter(found.values()))
-    width, spins = first.rbm.num_visible, first.spin_visible
-    test_images = read_images("data", data, width, binarize, spins)
-    train_images = None if train is None else read_images("train", train, width, binarize, spins)
+    how = (first.rbm.num_visible, binarize, first.spin_visible, threshold)
+    test_images = read_images("data", data, *how, left_out=left_out.append)
+    train_images = (
+        None if train is None else read_images("train", train, *how, left_out=left_out.append)
+    )
     for line in (*first.notes, *left_out):
         typer.echo(line)
     result = evaluate_training(

@@ -55,7 +55,7 @@ class Job:
         Or turn pixels on where their value in the file is above T.
     names : weights=W,visible=b,hidden=a
         Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such
-        biases. ignore=NAME: this array, or group of entries, is not part of the model.
+        biases. ignore=NAME: this array, or group of entries, is not part of the model; may be repeated.
     minutes
         Time to spend on the estimate, a third on parallel tempering.
     steps : K

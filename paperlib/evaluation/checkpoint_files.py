@@ -12,9 +12,10 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.evaluation.along_training import evenly
-from paperlib.evaluation.inputs import MODEL_SUFFIXES, read_model
+from paperlib.evaluation.inputs import read_model
 from paperlib.models import RBM
 from paperlib.models.foreign import ForeignRBM, archive_updates, read_archive
+from paperlib.models.stored import MODEL_SUFFIXES
 
 _ARCHIVES = (".h5", ".hdf5")
 
@@ -25,6 +26,7 @@ def read_checkpoints(
     most: int | None = None,
     left_out: Callable[[str], object] | None = None,
     width: Callable[[], int] | None = None,
+    names: str | None = None,
 ) -> dict[str, ForeignRBM]:
     """Models of binary units by name, in the order of training.
 
@@ -42,6 +44,8 @@ def read_checkpoints(
         diverged there; the others are returned. None: such a checkpoint is an error, as it is where each file is named.
     width : callable, optional
         As for `read_model`.
+    names : str, optional
+        As for `read_model`, for each model file.
 
     Returns
     -------
@@ -83,12 +87,12 @@ def read_checkpoints(
         # The whole path where file names alone are not unique.
         same = len({file.name for file in files}) < len(files)
         readers = {
-            str(file) if same else file.name: partial(read_model, file, width=width)
+            str(file) if same else file.name: partial(read_model, file, names, width)
             for file in files
         }
     if most is not None and updates is None:
-        names = list(readers)
-        readers = {names[n]: readers[names[n]] for n in evenly(len(names), most)}
+        every = list(readers)
+        readers = {every[n]: readers[every[n]] for n in evenly(len(every), most)}
     found: dict[str, ForeignRBM] = {}
     problems = []
     for name, read in readers.items():

@@ -18,6 +18,7 @@ from paperlib.errors import InputError
 from paperlib.evaluation.averages import as_weights
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.foreign import ForeignRBM, from_archive, is_archive, model_of, parse_names
+from paperlib.models.foreign.naming import IGNORE
 from paperlib.models.stored import COMPLETE, Entry, dense, listed, printable, read_stored
 from paperlib.validation import (
     as_tensor,
@@ -29,8 +30,6 @@ from paperlib.validation import (
 
 # ARCHIVE.h5:update_N is one model of an archive, IMAGES.npz:x_test one array of a file.
 _UPDATE = re.compile(r"(?P<path>.+):update_(?P<update>\d+)", re.DOTALL)
-#: Suffixes of the files in a folder that may hold models; `read_model` itself looks at the contents.
-MODEL_SUFFIXES = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth")
 _LABELS = ("label", "labels", "class", "target", "y", "digit")
 # Above this value, the largest one is taken for a grey level of at most 255 and not for white on another scale.
 _DARKEST_WHITE = 127
@@ -86,7 +85,7 @@ def read_model(
         location, update = archive["path"], int(archive["update"])
     chosen = parse_names(names)
     stored = _of_files(location)
-    if is_archive(stored) and not chosen:
+    if is_archive(stored) and not chosen.keys() - {IGNORE}:
         return from_archive(stored, Path(location), update)
     if update is not None:
         raise InputError(f"update: expected none, since {location} is no archive of rbms")
@@ -102,14 +101,23 @@ def read_model(
 
 
 def _of_files(location: str) -> Mapping[str, Entry]:
-    """The entries of a file, or of several with commas between them, each under the name of its file."""
-    if storage.is_file(location) or "," not in location:
-        return read_stored("path", location)
+    """The entries of a file, or of several with commas between them; those without a name, and those of several, are called as their file."""
+    alone = storage.is_file(location) or "," not in location
+    files = [location] if alone else location.split(",")
+    called = [Path(file).stem for file in files]
+    if len(set(called)) < len(called):
+        called = [Path(file).with_suffix("").as_posix() for file in files]
     found: dict[str, Entry] = {}
-    for file in location.split(","):
-        stem = Path(file).stem
+    for file, name in zip(files, called, strict=True):
         entries = read_stored("path", file)
-        found |= {f"{stem}.{name}".removesuffix("."): entry for name, entry in entries.items()}
+        if alone and "" not in entries:
+            return entries
+        new = {f"{name}.{key}".removesuffix("."): entry for key, entry in entries.items()}
+        if found.keys() & new.keys():
+            raise InputError(
+                f"path: expected different files, got the same one twice in {location}"
+            )
+        found |= new
     return found
 
 

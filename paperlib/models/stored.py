@@ -43,20 +43,15 @@ _REAL += (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 _HDF5, _NPY, _MATLAB_73 = b"\x89HDF\r\n\x1a\n", b"\x93NUMPY", b"MATLAB 7.3 MAT-file"
 # What torch.save wrote before it wrote zip files.
 _OLD_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+# What a number of numpy's is made of in a file of torch, in which nothing else of numpy is allowed.
+_SCALAR = np.float64(0).__reduce__()[0]
+_NUMPY_SCALARS = [_SCALAR, (_SCALAR, "numpy.core.multiarray.scalar"), np.dtype]
+_NUMPY_SCALARS += [type(np.dtype(kind)) for kind in "?bhilqBHILQefd"]
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_SUFFIXES = (
-    ".safetensors",
-    ".npz",
-    ".npy",
-    ".mat",
-    ".skops",
-    ".h5",
-    ".hdf5",
-    ".pt",
-    ".pth",
-    ".csv",
-)
-_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5", ".pt": "torch", ".pth": "torch"}
+#: Suffixes of files that may hold models; the contents are looked at.
+MODEL_SUFFIXES: tuple[str, ...] = (".safetensors", ".npz", ".mat", ".skops", ".h5", ".hdf5", ".pt", ".pth", ".th", ".ckpt")  # fmt: skip
+_OF_SUFFIX = {".h5": "HDF5", ".hdf5": "HDF5"} | dict.fromkeys(MODEL_SUFFIXES[6:], "torch")
+_MORE_SUFFIXES = (".npy", ".csv")
 _OF_OCTAVE = "a file in a format of Octave's own: write it there with save -v7 FILE.mat NAME, with the names of the variables"
 # Patterns of how files begin, in lower case.
 _NO_FILES_OF_OURS = {
@@ -87,16 +82,22 @@ _A_PICKLE = (
 # Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
 _PACKED, _PLAIN, _PIECE = 15, 14, 2**20
 _DEEPEST = 8
-# A name with one of these words is of the training, not of the model.
-_HARMLESS_WORDS = {
-    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "epoch", "epochs", "iteration", "iterations", "loss", "losses",
-    "err", "error", "errors", "seed", "time", "learningtime", "species", "provenance", "draws", "chain", "chains", "lr", "batchsize", "nlayers",
-    "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "grad", "history",
+# Words of the training in names: of what accompanies each parameter there, and others.
+_OF_A_PARAMETER = {
+    "momentum", "velocity", "optimizer", "optimiser", "optim", "scheduler", "grad", "lr", "adam", "exp", "init", "initial", "update", "updates",
+}  # fmt: skip
+_OF_TRAINING = {
+    "epoch", "epochs", "iteration", "iterations", "loss", "losses", "err", "error", "errors", "seed", "time", "learningtime", "species",
+    "provenance", "draws", "chain", "chains", "batchsize", "nlayers", "layersize", "maxepochs", "maxepoch", "numcases", "numbatches", "history",
 }  # fmt: skip
 _HARMLESS = {
     "numbatchestracked", "learningrate", "nvisible", "nhidden", "numvisible", "numhidden", "nv", "nh", "nvis", "nhid", "numdims", "numhid",
     "numpen", "vishidinc", "hidbiasinc", "visbiasinc", "hidpeninc", "penbiasinc", "nfeaturesin", "hsamples", "randomstate", "logz",
 }  # fmt: skip
+
+
+class NoDataError(InputError):
+    """A name stands for an empty group, such as Keras writes for its inputs."""
 
 
 def read_stored(name: str, path: str | os.PathLike[str]) -> Mapping[str, Entry]:
@@ -146,7 +147,7 @@ def _reason(error: Exception) -> str:
 def read_named(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Entry]:
     """The entries of a model file that have these names."""
     stored = read_stored("path", path)
-    extra = [name for name in stored if name not in names and not is_harmless(name)]
+    extra = [name for name in stored if name not in names and not training_level(name)]
     if extra or any(name not in stored for name in names):
         raise InputError(
             f"path: expected the arrays {', '.join(names)} in {path}, got {printable(', '.join(sorted(stored)) or 'none')}"
@@ -159,17 +160,25 @@ def plain_name(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.rpartition(".")[2].lower()).removeprefix("rbm")
 
 
-def is_harmless(name: str) -> bool:
-    """Whether a name in a file is known to be of the training and not of the model, such as `W_momentum`."""
-    words = set(re.findall("[a-z]+", re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()))
-    return bool(words & _HARMLESS_WORDS) or plain_name(name) in _HARMLESS
+def training_level(name: str) -> int:
+    """How surely what has this name is of the training and not of the model.
+
+    0: not at all. 1: a word such as `epoch` has a number, as in `W_epoch100`, and may say when a parameter was stored. 2: it has none, as
+    in `epoch_errors`. 3: the name is that of what accompanies a parameter, such as `W_momentum`.
+    """
+    lower = re.sub("([a-z])([A-Z])", r"\1 \2", name).lower()
+    words = set(re.findall("[a-z]+", lower))
+    alone = set(re.findall("[a-z]+", re.sub(r"[a-z]+(?=[ _=-]*\d)", "", lower)))
+    if alone & _OF_A_PARAMETER or plain_name(name) in _HARMLESS:
+        return 3
+    return 2 if alone & _OF_TRAINING else int(bool(words & (_OF_TRAINING | _OF_A_PARAMETER)))
 
 
 def listed(arrays: Mapping[str, Entry]) -> str:
     """Names and shapes for a message. A name in a file may hold any characters."""
     parts = [
         f"{name or 'an array'} {list(value.shape)}"
-        if isinstance(value, np.ndarray | Tensor)
+        if isinstance(value, np.ndarray | Tensor) and value.ndim
         else name
         for name, value in sorted(arrays.items())
     ]
@@ -219,13 +228,13 @@ def _format(source: _Source, path: Path) -> str:
     if head[:2] == b"\0\0" and len(head) >= 4 and head[2] in _IDX_TYPES:
         return "IDX"
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    if suffixes and suffixes[-1] in _SUFFIXES:
+    if suffixes and suffixes[-1] in MODEL_SUFFIXES + _MORE_SUFFIXES:
         return _OF_SUFFIX.get(suffixes[-1], suffixes[-1])
     if head and _is_text(head):
         return ".csv"
     is_tensorflow = _OF_TENSORFLOW.fullmatch(path.suffix)
     raise InputError(
-        f"expected a {', '.join(_SUFFIXES)} or IDX file, got {path.name!r}, which is "
+        f"expected a {', '.join(MODEL_SUFFIXES + _MORE_SUFFIXES)} or IDX file, got {path.name!r}, which is "
         f"{'a part of a TensorFlow checkpoint' if is_tensorflow else 'none of these'}; numpy.savez writes arrays"
     )
 
@@ -332,7 +341,8 @@ def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
 
 def _read_torch(source: _Source, path: Path) -> Mapping[str, Entry]:
     try:
-        stored = torch.load(source, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_NUMPY_SCALARS):
+            stored = torch.load(source, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InputError(
             f"expected named tensors in {path}, got pickled objects, which can run any code when they are read; of a module, save the tensors: "
@@ -528,7 +538,7 @@ class _Hdf5(UserDict[str, Entry]):
             raise self._refused(name, "data of the file itself", type(link).__name__)
         found = file[place]
         if not isinstance(found, h5py.Dataset):
-            raise self._refused(name, "data", "a group")
+            raise NoDataError(str(self._refused(name, "data", "a group")))
         if found.is_virtual or found.external:
             raise self._refused(name, "data of the file itself", "data of other files")
         if found.shape is None:
