@@ -27,7 +27,7 @@ from paperlib.errors import InputError
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike
 
 # For numbers that belong to no model: float64 on the CPU.
-DOUBLE = torch.empty(0, dtype=torch.float64)
+DOUBLE = torch.empty(0, dtype=torch.float64, device="cpu")
 
 # Numbers looked at together: 16 MiB in float32, whatever the total size.
 _BLOCK_NUMBERS = 2**22
