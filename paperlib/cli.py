@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,7 +15,7 @@ import typer
 
 import boltzmann_companion.commands
 from paperlib import __version__, storage
-from paperlib.cli_options import Job, ModelArgument, command
+from paperlib.cli_options import Job, ModelArgument, command, require_own_files
 from paperlib.errors import InputError, ReproductionError
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     from paperlib.evaluation.picture import plot as plot_evaluation
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
-    _require_files(json=job.json, plot=plot)
+    _require_files(job.files({"model": model}).values(), json=job.json, plot=plot)
     found, moved, test_images, options = _inputs(job, model)
     result = evaluate_model(moved, test_images, **options)
     typer.echo(describe(result, job.binarization))
@@ -95,7 +97,7 @@ def audit(
     from paperlib.evaluation.audit import EXIT_CODES
     from paperlib.evaluation.report import audit_as_dict, describe_audit
 
-    _require_files(json=job.json)
+    _require_files(job.files({"model": model}).values(), json=job.json)
     claims = {
         "claimed-log-z": claimed_log_z,
         "claimed-log-prob": claimed_log_prob,
@@ -132,7 +134,8 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
     from paperlib.evaluation import compare as compare_models
     from paperlib.evaluation.report import comparison_as_dict, describe_comparison
 
-    _require_files(json=job.json)
+    models = {"model": first, "second": second}
+    _require_files(job.files(models).values(), json=job.json)
     of_first, model_a, test_images, options = _inputs(job, first)
     of_second = job.read_model(second)
     job.read_rows(of_second)
@@ -142,7 +145,6 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
         typer.echo(line)
     result = compare_models(model_a, of_second.rbm.to(job.device), test_images, **options)
     typer.echo(describe_comparison(result))
-    models = {"model": first, "second": second}
     run = job.record("compare", models, [result.first, result.second], {})
     _write_json(job.json, {**comparison_as_dict(result), "run": run})
 
@@ -202,7 +204,8 @@ def training(
     from paperlib.numerics import seeded_generator
     from paperlib.validation import require_device
 
-    _require_files(json=json, csv=csv, plot=plot)
+    read = [*models, data, *([] if train is None else [train])]
+    _require_files(read, json=json, csv=csv, plot=plot)
     require_device("device", device)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
@@ -268,11 +271,9 @@ def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tenso
     return found, found.rbm.to(job.device), test_images, options
 
 
-def _require_files(**files: Path | None) -> None:
-    """Refuse a file for results, before anything is computed, if it could not be written."""
-    for name, file in files.items():
-        if file is not None and not file.absolute().parent.is_dir():
-            raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+def _require_files(inputs: Iterable[Path], **files: Path | None) -> None:
+    """Refuse a file for results, before anything is computed, if it could not be written or would replace another."""
+    require_own_files(inputs, files)
     if (plot := files.get("plot")) is not None:
         from paperlib.evaluation.picture import require_matplotlib
 
@@ -310,7 +311,7 @@ app.add_typer(boltzmann_companion.commands.app)
 
 
 def main() -> None:
-    """Run the command.
+    """Run the command. SIGTERM, which a queue or a container sends, ends it as Ctrl-C does.
 
     An input that cannot be used ends it with one sentence and exit code 2, and a chapter or book that
     failed, or a file that cannot be written, ends it with exit code 1. Any other exception keeps its traceback, with a note that it is
@@ -320,6 +321,11 @@ def main() -> None:
         # The name of a file may hold characters that cannot be printed.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    in_charge = threading.current_thread() is threading.main_thread()
+    # as Python does for Ctrl-C, not where whoever started the command lets it ignore the signal
+    heeds = in_charge and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if heeds:
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except (InputError, ReproductionError) as error:
@@ -339,3 +345,12 @@ def main() -> None:
             "Please report it with the lines above."
         )
         raise
+    finally:
+        if heeds:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminated(*_: object) -> None:
+    # `timeout` and some queues send it twice, and the second one must not cost the report.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # Behind this a docstring says what each parameter is.
 _PARAMETERS = "\nParameters\n----------\n"
+# They hold every explanation.
+_NO_DOCSTRINGS = "Without explanations, since `python -OO` leaves docstrings out: run --help without -OO, or unset PYTHONOPTIMIZE."
 
 ModelArgument = Annotated[
     Path,
@@ -99,6 +102,11 @@ class Job:
             return "images binary as given"
         return f"images binarised once with seed {self.binarize}"
 
+    def files(self, models: Mapping[str, Path]) -> dict[str, Path]:
+        """What is read: these models, and the images and weights that were given."""
+        given = {**models, "data": self.data, "train": self.train, "weights": self.weights}
+        return {name: path for name, path in given.items() if path is not None}
+
     def read_model(self, model: Path) -> ForeignRBM:
         """A model, as read from its file."""
         from paperlib.evaluation.inputs import read_model, read_rows
@@ -163,7 +171,6 @@ class Job:
         from paperlib.provenance import made_by
 
         effort = next((found.effort for found in evaluations if found.effort is not None), None)
-        files = {**models, "data": self.data, "train": self.train, "weights": self.weights}
         return {
             "command": command,
             "version": __version__,
@@ -176,8 +183,7 @@ class Job:
             "options": dict(options),
             "files": {
                 name: {"path": str(path), "sha256": _checksum(path)}
-                for name, path in files.items()
-                if path is not None
+                for name, path in self.files(models).items()
             },
             "repeat": self.repeat(command, models.values(), options, effort),
             "made_by": made_by(),
@@ -213,7 +219,7 @@ def command(
         described = [_described(one, typer.Argument(), said) for one in arguments]
         described += [_described(one, typer.Option(), said) for one in options]
         run.__signature__ = inspect.Signature(described)
-        summary = (inspect.getdoc(function) or "").partition(_PARAMETERS)[0]
+        summary = (inspect.getdoc(function) or _NO_DOCSTRINGS).partition(_PARAMETERS)[0]
         app.command(function.__name__, help=summary)(run)
         return function
 
@@ -241,8 +247,47 @@ def _described(
 
 def _checksum(path: Path) -> str:
     """SHA-256 of a file; for a part of a file, that of the whole file, and for several files, that of their checksums."""
-    if storage.is_file(path):
-        return storage.file_sha256(path)
-    if "," in str(path):
-        return storage.sha256(" ".join(map(_checksum, map(Path, str(path).split(",")))).encode())
-    return storage.file_sha256(storage.file_and_member(str(path))[0])
+    found = [storage.file_sha256(file) for file in _files_of(path)]
+    return found[0] if len(found) == 1 else storage.sha256(" ".join(found).encode())
+
+
+def _files_of(path: Path) -> list[Path]:
+    """The files that a path stands for: FILE, FILE:PART, FILE,FILE,FILE, or a folder of models."""
+    from paperlib.models.stored import MODEL_SUFFIXES
+
+    for file in (path, Path(storage.file_and_member(str(path))[0])):
+        if storage.is_file(file):
+            return [file]
+    if os.path.isdir(path):
+        return [file for file in path.iterdir() if file.suffix in MODEL_SUFFIXES]
+    parts = str(path).split(",")
+    return [file for part in parts for file in _files_of(Path(part))] if len(parts) > 1 else []
+
+
+def require_own_files(inputs: Iterable[Path], outputs: Mapping[str, Path | None]) -> None:
+    """Refuse a file for results, before anything is computed, if it could not be written or something else would be lost."""
+    taken = {_place(file) for path in inputs for file in _files_of(path)}
+    for name, file in outputs.items():
+        if file is None:
+            continue
+        folder = file.absolute().parent
+        if not folder.is_dir():
+            raise InputError(f"{name}: expected a file in a folder that exists, got {file}")
+        if (file.exists() and not file.is_file()) or not os.access(folder, os.W_OK):
+            raise InputError(
+                f"{name}: expected to be able to write {file}: it is no ordinary file, or its folder allows no new one"
+            )
+        if _place(file) in taken:
+            raise InputError(
+                f"{name}: expected a file that this command neither reads nor writes otherwise, got {file}"
+            )
+        taken.add(_place(file))
+
+
+def _place(file: Path) -> object:
+    """What is the same for all names of a file, links included."""
+    try:
+        found = file.stat()
+    except OSError:
+        return os.path.realpath(file)
+    return found.st_dev, found.st_ino

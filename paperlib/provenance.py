@@ -7,6 +7,7 @@ None.
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from functools import cache
@@ -50,12 +51,14 @@ def repository_state() -> tuple[str | None, bool | None]:
 
 def state_of(root: Path) -> tuple[str | None, bool | None]:
     """`repository_state` of any checkout."""
+    # GIT_DIR and the like, which git sets for its hooks, would lead it to another repository.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
     def git(*arguments: str) -> str:
         # Chapters ask at the same time, so none of them may take the lock of the repository.
         command = ["git", "--no-optional-locks", *arguments]
         return subprocess.run(
-            command, cwd=root, capture_output=True, text=True, check=True
+            command, cwd=root, env=plain, capture_output=True, text=True, check=True
         ).stdout.strip()
 
     try:

@@ -27,7 +27,7 @@ from paperlib.errors import InputError
 ArrayLike: TypeAlias = Tensor | npt.ArrayLike
 
 # For numbers that belong to no model: float64 on the CPU.
-DOUBLE = torch.empty(0, dtype=torch.float64)
+DOUBLE = torch.empty(0, dtype=torch.float64, device="cpu")
 
 # Numbers looked at together: 16 MiB in float32, whatever the total size.
 _BLOCK_NUMBERS = 2**22
@@ -49,6 +49,11 @@ def as_tensor(name: str, value: object) -> Tensor:
     if isinstance(value, Tensor):
         tensor = value
     else:
+        parts = value if isinstance(value, list | tuple) else [value]
+        if hidden := sum(np.ma.count_masked(part) for part in parts if np.ma.is_masked(part)):
+            raise InputError(
+                f"{name}: expected numbers, got {hidden} masked values, which are none; fill them in, or leave their rows out"
+            )
         try:
             array = np.asarray(value)
             # torch knows neither other byte orders nor numbers of more than eight bytes.
@@ -73,7 +78,7 @@ def as_float_tensor(name: str, value: object, dtype: torch.dtype | None = None) 
     """A floating-point tensor from a tensor, an array or nested sequences of numbers.
 
     Integers and booleans become float64; float16 becomes float32, since no estimator works in half precision.
-    An array is copied, a tensor only if its type changes.
+    An array is copied, a tensor only if its type changes; `parameter` copies both.
 
     Examples
     --------
@@ -162,9 +167,11 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
 def parameter(
     name: str, value: object, shape: Sequence[int | None], like: Tensor | None = None
 ) -> Tensor:
-    """Finite numbers of this shape, such as a model's parameter, in the type and on the device of the tensor `like` if one is given."""
+    """A copy of finite numbers of this shape, such as a model's parameter, in the type and on the device of the tensor `like` if one is given."""
     tensor = as_float_tensor(name, value, None if like is None else like.dtype)
     tensor = tensor if like is None else tensor.to(like.device)
+    if not isinstance(value, np.ndarray):  # which was copied already
+        tensor = tensor.clone()
     require_shape(name, tensor, shape)
     require_finite(name, tensor)
     return tensor

@@ -18,28 +18,28 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
 ROOMS = [
-    {"errors": 20, "renamed": 40},
+    {"errors": 20, "renamed": 40, "surroundings": 40},
     {
         "numerics": 70,
-        "validation": 152,
+        "validation": 158,
         "storage": 100,
         "threads": 72,
         "cluster": 55,
         "provenance": 80,
     },
-    {"kernels": 1_025},
-    {"models": 2_760},
+    {"kernels": 1_045},
+    {"models": 2_562},
     {"keep": 165},
     {"datasets": 425},
-    {"variational": 950},
+    {"variational": 951},
     {"mcmc": 320},
-    {"learning": 685},
+    {"learning": 686},
     {"annealing": 975},
-    {"estimators": 2_370},
-    {"evaluation": 2_470},
-    {"cli_options": 162},
+    {"estimators": 2_371},
+    {"evaluation": 2_464},
+    {"cli_options": 193},
     {"boltzmann_companion": 12_320},
-    {"cli": 235, "__main__": 10},
+    {"cli": 241, "__main__": 10},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

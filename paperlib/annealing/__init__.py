@@ -18,6 +18,7 @@ from paperlib.annealing.starts import (
     start_bias,
 )
 from paperlib.annealing.trajectory_path import TrajectoryPath
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "AnnealingPath",
@@ -38,3 +39,5 @@ __all__ = [
     "start_bias",
     "uniform_betas",
 ]
+
+undisturbed_in(__name__, gradients=False)

@@ -131,14 +131,16 @@ class RBMInterpolation(VisiblePath[VisibleState]):
 
     replayable: ClassVar[bool] = True
 
+    @torch.no_grad()
     def __init__(
         self, weights_a: Tensor, visible_bias_a: Tensor, hidden_bias_a: Tensor, rbm_b: RBM
     ) -> None:
         self._target = rbm_b
         split = weights_a.shape[1]
         self._num_hidden_a = split
-        self._visible_bias_a = visible_bias_a
-        self._visible_bias_b = rbm_b.visible_bias
+        # a walk takes no gradients, whatever else the model's parameters are for
+        self._visible_bias_a = visible_bias_a.detach()
+        self._visible_bias_b = rbm_b.visible_bias.detach()
         self._bias_difference = rbm_b.visible_bias - visible_bias_a
         self._weights = torch.cat([weights_a, rbm_b.weights], dim=1)
         self._hidden_bias = torch.cat([hidden_bias_a, rbm_b.hidden_bias])

@@ -13,6 +13,7 @@ from paperlib.datasets.mnist import load_mnist
 from paperlib.datasets.mnist_2008 import load_mnist_2008
 from paperlib.datasets.omniglot import load_omniglot
 from paperlib.datasets.sequences import site_frequency_bias
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "BinaryImages",
@@ -28,3 +29,5 @@ __all__ = [
     "load_omniglot",
     "site_frequency_bias",
 ]
+
+undisturbed_in(__name__)

@@ -30,6 +30,7 @@ from paperlib.estimators.tempering.tempering import (
 )
 from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 from paperlib.renamed import renamed_in
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "BennettEstimate",
@@ -67,3 +68,5 @@ __all__ = [
 ]
 
 __getattr__ = renamed_in(__name__, join_ladders="join_tempering")
+
+undisturbed_in(__name__, gradients=False)

@@ -19,6 +19,7 @@ from paperlib.evaluation.inputs import (
 )
 from paperlib.evaluation.report import quote
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "AnnealingRun",
@@ -43,3 +44,5 @@ __all__ = [
     "read_sequences",
     "read_weights",
 ]
+
+undisturbed_in(__name__, gradients=False)

@@ -255,6 +255,10 @@ def evaluate_training(
         least = len(models) * (_FEWEST_OF_TEMPERING if method == TEMPERING else 4 * _FEWEST)
         chain_steps = require_count("chain_steps", chain_steps, least)
     hide = None if progress is None else not progress
+    if len({rbm.weights.data_ptr() for rbm in rbms}) < len(rbms):
+        raise InputError(
+            "rbms: expected weights of its own for each checkpoint, got the same ones in two; keep a copy of each, rbm.to(rbm.device)"
+        )
     asked = _Asked(models, labels, images, rates, minutes, chain_steps, generator, hide)
     find = {EXACT: _exactly, TEMPERING: _by_tempering, TRAJECTORY: _by_trajectory}[method]
     return _judged(asked, find(asked), method)

@@ -345,10 +345,16 @@ def evaluate_alike(
         efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
         steps = min(each.num_steps for each in efforts)
         effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
-    return [
-        part.enumerate() if part.exact or effort is None else part.anneal(effort, progress)
-        for part in prepared
-    ]
+    found: list[Evaluation] = []
+    for part in prepared:
+        if part.exact or effort is None:
+            found.append(part.enumerate())
+            continue
+        found.append(part.anneal(effort, progress))
+        if found[-1].interrupted:
+            # The others get what a report needs, since Ctrl-C is meant for all of them.
+            effort = replace(effort, num_steps=FEWEST_STEPS, tempering_steps=TEMPERING_STEPS[0])
+    return found
 
 
 def seed_of(generator: torch.Generator) -> int | None:

@@ -19,6 +19,7 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
+from paperlib.surroundings import undisturbed
 
 VARIABLE = "PAPERLIB_KERNELS"
 FAST, REFERENCE = "fast", "reference"
@@ -51,19 +52,31 @@ def _module() -> ModuleType:
 
 
 @cache
+def _compile_anew() -> None:
+    """Replace what numba has stored, at most once: files of which an interrupted write left a part would fail in every later run."""
+    for function in vars(_module()).values():
+        if hasattr(function, "recompile"):
+            function.recompile()
+
+
+@cache
+@undisturbed
 def agrees(name: str) -> bool:
     """Whether the compiled function of this name in `paperlib.kernels.cpu` agrees with the reference, and so may be used."""
     if chosen() == REFERENCE:
         return False
     check, rtol, atol = _CHECKS[name]
-    try:
-        from paperlib.kernels import cpu
+    reason = ""
+    for prepare in (_module, _compile_anew):
+        try:
+            prepare()
+            from paperlib.kernels import cpu
 
-        if all(np.allclose(*pair, rtol, atol) for pair in check(cpu)):
-            return True
-        reason = "its results differ from those of plain torch"
-    except Exception as error:  # a compiler may raise any exception
-        reason = f"{type(error).__name__}: {error}"
+            if all(np.allclose(*pair, rtol, atol) for pair in check(cpu)):
+                return True
+            reason = "its results differ from those of plain torch"
+        except Exception as error:  # a compiler may raise any exception
+            reason = f"{type(error).__name__}: {error}"
     warnings.warn(
         f"paperlib.kernels: the compiled {name} is not used on this machine ({reason}); plain torch takes its place and is slower",
         RuntimeWarning,
@@ -73,6 +86,7 @@ def agrees(name: str) -> bool:
 
 
 @cache
+@undisturbed
 def multiplies_integers() -> bool:
     """Whether products of eight-bit integers are correct here, and fast because the processor has instructions for them (VNNI).
 

@@ -23,10 +23,23 @@ from numba.extending import intrinsic
 
 from paperlib.kernels import reference
 
+
+def _compiler(**options: Any) -> Any:
+    """numba's decorator, which stores what it has compiled unless there is no folder that it may write to."""
+
+    def compile_function(function: Any) -> Any:
+        try:
+            return njit(function, nogil=True, cache=True, **options)
+        except RuntimeError:
+            return njit(function, nogil=True, **options)
+
+    return compile_function
+
+
 # Division by zero as in numpy: a check for it would keep the loops from being vectorised.
-_compile: Any = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
+_compile = _compiler(fastmath=True, error_model="numpy")
 # For functions in which every bit counts.
-_compile_exactly: Any = njit(nogil=True, cache=True)
+_compile_exactly = _compiler()
 _inline: Any = njit(fastmath=True, error_model="numpy", inline="always")
 _intrinsic: Any = intrinsic
 

@@ -133,7 +133,7 @@ def draw_bits_of_logits(
 
 def draw_keys(generator: torch.Generator, count: int) -> tuple[np.uint32, ...]:
     """Keys for `count` calls of functions that draw with them: the lower and the upper half of each."""
-    keys = torch.randint(2**63 - 1, (count,), generator=generator).tolist()
+    keys = torch.randint(2**63 - 1, (count,), generator=generator, device="cpu").tolist()
     return tuple([np.uint32(half) for key in keys for half in (key & 0xFFFFFFFF, key >> 32)])
 
 

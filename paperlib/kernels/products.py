@@ -31,6 +31,7 @@ from paperlib.errors import InputError
 from paperlib.kernels import reference
 from paperlib.kernels.capability import compiled, multiplies_integers, multiplies_tiles
 from paperlib.kernels.draws import Beta, column, for_each_row
+from paperlib.surroundings import autocasts, undisturbed
 
 # The largest number whose upper part stays within eight bits when the lower one is between -128 and 127.
 _LARGEST = 127 * 256 + 127
@@ -76,6 +77,8 @@ class BinaryProduct(ABC):
             raise InputError(
                 f"offset: expected shape [{self._columns}] or [{len(states)}, {self._columns}], got {list(offset.shape)}"
             )
+        if autocasts():
+            return undisturbed(self._scaled)(states, factor, offset, memory)
         return self._scaled(states, factor, offset, memory)
 
     @abstractmethod

@@ -24,6 +24,7 @@ from paperlib.kernels.products import (
     binary_product,
 )
 from paperlib.numerics import softplus
+from paperlib.surroundings import undisturbed
 
 
 class BipartiteSampler:
@@ -200,7 +201,7 @@ class BipartiteSampler:
         """A group's `log_sums` at beta = 1 with weights that are not rounded, minus the actual `log_sums`; float64 [chains]."""
         if not self._to_hidden.rounded:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)
-        exact = torch.addmm(
+        exact = undisturbed(torch.addmm)(
             self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]
         )
         difference = softplus(exact) - softplus(hidden_input[:, group])

@@ -4,6 +4,7 @@ from paperlib.learning.contrastive_divergence import ContrastiveDivergence, trai
 from paperlib.learning.deep_boltzmann import DeepBoltzmannLearning, pretrain_dbm, train_dbm
 from paperlib.learning.greedy import train_dbn
 from paperlib.learning.mixture_em import MixtureEM, train_mixture
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "ContrastiveDivergence",
@@ -15,3 +16,5 @@ __all__ = [
     "train_mixture",
     "train_rbm",
 ]
+
+undisturbed_in(__name__)

@@ -14,6 +14,7 @@ from paperlib.mcmc.metropolis import (
     metropolis_hastings_chain,
     metropolis_samples,
 )
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "BeliefPropagation",
@@ -28,3 +29,5 @@ __all__ = [
     "metropolis_samples",
     "total_variation",
 ]
+
+undisturbed_in(__name__)

@@ -9,5 +9,8 @@ from paperlib.models.dbm import DBM, MeanField
 from paperlib.models.dbn import DBN
 from paperlib.models.potts_rbm import PottsRBM
 from paperlib.models.rbm import RBM
+from paperlib.surroundings import undisturbed_in
 
 __all__ = ["DBM", "DBN", "RBM", "BernoulliMixture", "MeanField", "PottsRBM", "log_z_lower_bound"]
+
+undisturbed_in(__name__)

@@ -19,10 +19,11 @@ from torch import Tensor
 from paperlib.kernels import bernoulli
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
+from paperlib.surroundings import Undisturbed
 from paperlib.validation import ArrayLike, as_states, parameter, require_count
 
 
-class BernoulliMixture(TensorModel):
+class BernoulliMixture(TensorModel, Undisturbed):
     """A mixture of products of Bernoulli distributions.
 
     Parameters

@@ -199,6 +199,7 @@ class DBN(UnnormalizedModel):
             states = below
         return log_p
 
+    @torch.no_grad()
     def bound_terms(
         self, v: Tensor, num_samples: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:

@@ -122,8 +122,8 @@ class RBM(TwoLayerModel):
     Notes
     -----
     Parameters keep the device and the floating-point type of `weights` (integers become float64,
-    half precision becomes float32); every method returns tensors of the same kind. The tensors are
-    shared with the caller, not copied, when they already have that type. Every method takes states
+    half precision becomes float32); every method returns tensors of the same kind. The parameters are
+    copies, so that a model stays what it was while its source is trained on; gradients flow through. Every method takes states
     as numbers of any type: bytes from `binarize`, booleans, numpy arrays, lists.
 
     Examples

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from paperlib.surroundings import Undisturbed
 from paperlib.validation import as_states
 
 
-class TwoLayers:
+class TwoLayers(Undisturbed):
     """A model with visible and hidden units whose `weights` are [D, M]."""
 
     weights: Tensor

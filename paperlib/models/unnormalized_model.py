@@ -12,6 +12,7 @@ from torch import Tensor
 from paperlib.kernels import bernoulli
 from paperlib.models.posterior_sampling import Proposal
 from paperlib.models.tensor_model import TensorModel
+from paperlib.surroundings import Undisturbed
 from paperlib.validation import ArrayLike, as_binary, as_float_tensor, blocks
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Sites:
     constant: float = 0.0  # what counting in this way has taken out of ln Z, in nats
 
 
-class UnnormalizedModel(TensorModel, ABC):
+class UnnormalizedModel(TensorModel, Undisturbed, ABC):
     """A model of binary vectors v that knows p*(v) = Z p(v), or estimates it.
 
     A subclass defines the four abstract members. The other answers are those of an RBM with binary units, and a subclass replaces what is

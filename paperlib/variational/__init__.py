@@ -1,5 +1,6 @@
 """Variational inference: a posterior found by maximising a lower bound on the evidence over a family of distributions."""
 
+from paperlib.surroundings import undisturbed_in
 from paperlib.variational.elbo import evidence_lower_bound, factorial_log_probs, kl_divergence
 from paperlib.variational.em import learn_sparse_coding
 from paperlib.variational.learned_ista import ThresholdNetwork, ista, learn_ista
@@ -41,3 +42,5 @@ __all__ = [
     "wake_sleep",
     "wake_step",
 ]
+
+undisturbed_in(__name__)

@@ -27,6 +27,7 @@ from paperlib.models.planted.counts import from_factors, low_rank
 from paperlib.models.planted.files import PlantedFile, read_planted, write_planted
 from paperlib.models.planted.ising import ising_2d
 from paperlib.models.planted.planted_model import Planted
+from paperlib.surroundings import undisturbed_in
 
 __all__ = [
     "Planted",
@@ -40,3 +41,5 @@ __all__ = [
     "read_planted",
     "write_planted",
 ]
+
+undisturbed_in(__name__)

@@ -1,0 +1,219 @@
+"""What surrounds a run changes no number and loses nothing: autocast, default devices, gradients, shared tensors, git, signals, caches."""
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from paperlib import provenance
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    ais,
+    csl_log_prob,
+    exact_log_z,
+    parallel_tempering,
+    raise_log_prob,
+    smc,
+)
+from paperlib.evaluation import compare, evaluate, evaluate_training
+from paperlib.models import DBN, RBM
+from paperlib.numerics import seeded_generator
+
+NUMBERS = np.random.default_rng(0)
+W, B, A = (NUMBERS.normal(0, 0.3, shape).astype("f") for shape in ((40, 30), 40, 30))
+ROWS = NUMBERS.integers(0, 2, (20, 40))
+
+
+def outcome(kind, wrap=torch.from_numpy):
+    """A number that float32 products make."""
+    model = RBM(wrap(W), wrap(B), wrap(A))
+    small = RBM(wrap(W[:, :6]), wrap(B), wrap(A[:6]))
+    path, betas, generator = BaseRatePath(model), uniform_betas(40), seeded_generator(1)
+    match kind:
+        case "log_unnormalized":
+            return model.log_unnormalized(ROWS).sum().item()
+        case "dbn":
+            dbn = DBN([model, RBM(wrap(W.T.copy()), wrap(A), wrap(B))])
+            return dbn.log_unnormalized_of(torch.from_numpy(ROWS), 5, generator).sum().item()
+        case "walk":
+            state = path.transition(path.sample_start(20, generator), 0.5, generator)
+            return (path.log_f(state, 1.0) + path.end_correction(state, 1)).sum().item()
+        case "exact":
+            return exact_log_z(small)
+        case "ais":
+            return ais(path, betas, 20, generator).log_z
+        case "raise":
+            return raise_log_prob(path, ROWS, betas, 4, generator).mean
+        case "csl":
+            return csl_log_prob(model, ROWS, 20, 5, generator).sum().item()
+        case "smc":
+            return smc(path, 100, generator=generator).log_z
+        case "tempering":
+            return parallel_tempering(path, 20_000, generator, progress=False).log_z
+        case "evaluate":
+            return evaluate(model, ROWS, steps=32, generator=generator).average.mean
+        case "compare":
+            return compare(small, small.to(dtype=torch.float64), ROWS).difference.mean
+
+
+KINDS = [
+    "log_unnormalized", "dbn", "walk", "exact", "ais", "raise", "csl", "smc", "tempering", "evaluate", "compare",
+]  # fmt: skip
+AROUND = {
+    "bfloat16": partial(torch.autocast, "cpu", torch.bfloat16),
+    "float16": partial(torch.autocast, "cpu", torch.float16),
+    "cuda": partial(torch.autocast, "cuda", torch.float16, enabled=torch.cuda.is_available()),
+    "device": partial(torch.device, "meta"),
+    "no_grad": torch.no_grad,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_torch_is_set_to_changes_no_number(kind):
+    expected = outcome(kind)
+    for around in AROUND.values():
+        with around():
+            assert outcome(kind) == expected
+    assert outcome(kind, lambda x: torch.nn.Parameter(torch.from_numpy(x))) == expected
+
+
+@pytest.mark.parametrize("source", [torch.from_numpy(W).clone(), W.copy()], ids=["tensor", "array"])
+def test_a_model_stays_what_it_was_while_its_source_is_trained(source):
+    model = RBM(source, B, A)
+    source *= 0.5
+    assert torch.equal(model.weights, torch.from_numpy(W))
+
+
+@pytest.mark.parametrize("again", [lambda model: model, copy.copy])
+def test_checkpoints_that_share_their_weights_are_refused(again):
+    model = RBM(W[:, :6], B, A[:6])
+    with pytest.raises(InputError, match="rbms: expected weights of its own"):
+        evaluate_training([model, again(model)], ROWS)
+    evaluate_training([model, model.to()], ROWS)
+
+
+MASKED = np.ma.masked_equal(W.astype(float), W[0, 0])
+
+
+@pytest.mark.parametrize("given", [MASKED, list(MASKED), np.ma.masked_array(W, W > 0)])
+def test_masked_values_are_no_numbers(given):
+    with pytest.raises(InputError, match=r"weights: expected numbers, got \d+ masked"):
+        RBM(given, B, A)
+    RBM(np.ma.masked_array(W, False), B, A)
+
+
+@pytest.mark.parametrize(
+    "variable", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"]
+)
+def test_git_is_not_led_elsewhere(variable, tmp_path, monkeypatch):
+    root = Path(provenance.__file__).parents[1]
+    commit = provenance.state_of(root)[0]
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.setenv(variable, str(tmp_path / ".git"))
+    assert provenance.state_of(root)[0] == commit
+
+
+# ---- the command
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    RBM(W[:, :6], B, A[:6]).save(tmp_path / "m.npz")
+    np.save("t.npy", ROWS)
+    np.savez("two.npz", x=ROWS, y=ROWS[:5])
+    for name, array in (("W", W[:, :6]), ("b", B), ("a", A[:6])):
+        np.save(f"{name}.npy", array)
+    Path("runs").mkdir()
+    for number in (1, 2):
+        RBM(number * W[:, :6], B, A[:6]).save(tmp_path / "runs" / f"{number}.npz")
+    Path("link.npy").symlink_to("t.npy")
+    os.link("t.npy", "hard.npy")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate m.npz --data t.npy --json t.npy",
+        "evaluate m.npz --data t.npy --json ./m.npz",
+        "evaluate m.npz --data t.npy --json link.npy",
+        "evaluate m.npz --data link.npy --json t.npy",
+        "evaluate m.npz --data t.npy --json hard.npy",
+        "evaluate m.npz --data two.npz:x --json two.npz",
+        "evaluate m.npz --data t.npy --train two.npz:y --json runs/../two.npz",
+        "evaluate W.npy,b.npy,a.npy --data t.npy --json b.npy",
+        "evaluate m.npz --data t.npy --json o.svg --plot o.svg",
+        "audit m.npz --data t.npy --claimed-log-z 1 --json m.npz",
+        "compare m.npz runs/1.npz --data t.npy --json runs/1.npz",
+        "training runs --data t.npy --csv runs/2.npz",
+        "training runs/1.npz runs/2.npz --data t.npy --json t.npy",
+        "training runs --data t.npy --csv o --json o",
+    ],
+)
+def test_no_output_replaces_an_input_or_another_output(words, files, command):
+    before = {file: file.read_bytes() for file in files.rglob("*") if file.is_file()}
+    code, out, err = command(*words.split())
+    assert (code, out) == (2, "")
+    assert "expected a file that this command neither reads nor writes otherwise" in err
+    assert {file: file.read_bytes() for file in files.rglob("*") if file.is_file()} == before
+
+
+def test_sigterm_ends_a_run_with_its_report(tmp_path):
+    """Sent twice at once, as `timeout` does, in the second part of a run."""
+    script = """if True:
+        import os, signal, sys
+        from paperlib import cli
+        from paperlib.evaluation.annealing_runs import AnnealingRuns
+        temper = AnnealingRuns._temper
+        def stopped(*arguments, **named):
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGTERM)
+            return temper(*arguments, **named)
+        AnnealingRuns._temper = stopped
+        sys.argv[0] = "paperlib"
+        cli.main()
+    """
+    RBM(W, B, A).save(tmp_path / "m.npz")
+    np.save(tmp_path / "t.npy", ROWS)
+    words = ["evaluate", "m.npz", "--data", "t.npy", "--steps", "64", "--json", "o.json"]
+    found = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        preexec_fn=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL),
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert "Verdict" in found.stdout
+    assert (tmp_path / "o.json").is_file()
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize("left", [b"", b"\x80\x04garbage"])
+def test_a_damaged_cache_of_compiled_functions_is_made_anew(suffix, left, tmp_path):
+    code = "from paperlib.kernels.capability import agrees; print(agrees('sum_where'))"
+    run = partial(
+        subprocess.run, [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}, check=False,
+    )  # fmt: skip
+    assert run().stdout == "True\n"
+    damaged = list(tmp_path.rglob(f"*{suffix}"))
+    assert damaged
+    for file in damaged:
+        file.write_bytes(left)
+    assert run().stdout == "True\n"
+    assert any(file.read_bytes() != left for file in tmp_path.rglob(f"*{suffix}"))
+
+
+def test_help_without_docstrings_says_so():
+    words = [sys.executable, "-OO", "-m", "paperlib", "evaluate", "--help"]
+    assert (
+        "leaves docstrings out"
+        in subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    )
