@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import format_estimate
+from paperlib.estimators.estimate import format_estimate, interval_of
+from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import weighted_mean
 from paperlib.validation import DOUBLE, parameter, require_finite
 
@@ -36,11 +37,17 @@ class ControlVariateEstimate:
     std_error : float
         Its standard error as an estimate for all possible cases, of which the N cases at hand are themselves a sample.
     test_set_std_error : float
-        Its standard error as an estimate of the average over these particular N cases; zero if n = N. It does not include noise in Y.
+        Its standard error as an estimate of the average over these particular N cases: `monte_carlo_std_error` and `choice_std_error`
+        together.
     plain_std_error : float
         Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float
         The factor that was used.
+    monte_carlo_std_error : float
+        The part of `test_set_std_error` that is noise of the chains: another run for the same n cases would give another average. Zero
+        where Y was given as numbers, which count as exact.
+    degrees_of_freedom : float
+        Those of `test_set_std_error`.
 
     Examples
     --------
@@ -54,6 +61,8 @@ class ControlVariateEstimate:
     test_set_std_error: float
     plain_std_error: float
     alpha: float
+    monte_carlo_std_error: float = 0.0
+    degrees_of_freedom: float = math.inf
 
     def __repr__(self) -> str:
         value = format_estimate(self.mean, self.std_error)
@@ -61,6 +70,15 @@ class ControlVariateEstimate:
             f"ControlVariateEstimate({value}; of these very cases "
             f"+- {self.test_set_std_error:.3g}, alpha {self.alpha:.3g})"
         )
+
+    @property
+    def choice_std_error(self) -> float:
+        """The part of `test_set_std_error` that comes from the choice of n cases of N; zero if n = N."""
+        return math.sqrt(max(self.test_set_std_error**2 - self.monte_carlo_std_error**2, 0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval (low, high) meant to contain the average over these particular N cases with this probability, from Student's t."""
+        return interval_of(self.mean, self.test_set_std_error, self.degrees_of_freedom, level)
 
     @property
     def variance_reduction(self) -> float:
@@ -71,7 +89,7 @@ class ControlVariateEstimate:
 
 
 def control_variate_mean(
-    y: object,
+    y: ReverseEstimate | object,
     x_batch: object,
     x_all: object,
     alpha: float | None = 1.0,
@@ -83,8 +101,8 @@ def control_variate_mean(
 
     Parameters
     ----------
-    y : array or Tensor, shape [n]
-        The costly values, for instance `raise_log_prob(...).log_prob`, in nats.
+    y : ReverseEstimate, or array or Tensor, shape [n]
+        The costly values, in nats: what `raise_log_prob` returns, whose noise is then part of the errors, or numbers that count as exact.
     x_batch : array or Tensor, shape [n]
         The cheap values of the same cases in the same order, for instance `rbm.log_unnormalized(v)`.
     x_all : array or Tensor, shape [N]
@@ -115,6 +133,10 @@ def control_variate_mean(
 
     The paper divides the last term by n, which would be right for a batch that makes up all N cases.
 
+    As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance over the cases of what is expected of
+    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance of Y - alpha X over the batch estimates their sum. With a single
+    chain nu^2 is unknown, and all of that sum counts as noise. Student's t takes n - 1 degrees of freedom where cases were left out.
+
     Examples
     --------
     >>> x_all = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
@@ -124,7 +146,8 @@ def control_variate_mean(
     >>> estimate
     ControlVariateEstimate(3.47 +- 0.81 nats; of these very cases +- 0.0471, alpha 1)
     """
-    y = parameter("y", y, [None], DOUBLE)
+    below = y if isinstance(y, ReverseEstimate) else None
+    y = parameter("y", y if below is None else below.log_prob, [None], DOUBLE)
     x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
     x_all = parameter("x_all", x_all, [None], DOUBLE)
     count, total = len(y), len(x_all)
@@ -151,15 +174,22 @@ def control_variate_mean(
         x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
     rest = y - alpha * x_batch
     rest_variance = _variance_of_mean(rest, of_batch)
+    noise, freedom = (0.0, math.inf) if below is None else below.monte_carlo_error(of_batch)
+    if math.isinf(noise):
+        noise, freedom = math.sqrt(rest_variance), count - 1
+    of_these = math.sqrt((1 - count / total) * rest_variance + count / total * noise**2)
     covariance = _covariance(rest, x_batch, of_batch)
     added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
         mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
         # the sample covariance can outweigh the rest by chance
         std_error=math.sqrt(max(rest_variance + added, 0.0)),
-        test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
+        test_set_std_error=of_these,
         plain_std_error=math.sqrt(_variance_of_mean(y, of_batch)),
         alpha=alpha,
+        # by chance the few cases can spread less than their noise
+        monte_carlo_std_error=min(noise, of_these),
+        degrees_of_freedom=freedom if count == total else count - 1,
     )
 
 
