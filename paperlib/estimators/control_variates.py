@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.estimate import format_estimate, interval_of
+from paperlib.estimators.estimate import format_estimate
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.numerics import weighted_mean
+from paperlib.numerics import student_quantile, weighted_mean
 from paperlib.validation import DOUBLE, parameter, require_finite
 
 
@@ -46,8 +46,8 @@ class ControlVariateEstimate:
     monte_carlo_std_error : float
         The part of `test_set_std_error` that is noise of the chains: another run for the same n cases would give another average. Zero
         where Y was given as numbers, which count as exact.
-    degrees_of_freedom : float
-        Those of `test_set_std_error`.
+    parts : tuple of (float, float)
+        Errors of which `test_set_std_error` is the root of the sum of squares, each with its degrees of freedom.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class ControlVariateEstimate:
     plain_std_error: float
     alpha: float
     monte_carlo_std_error: float = 0.0
-    degrees_of_freedom: float = math.inf
+    parts: tuple[tuple[float, float], ...] = ()
 
     def __repr__(self) -> str:
         value = format_estimate(self.mean, self.std_error)
@@ -77,8 +77,13 @@ class ControlVariateEstimate:
         return math.sqrt(max(self.test_set_std_error**2 - self.monte_carlo_std_error**2, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval (low, high) meant to contain the average over these particular N cases with this probability, from Student's t."""
-        return interval_of(self.mean, self.test_set_std_error, self.degrees_of_freedom, level)
+        """An interval (low, high) meant to contain the average over these particular N cases with this probability.
+
+        Each of the `parts` has its own quantile of Student's t.
+        """
+        parts = self.parts or ((self.test_set_std_error, math.inf),)
+        half = math.hypot(*(student_quantile(level, freedom) * error for error, freedom in parts))
+        return self.mean - half, self.mean + half
 
     @property
     def variance_reduction(self) -> float:
@@ -134,8 +139,8 @@ def control_variate_mean(
     The paper divides the last term by n, which would be right for a batch that makes up all N cases.
 
     As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance over the cases of what is expected of
-    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance of Y - alpha X over the batch estimates their sum. With a single
-    chain nu^2 is unknown, and all of that sum counts as noise. Student's t takes n - 1 degrees of freedom where cases were left out.
+    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the two
+    `parts` are (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
 
     Examples
     --------
@@ -176,8 +181,13 @@ def control_variate_mean(
     rest_variance = _variance_of_mean(rest, of_batch)
     noise, freedom = (0.0, math.inf) if below is None else below.monte_carlo_error(of_batch)
     if math.isinf(noise):
-        noise, freedom = math.sqrt(rest_variance), count - 1
-    of_these = math.sqrt((1 - count / total) * rest_variance + count / total * noise**2)
+        noise, freedom = math.sqrt(rest_variance), count - 1.0
+    taken = count / total
+    parts = (
+        (math.sqrt((1 - taken) * rest_variance), count - 1.0),
+        (math.sqrt(taken) * noise, freedom),
+    )
+    of_these = math.hypot(*(error for error, _ in parts))
     covariance = _covariance(rest, x_batch, of_batch)
     added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
@@ -189,7 +199,7 @@ def control_variate_mean(
         alpha=alpha,
         # by chance the few cases can spread less than their noise
         monte_carlo_std_error=min(noise, of_these),
-        degrees_of_freedom=freedom if count == total else count - 1,
+        parts=parts,
     )
 
 
