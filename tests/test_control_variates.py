@@ -7,6 +7,7 @@ import torch
 from enumeration import all_states, log_z, random_rbm
 
 from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.errors import InputError
 from paperlib.estimators import (
     ReverseEstimate,
     control_variate_mean,
@@ -149,6 +150,12 @@ def test_error_and_its_parts_are_what_they_say(pool, count, total):
         )
     chosen = [one.choice_std_error for one in found]
     assert (max(chosen) == 0) == (count == total)
+
+
+def test_two_cases_do_not_estimate_alpha():
+    """The line through both leaves nothing, and the error would be zero."""
+    with pytest.raises(InputError, match="alpha: expected a number, .* two cases"):
+        control_variate_mean([1.0, 2.0], [1.0, 3.0], [1.0, 2.0, 3.0], alpha=None)
 
 
 def test_one_chain_cannot_tell_its_noise(pool):

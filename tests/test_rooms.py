@@ -20,7 +20,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 ROOMS = [
     {"errors": 20, "renamed": 40},
     {
-        "numerics": 70,
+        "numerics": 76,
         "validation": 152,
         "storage": 100,
         "threads": 72,
@@ -35,7 +35,7 @@ ROOMS = [
     {"mcmc": 320},
     {"learning": 685},
     {"annealing": 975},
-    {"estimators": 2_370},
+    {"estimators": 2_435},
     {"evaluation": 2_460},
     {"cli_options": 162},
     {"boltzmann_companion": 12_320},

@@ -128,7 +128,7 @@ def control_variate_mean(
     ------
     InputError
         If a shape does not fit, there are fewer than two cases or more in the batch than in total, a value is not finite,
-        `alpha` is to be estimated from equal values of x, or weights are not as described.
+        `alpha` is to be estimated from two cases or from equal values of x, or weights are not as described.
 
     Notes
     -----
@@ -162,9 +162,11 @@ def control_variate_mean(
         )
     if alpha is None:
         x_variance = x_batch.var().item()
-        if x_variance == 0:
+        # a line through two points would leave no error
+        if x_variance == 0 or count == 2:
             raise InputError(
-                "alpha: expected a number, since it cannot be estimated from equal values of x_batch"
+                "alpha: expected a number, since it cannot be estimated from "
+                f"{'equal values of x_batch' if x_variance == 0 else 'two cases'}"
             )
         alpha = _covariance(y, x_batch) / x_variance
     require_finite("alpha", torch.tensor(alpha))
