@@ -154,7 +154,9 @@ def test_error_and_its_parts_are_what_they_say(pool, count, total):
 
 def test_two_cases_do_not_estimate_alpha():
     """The line through both leaves nothing, and the error would be zero."""
-    with pytest.raises(InputError, match="alpha: expected a number, since it cannot be estimated from two"):
+    with pytest.raises(
+        InputError, match="alpha: expected a number, since it cannot be estimated from two"
+    ):
         control_variate_mean([1.0, 2.0], [1.0, 3.0], [1.0, 2.0, 3.0], alpha=None)
 
 

@@ -77,7 +77,7 @@ class CSLEstimate(Estimate):
         """
         if self.log_means.shape[1] < 2:
             return math.inf
-        return leave_one_out(self.log_means).mean(0).norm().item()
+        return leave_one_out(self.log_means.cpu()).mean(0).norm().item()
 
 
 def csl_estimate(

@@ -103,9 +103,10 @@ class ReverseEstimate(Estimate):
         vectors, chains = self.log_weights.shape
         if chains < 2:
             return math.inf, 0.0
-        shares = torch.full((vectors,), 1.0) if weights is None else weights.cpu()
-        errors = leave_one_out(self.log_weights).norm(dim=1).cpu() * shares / shares.sum()
-        freedom = effective_sample_size(self.log_weights) * (chains - 1) / chains
+        log_weights = self.log_weights.cpu()
+        shares = torch.ones(vectors) if weights is None else weights
+        errors = leave_one_out(log_weights).norm(dim=1) * shares / shares.sum()
+        freedom = effective_sample_size(log_weights) * (chains - 1) / chains
         return joined_error(*zip(errors.tolist(), freedom.tolist(), strict=True))
 
 
