@@ -35,7 +35,7 @@ ROOMS = [
     {"mcmc": 320},
     {"learning": 685},
     {"annealing": 975},
-    {"estimators": 2_435},
+    {"estimators": 2_436},
     {"evaluation": 2_460},
     {"cli_options": 162},
     {"boltzmann_companion": 12_320},
