@@ -16,6 +16,33 @@ def log_mean_exp(log_values: Tensor, dim: int = -1) -> Tensor:
     return torch.logsumexp(log_values, dim) - math.log(log_values.shape[dim])
 
 
+def leave_one_out(log_values: Tensor) -> Tensor:
+    """How far the logarithm of a mean moves without each of its values, [..., M], less the average move; for M of at least 2.
+
+    So scaled that the sum of squares is the jackknife's variance of the logarithm. For a few log-normal values it is right on average
+    however widely they spread, where the delta rule, their relative variance over M, states down to a fiftieth of the variance.
+
+    Examples
+    --------
+    >>> leave_one_out(torch.tensor([1.0, 3.0]).double().log()).exp()
+    tensor([1.4746, 0.6781], dtype=torch.float64)
+    """
+    count = log_values.shape[-1]
+    nothing = torch.full_like(log_values[..., :1], -math.inf)
+    # sums of all before and of all behind, since a difference of sums would lose small values beside large ones
+    before, behind = (
+        torch.cat([nothing, values[..., :-1].logcumsumexp(-1)], -1)
+        for values in (log_values, log_values.flip(-1))
+    )
+    without = torch.logaddexp(before, behind.flip(-1))
+    return math.sqrt((count - 1) / count) * (without - without.mean(-1, keepdim=True))
+
+
+def effective_sample_size(log_weights: Tensor) -> Tensor:
+    """(sum w)^2 / sum w^2 along the last dimension, between 1 (one weight dominates) and M (all are equal)."""
+    return (2 * log_weights.logsumexp(-1) - (2 * log_weights).logsumexp(-1)).exp()
+
+
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
     """Weighted mean over the first dimension, or the plain mean without weights; [N, ...] gives [...].
 

@@ -116,10 +116,10 @@ def test_error_of_the_gap_by_hand():
     x = torch.arange(5.0, dtype=torch.float64)
     chosen, shifts = torch.tensor([4, 1, 2]), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
     above = PartitionEstimate(torch.tensor([1.0, 1, 1, 5]).double().log(), torch.zeros(4, 1))
-    result = bracket(x, chosen, above, ReverseEstimate((x[chosen] - shifts)[:, None]))
+    result = bracket(x, chosen, above, ReverseEstimate((x[chosen] - shifts)[:, None].expand(-1, 2)))
     assert above.std_error == pytest.approx(0.5, abs=1e-12)
     assert result.upper_std_error == pytest.approx(0.5, abs=1e-12)
     # three of these errors in the weights' mean: from 2 to 5
     assert result.upper_slack == pytest.approx(math.log(5 / 2), abs=1e-12)
-    # differences 1, 2, 3 have variance 1; 3 of 5 vectors leave (1 / 3) (1 - 3 / 5)
+    # differences 1, 2, 3 without noise have variance 1; 3 of 5 vectors leave (1 / 3) (1 - 3 / 5)
     assert result.gap_std_error == pytest.approx(math.sqrt(0.25 + 2 / 15), abs=1e-12)

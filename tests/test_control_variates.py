@@ -6,8 +6,16 @@ import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
 
-from paperlib.estimators import control_variate_mean, csl_log_prob
-from paperlib.numerics import seeded_generator
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.errors import InputError
+from paperlib.estimators import (
+    ReverseEstimate,
+    control_variate_mean,
+    csl_estimate,
+    csl_log_prob,
+    raise_log_prob,
+)
+from paperlib.numerics import leave_one_out, log_mean_exp, seeded_generator, weighted_mean
 
 
 def draw(count, generator, noise=0.5):
@@ -68,6 +76,99 @@ def test_the_whole_test_set_needs_no_control():
     )
 
 
+@pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("count", [2, 4, 50])
+def test_jackknife_of_a_log_mean(spread, count):
+    """Its variance is that of 40,000 log-means of log-normal values within a quarter; the delta rule states as little as a tenth."""
+    log_values = spread * torch.randn(40_000, count, generator=seeded_generator(count)).double()
+    stated = leave_one_out(log_values).square().sum(1).mean()
+    assert stated / log_mean_exp(log_values).var() == pytest.approx(1, abs=0.25)
+
+
+def test_jackknife_by_hand():
+    """Also where one value is so large that the others would be lost in a difference of sums."""
+    values = torch.tensor([[1.0, 2.0, 3.0, 6.0], [1e-30, 3e-30, 1e30, 2e-30]]).double()
+    without = [[values[row, [k for k in range(4) if k != j]].sum().log() for j in range(4)] for row in (0, 1)]  # fmt: skip
+    expected = torch.tensor(without).double()
+    expected = math.sqrt(3 / 4) * (expected - expected.mean(1, keepdim=True))
+    torch.testing.assert_close(leave_one_out(values.log()), expected, rtol=1e-12, atol=1e-12)
+
+
+# ---- RAISE for n of N images: its noise, the choice of images, and how often the interval holds
+
+SIZES = [(2, 2), (2, 100), (40, 40), (40, 100), (100, 100), (100, 397), (100, 10_000)]
+IMAGES = random_rbm(6, 4, 3, scale=2)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """ln w of 20,000 reverse chains from each of the 64 images, with a spread of 1.5 nats, and what four of them are expected to say."""
+    path, betas = BaseRatePath(IMAGES), uniform_betas(2)
+    found = raise_log_prob(path, all_states(6), betas, 20_000, seeded_generator(1), progress=False)
+    return found.log_weights, log_mean_exp(found.log_weights.view(64, -1, 4)).mean(1)
+
+
+def runs_of(pool, count, total, repeats, weighted=False, chains=4):
+    """Estimates from `count` of `total` images that the model draws, each with new images and chains, and the averages of all of them."""
+    log_weights, expected = pool
+    log_p, generator = IMAGES.log_unnormalized(all_states(6)), seeded_generator(7)
+    for _ in range(repeats):
+        images = torch.multinomial(log_p.softmax(0), total, True, generator=generator)
+        weights = torch.rand(total, generator=generator).double() + 0.2 if weighted else None
+        chosen = torch.randperm(total, generator=generator)[:count]
+        which = torch.randint(log_weights.shape[1], (count, chains), generator=generator)
+        below = ReverseEstimate(log_weights[images[chosen]].gather(1, which))
+        x, of_chosen = log_p[images], weights[chosen] if weighted else None
+        found = control_variate_mean(
+            below, x[chosen], x, batch_weights=of_chosen, all_weights=weights
+        )
+        yield found, weighted_mean(expected[images], weights).item()
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(("count", "total"), SIZES)
+def test_interval_holds_what_raise_is_expected_to_say_of_all_images(pool, count, total, weighted):
+    """500 intervals of 95 % hold it in 92 to 98 of 100: the count itself is known to one of 100, and each lies within."""
+    held = [
+        found.interval()[0] <= truth <= found.interval()[1]
+        for found, truth in runs_of(pool, count, total, 500, weighted)
+    ]
+    assert 0.92 <= sum(held) / 500 <= 0.98
+
+
+@pytest.mark.parametrize(("count", "total"), [(40, 40), (40, 100), (100, 397)])
+def test_error_and_its_parts_are_what_they_say(pool, count, total):
+    """Over 500 runs. Without the noise of the chains, all images would have an error of zero."""
+    found, truths = zip(*runs_of(pool, count, total, 500), strict=True)
+    off = torch.tensor([one.mean for one in found]) - torch.tensor(truths)
+    stated = torch.tensor([one.test_set_std_error for one in found])
+    # a scatter of 500 has an error of sqrt(1 / 1,000), the jackknife a bias of a few per cent where weights spread
+    assert stated.square().mean().sqrt().item() == pytest.approx(off.std().item(), rel=0.1)
+    for one in found:
+        assert math.hypot(one.monte_carlo_std_error, one.choice_std_error) == pytest.approx(
+            one.test_set_std_error, rel=1e-9
+        )
+    chosen = [one.choice_std_error for one in found]
+    assert (max(chosen) == 0) == (count == total)
+
+
+def test_two_cases_do_not_estimate_alpha():
+    """The line through both leaves nothing, and the error would be zero."""
+    with pytest.raises(
+        InputError, match="alpha: expected a number, since it cannot be estimated from two"
+    ):
+        control_variate_mean([1.0, 2.0], [1.0, 3.0], [1.0, 2.0, 3.0], alpha=None)
+
+
+def test_one_chain_cannot_tell_its_noise(pool):
+    """All of the spread between images counts as noise, so that the interval is too wide rather than too narrow."""
+    held = [
+        found.interval()[0] <= truth <= found.interval()[1]
+        for found, truth in runs_of((pool[0], pool[0].mean(1)), 40, 40, 500, chains=1)
+    ]
+    assert sum(held) / 500 >= 0.93
+
+
 RBM, V = random_rbm(4, 3, 21), all_states(4)
 
 
@@ -94,3 +195,15 @@ def test_csl_is_the_mean_conditional_probability():
     p = RBM.visible_probs(h)[None]
     direct = (V[:, None] * p + (1 - V[:, None]) * (1 - p)).prod(-1).mean(1).log()
     torch.testing.assert_close(value, direct, rtol=0, atol=1e-12)
+
+
+def test_csl_states_the_spread_of_fresh_chains():
+    """All images share the chains: taken as independent of each other, the errors of 16 images would be four times too small."""
+    found = [csl_estimate(RBM, V, 40, 20, seeded_generator(seed), False) for seed in range(300)]
+    spread = torch.tensor([one.mean for one in found]).std().item()
+    stated = torch.tensor([one.monte_carlo_std_error for one in found]).square().mean().sqrt()
+    assert stated.item() == pytest.approx(spread, rel=4 * math.sqrt(1 / 600))
+    assert torch.equal(found[0].log_prob, csl_log_prob(RBM, V, 40, 20, seeded_generator(0)))
+    one = csl_estimate(RBM, V, 1, 20, seeded_generator(0))
+    assert one.std_error == one.monte_carlo_std_error == math.inf
+    assert csl_estimate(RBM, V[:1], 40, 20, seeded_generator(0)).std_error == math.inf

@@ -104,7 +104,7 @@ def annealed(log_weights, below, num_steps=200):
     above = PartitionEstimate(
         torch.as_tensor(log_weights).double(), torch.zeros(len(log_weights), 8)
     )
-    below = ReverseEstimate(torch.as_tensor(below).double().expand(10)[:, None])
+    below = ReverseEstimate(torch.as_tensor(below).double().expand(10)[:, None].expand(-1, 2))
     found = bracket(torch.zeros(10).double(), torch.arange(10), above, below)
     return AnnealingRun(num_steps, above, found, 1.0, torch.arange(10))
 

@@ -157,7 +157,7 @@ SHARDS = {
         ],
     ),
     "CSL": Kind(
-        lambda **given: (csl_in_shards(progress=False, **given),),
+        lambda **given: (csl_in_shards(progress=False, **given).log_means,),
         {"rbm": LOWER, "v": V, "num_chains": 250, "num_steps": 5, "seed": 1},
         "paperlib.estimators.csl.csl_log_prob",
         3,

@@ -248,10 +248,12 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
 def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     # long enough that hardly any state remembers the uniform start
     run = csl_run(RBM, IMAGES, 2_000, 400, 1)
-    values = csl_in_shards(RBM, IMAGES, 2_000, 400, 1, tmp_path, progress=False)
+    found = csl_in_shards(RBM, IMAGES, 2_000, 400, 1, tmp_path, progress=False)
+    values = found.log_prob
     exact = RBM.log_unnormalized(IMAGES.double()) - log_z(RBM)
     parts = torch.stack([shard["log_prob"] for shard in kept(replace(run, join=list), tmp_path)])
     assert parts.shape == (20, 5)
+    assert torch.equal(found.log_means, parts.T)
     ratios = (parts - exact).exp()
     assert torch.allclose(ratios.mean(0), (values - exact).exp())
     # 4 standard errors, from the scatter of the shards
@@ -279,7 +281,7 @@ def test_shards_of_another_device_are_taken_if_all_are_stored(csl):
     with pytest.raises(InputError, match="device: expected a device that torch finds"):
         kept(there, size.folder, False)
     # what a GPU would have written
-    values = kept(replace(there, device=torch.device("cpu")), size.folder, False)
+    values = kept(replace(there, device=torch.device("cpu")), size.folder, False).log_prob
     assert file.is_file()
     found, states = stored_csl(size, rbm, chosen, 1, SEED)
     assert (states, size.device) == (5_000 * 5, "cpu")

@@ -135,7 +135,17 @@ def test_quote_of_an_estimate(found):
     assert "\n" not in line
     assert found.average.image_std_error == pytest.approx(IMAGE_ERROR, abs=1e-5)
     assert f"(standard error over images {IMAGE_ERROR:.2f})" in describe(found)
-    assert "Monte Carlo standard error" in describe(found)
+    best = found.runs[-1].bracket.lower
+    assert 0 < best.monte_carlo_std_error == best.test_set_std_error  # all 60 images are taken
+    error = f"{best.test_set_std_error:.2f}"
+    assert f"(standard error {error}: Monte Carlo {error}, choice of images 0.00)" in describe(
+        found
+    )
+    stored = as_dict(found)["estimates"][-1]
+    of_raise = stored["raise_interval_95"]
+    assert of_raise[0] < stored["raise"] < of_raise[1]
+    assert stored["raise_monte_carlo_std_error"] == stored["raise_std_error"] > 0
+    assert stored["raise_choice_std_error"] == 0
     said = describe(found).splitlines()
     [first] = [number for number, text in enumerate(said) if text.startswith("To quote: ")]
     assert " ".join(text.strip() for text in said[first:]) == line

@@ -65,17 +65,26 @@ def test_averages_do_not_depend_on_the_scale_of_weights():
 
 
 def test_bracket_with_every_row_chosen():
-    """RAISE's average is then the weighted mean of its values, known without an error of choice."""
+    """RAISE's average is then the weighted mean of its values. Without noise, as of two equal chains, it has no error; one chain cannot tell."""
     log_p, kept = SMALL.log_unnormalized(ROWS), WEIGHTS > 0
     log_p, weights = log_p[kept], WEIGHTS[kept]
     above = PartitionEstimate(
         torch.full((50,), log_z(SMALL), dtype=torch.float64), torch.zeros(50, 8)
     )
     values = torch.randn(len(log_p), generator=seeded_generator(4)).double()
-    found = bracket(log_p, range(len(log_p)), above, ReverseEstimate(values[:, None]), weights)
+    chains = values[:, None].expand(-1, 2)
+    found, of_one = (
+        bracket(log_p, range(len(log_p)), above, ReverseEstimate(below), weights)
+        for below in (chains, values[:, None])
+    )
     assert found.upper == pytest.approx(np.average(log_p, weights=weights) - log_z(SMALL), abs=1e-9)
     assert found.lower.mean == pytest.approx(np.average(values, weights=weights), abs=1e-9)
-    assert found.lower.test_set_std_error == 0
+    assert found.lower.test_set_std_error == of_one.lower.choice_std_error == 0
+    rest = values - log_p
+    off = weights / weights.sum() * (rest - np.average(rest, weights=weights))
+    spread = math.sqrt(off.square().sum() * len(off) / (len(off) - 1))
+    assert of_one.lower.test_set_std_error == pytest.approx(spread, rel=1e-9)
+    assert of_one.lower.monte_carlo_std_error == of_one.lower.test_set_std_error
 
 
 def test_equal_weights_are_none():

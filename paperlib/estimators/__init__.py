@@ -13,7 +13,7 @@ from paperlib.estimators.certified import (
     upper_bound_from_reached,
 )
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
-from paperlib.estimators.csl import csl_in_shards, csl_log_prob
+from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_in_shards, csl_log_prob
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
@@ -35,6 +35,7 @@ from paperlib.surroundings import undisturbed_in
 __all__ = [
     "BennettEstimate",
     "Bracket",
+    "CSLEstimate",
     "CertifiedBound",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
@@ -50,6 +51,7 @@ __all__ = [
     "bracket",
     "certified_lower_bound",
     "control_variate_mean",
+    "csl_estimate",
     "csl_in_shards",
     "csl_log_prob",
     "dbn_lower_bound",

@@ -165,20 +165,20 @@ def bracket(
         shares = parameter("weights", weights, [len(everything)], DOUBLE)
     average = weighted_mean(everything, shares).item()
     low, high = above.interval(3)
-    of_chosen, log_prob = everything[chosen.long()], below.log_prob.cpu()
+    of_chosen = everything[chosen.long()]
     chosen_shares = None if shares is None else shares[chosen.long()]
     return Bracket(
         average - above.log_z,
         (average - high, average - low),
         above.std_error,
         control_variate_mean(
-            log_prob,
+            below,
             of_chosen,
             everything,
             batch_weights=chosen_shares,
             all_weights=shares,
         ),
         above.warnings,
-        of_chosen - above.log_z - log_prob,
+        of_chosen - above.log_z - below.log_prob.cpu(),
         chosen_shares,
     )

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import format_estimate
-from paperlib.numerics import weighted_mean
+from paperlib.estimators.reverse_ais import ReverseEstimate
+from paperlib.numerics import student_quantile, weighted_mean
 from paperlib.validation import DOUBLE, parameter, require_finite
 
 
@@ -36,11 +37,17 @@ class ControlVariateEstimate:
     std_error : float
         Its standard error as an estimate for all possible cases, of which the N cases at hand are themselves a sample.
     test_set_std_error : float
-        Its standard error as an estimate of the average over these particular N cases; zero if n = N. It does not include noise in Y.
+        Its standard error as an estimate of the average over these particular N cases: `monte_carlo_std_error` and `choice_std_error`
+        together.
     plain_std_error : float
         Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float
         The factor that was used.
+    monte_carlo_std_error : float
+        The part of `test_set_std_error` that is noise of the chains: another run for the same n cases would give another average. Zero
+        where Y was given as numbers, which count as exact.
+    parts : tuple of (float, float)
+        Errors of which `test_set_std_error` is the root of the sum of squares, each with its degrees of freedom.
 
     Examples
     --------
@@ -54,6 +61,8 @@ class ControlVariateEstimate:
     test_set_std_error: float
     plain_std_error: float
     alpha: float
+    monte_carlo_std_error: float = 0.0
+    parts: tuple[tuple[float, float], ...] = ()
 
     def __repr__(self) -> str:
         value = format_estimate(self.mean, self.std_error)
@@ -61,6 +70,20 @@ class ControlVariateEstimate:
             f"ControlVariateEstimate({value}; of these very cases "
             f"+- {self.test_set_std_error:.3g}, alpha {self.alpha:.3g})"
         )
+
+    @property
+    def choice_std_error(self) -> float:
+        """The part of `test_set_std_error` that comes from the choice of n cases of N; zero if n = N."""
+        return math.sqrt(max(self.test_set_std_error**2 - self.monte_carlo_std_error**2, 0.0))
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval (low, high) meant to contain the average over these particular N cases with this probability.
+
+        Each of the `parts` has its own quantile of Student's t.
+        """
+        parts = self.parts or ((self.test_set_std_error, math.inf),)
+        half = math.hypot(*(student_quantile(level, freedom) * error for error, freedom in parts))
+        return self.mean - half, self.mean + half
 
     @property
     def variance_reduction(self) -> float:
@@ -71,7 +94,7 @@ class ControlVariateEstimate:
 
 
 def control_variate_mean(
-    y: object,
+    y: ReverseEstimate | object,
     x_batch: object,
     x_all: object,
     alpha: float | None = 1.0,
@@ -83,8 +106,8 @@ def control_variate_mean(
 
     Parameters
     ----------
-    y : array or Tensor, shape [n]
-        The costly values, for instance `raise_log_prob(...).log_prob`, in nats.
+    y : ReverseEstimate, or array or Tensor, shape [n]
+        The costly values, in nats: what `raise_log_prob` returns, whose noise is then part of the errors, or numbers that count as exact.
     x_batch : array or Tensor, shape [n]
         The cheap values of the same cases in the same order, for instance `rbm.log_unnormalized(v)`.
     x_all : array or Tensor, shape [N]
@@ -105,7 +128,7 @@ def control_variate_mean(
     ------
     InputError
         If a shape does not fit, there are fewer than two cases or more in the batch than in total, a value is not finite,
-        `alpha` is to be estimated from equal values of x, or weights are not as described.
+        `alpha` is to be estimated from two cases or from equal values of x, or weights are not as described.
 
     Notes
     -----
@@ -114,6 +137,10 @@ def control_variate_mean(
         Var[Y - alpha X] / n + alpha^2 Var[X] / N + 2 alpha Cov[Y - alpha X, X] / N.
 
     The paper divides the last term by n, which would be right for a batch that makes up all N cases.
+
+    As an average over the N cases at hand, it is (1 - n/N) S^2 / n + nu^2 / n: S^2 is the variance over the cases of what is expected of
+    Y - alpha X, and nu^2 the mean variance of the noise in Y. The variance s^2 of Y - alpha X over the batch estimates their sum, so that the two
+    `parts` are (1 - n/N) s^2 / n and n/N nu^2 / n. With a single chain nu^2 is unknown, and s^2 stands for it.
 
     Examples
     --------
@@ -124,7 +151,8 @@ def control_variate_mean(
     >>> estimate
     ControlVariateEstimate(3.47 +- 0.81 nats; of these very cases +- 0.0471, alpha 1)
     """
-    y = parameter("y", y, [None], DOUBLE)
+    below = y if isinstance(y, ReverseEstimate) else None
+    y = parameter("y", y if below is None else below.log_prob, [None], DOUBLE)
     x_batch = parameter("x_batch", x_batch, [len(y)], DOUBLE)
     x_all = parameter("x_all", x_all, [None], DOUBLE)
     count, total = len(y), len(x_all)
@@ -134,9 +162,11 @@ def control_variate_mean(
         )
     if alpha is None:
         x_variance = x_batch.var().item()
-        if x_variance == 0:
+        # a line through two points would leave no error
+        if x_variance == 0 or count == 2:
             raise InputError(
-                "alpha: expected a number, since it cannot be estimated from equal values of x_batch"
+                "alpha: expected a number, since it cannot be estimated from "
+                f"{'equal values of x_batch' if x_variance == 0 else 'two cases'}"
             )
         alpha = _covariance(y, x_batch) / x_variance
     require_finite("alpha", torch.tensor(alpha))
@@ -151,15 +181,27 @@ def control_variate_mean(
         x_variance = weighted_mean((x_all - weighted_mean(x_all, of_all)).square(), of_all).item()
     rest = y - alpha * x_batch
     rest_variance = _variance_of_mean(rest, of_batch)
+    noise, freedom = (0.0, math.inf) if below is None else below.monte_carlo_error(of_batch)
+    if math.isinf(noise):
+        noise, freedom = math.sqrt(rest_variance), count - 1.0
+    taken = count / total
+    parts = (
+        (math.sqrt((1 - taken) * rest_variance), count - 1.0),
+        (math.sqrt(taken) * noise, freedom),
+    )
+    of_these = math.hypot(*(error for error, _ in parts))
     covariance = _covariance(rest, x_batch, of_batch)
     added = alpha**2 * x_variance / independent + 2 * alpha * covariance / independent
     return ControlVariateEstimate(
         mean=(weighted_mean(rest, of_batch) + alpha * weighted_mean(x_all, of_all)).item(),
         # the sample covariance can outweigh the rest by chance
         std_error=math.sqrt(max(rest_variance + added, 0.0)),
-        test_set_std_error=math.sqrt(rest_variance * (1 - count / total)),
+        test_set_std_error=of_these,
         plain_std_error=math.sqrt(_variance_of_mean(y, of_batch)),
         alpha=alpha,
+        # by chance the few cases can spread less than their noise
+        monte_carlo_std_error=min(noise, of_these),
+        parts=parts,
     )
 
 

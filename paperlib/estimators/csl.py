@@ -11,29 +11,83 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from paperlib.estimators.estimate import Estimate
 from paperlib.estimators.shards import Walk, device_of, identity_of, shard
 from paperlib.keep import Work, kept
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
-from paperlib.numerics import log_mean_exp, resolve_generator, softplus
+from paperlib.numerics import leave_one_out, log_mean_exp, resolve_generator, softplus
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 
-def csl_log_prob(
+@dataclass(frozen=True, repr=False)
+class CSLEstimate(Estimate):
+    """CSL of a batch of test vectors, with its errors.
+
+    All vectors share the hidden states, so that their noise does not average out over the vectors.
+
+    Attributes
+    ----------
+    log_means : Tensor, shape [N, M]
+        ln of the mean of p(v | h) over the states of each chain, or of each shard of chains, float64, in nats.
+
+    Examples
+    --------
+    >>> CSLEstimate(torch.tensor([[0.2, 0.4], [0.1, 0.2]]).double().log())
+    CSLEstimate(mean = -1.55 +- 0.49 nats, 2 vectors, 2 independent parts)
+    """
+
+    _number = "mean"
+    log_means: Tensor
+
+    def _details(self) -> str:
+        vectors, parts = self.log_means.shape
+        return f", {vectors} vectors, {parts} independent parts"
+
+    @property
+    def log_prob(self) -> Tensor:
+        """ln of the mean over all states for each vector, float64 [N], on average too low."""
+        return log_mean_exp(self.log_means)
+
+    @property
+    def mean(self) -> float:
+        """Average over the vectors."""
+        return self.log_prob.mean().item()
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of the average, for other vectors and other chains; infinite for a single vector or chain."""
+        count = len(self.log_means)
+        spread = self.log_prob.std().item() if count > 1 else math.inf
+        return math.hypot(spread / math.sqrt(count), self.monte_carlo_std_error)
+
+    @property
+    def monte_carlo_std_error(self) -> float:
+        """Standard error of the average on these particular vectors, from the chains alone, by the jackknife; infinite for a single chain.
+
+        It knows nothing of states that no chain has met, and so nothing of how much too low the average is.
+        """
+        if self.log_means.shape[1] < 2:
+            return math.inf
+        return leave_one_out(self.log_means.cpu()).mean(0).norm().item()
+
+
+def csl_estimate(
     rbm: RBM,
     v: ArrayLike,
     num_chains: int,
     num_steps: int,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
-) -> Tensor:
+) -> CSLEstimate:
     """Estimate ln p(v) by the mean of p(v | h) over the hidden states that Gibbs chains pass through.
 
     Parameters
@@ -53,8 +107,8 @@ def csl_log_prob(
 
     Returns
     -------
-    Tensor
-        float64 [N], in nats.
+    CSLEstimate
+        What each chain says about each vector, and the estimates and errors that follow.
 
     Raises
     ------
@@ -69,11 +123,11 @@ def csl_log_prob(
     --------
     >>> from paperlib.numerics import seeded_generator
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0], [0.0, 1.0]], [0.0, 0.5, -1.0], [0.2, 0.0])
-    >>> values = csl_log_prob(rbm, [[1, 0, 1]], 10, 100, seeded_generator(0))
+    >>> estimate = csl_estimate(rbm, [[1, 0, 1]], 10, 100, seeded_generator(0))
     >>> exact = rbm.log_unnormalized([[1, 0, 1]]) - torch.logsumexp(
     ...     rbm.log_unnormalized_hidden([[0, 0], [0, 1], [1, 0], [1, 1]]), 0
     ... )
-    >>> bool((values - exact).abs() < 0.1)
+    >>> bool((estimate.log_prob - exact).abs() < 3 * estimate.monte_carlo_std_error < 0.1)
     True
     """
     v = as_binary("v", v, rbm.num_visible)
@@ -81,17 +135,35 @@ def csl_log_prob(
     num_steps = require_count("num_steps", num_steps)
     generator = resolve_generator(generator, rbm.device)
     cases = v.to(rbm.device, rbm.dtype)
-    total = torch.full((len(v),), -math.inf, dtype=torch.float64, device=rbm.device)
+    sums = torch.full((len(v), num_chains), -math.inf, dtype=torch.float64, device=rbm.device)
     state = bernoulli(rbm.weights.new_full((num_chains, rbm.num_visible), 0.5), generator)
     with step_bar(num_steps, f"CSL, {num_chains} chains", progress) as bar:
         for _ in range(num_steps):
             hidden = bernoulli(rbm.hidden_probs(state), generator)
             logits = hidden @ rbm.weights.T + rbm.visible_bias
             log_probs = cases @ logits.T - softplus(logits).sum(-1)
-            total = torch.logaddexp(total, log_probs.double().logsumexp(1))
+            sums = torch.logaddexp(sums, log_probs.double())
             state = bernoulli(logits.sigmoid_(), generator)
             bar.update()
-    return total - math.log(num_chains * num_steps)
+    return CSLEstimate(sums - math.log(num_steps))
+
+
+def csl_log_prob(
+    rbm: RBM,
+    v: ArrayLike,
+    num_chains: int,
+    num_steps: int,
+    generator: torch.Generator | None = None,
+    progress: bool | None = None,
+) -> Tensor:
+    """The values of `csl_estimate` without their errors, float64 [N], in nats.
+
+    Examples
+    --------
+    >>> csl_log_prob(RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2)), [[1, 0, 1]], 2, 2)
+    tensor([-2.0794], dtype=torch.float64)
+    """
+    return csl_estimate(rbm, v, num_chains, num_steps, generator, progress).log_prob
 
 
 def csl_in_shards(
@@ -104,8 +176,8 @@ def csl_in_shards(
     progress: bool | None = None,
     executor: Executor | None = None,
     device: torch.device | str | None = None,
-) -> Tensor:
-    """CSL as in `paperlib.estimators.csl_log_prob`, in shards of 100 chains (GPU: 5,000) kept in a folder.
+) -> CSLEstimate:
+    """CSL as in `paperlib.estimators.csl_estimate`, in shards of 100 chains (GPU: 5,000) kept in a folder.
 
     Parameters
     ----------
@@ -116,25 +188,25 @@ def csl_in_shards(
     num_chains : int
         Gibbs chains; a number that does not fill its last shard is raised to the one that does.
     num_steps, seed, folder, progress, executor, device
-        As in `csl_log_prob` and `ais_in_shards`.
+        As in `csl_estimate` and `ais_in_shards`.
 
     Returns
     -------
-    Tensor
-        float64 [N], in nats. The same whether shards were found or computed, here or elsewhere, in one run or in many.
+    CSLEstimate
+        What each shard says about each vector. The same whether shards were found or computed, here or elsewhere, in one run or in many.
 
     Raises
     ------
     InputError
-        As in `csl_log_prob` and `ais_in_shards`.
+        As in `csl_estimate` and `ais_in_shards`.
 
     Examples
     --------
     >>> import tempfile
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     csl_in_shards(rbm, [[0, 1], [1, 1]], 200, 50, 1, folder).shape
-    torch.Size([2])
+    ...     csl_in_shards(rbm, [[0, 1], [1, 1]], 200, 50, 1, folder).log_means.shape
+    torch.Size([2, 2])
     """
     run = csl_run(rbm, v, num_chains, num_steps, seed, device)
     return kept(run, folder, progress, executor)
@@ -147,7 +219,7 @@ def csl_run(
     num_steps: int,
     seed: int,
     device: torch.device | str | None = None,
-) -> Work[Tensor]:
+) -> Work[CSLEstimate]:
     """The shards of `csl_in_shards` with these arguments."""
     vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)
     num_chains = require_count("num_chains", num_chains)
@@ -161,9 +233,10 @@ def csl_run(
     )
     task, steps = partial(_gibbs, vectors, size, num_steps), size * num_steps
 
-    def join(shards: list[dict[str, Tensor]]) -> Tensor:
+    def join(shards: list[dict[str, Tensor]]) -> CSLEstimate:
         # All shards have as many states.
-        return log_mean_exp(torch.stack([shard["log_prob"] for shard in shards], 1)).to(rbm.device)
+        log_means = torch.stack([shard["log_prob"] for shard in shards], 1)
+        return CSLEstimate(log_means.to(rbm.device))
 
     shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
     return Work(f"CSL, {num_chains} chains", walk, shards, join, device)

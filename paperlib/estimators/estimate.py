@@ -13,7 +13,7 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
-from paperlib.numerics import log_mean_exp, student_quantile
+from paperlib.numerics import effective_sample_size, log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
 _WIDTH, _MOST_WARNINGS = 88, 3
@@ -145,10 +145,7 @@ class PartitionEstimate(Estimate):
     @property
     def effective_sample_size(self) -> float:
         """(sum w)^2 / sum w^2, between 1 (one weight dominates) and M (all are equal)."""
-        log_ess = 2 * torch.logsumexp(self.log_weights, 0) - torch.logsumexp(
-            2 * self.log_weights, 0
-        )
-        return log_ess.exp().item()
+        return effective_sample_size(self.log_weights).item()
 
     def interval(self, num_std: float = 3.0) -> tuple[float, float]:
         """ln(Z -+ num_std * sigma) in nats, the paper's error bars.

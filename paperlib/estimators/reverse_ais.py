@@ -36,7 +36,13 @@ from paperlib.errors import InputError
 from paperlib.estimators.ais import require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import Estimate, require_finite_log_weights
-from paperlib.numerics import log_mean_exp, resolve_generator
+from paperlib.numerics import (
+    effective_sample_size,
+    joined_error,
+    leave_one_out,
+    log_mean_exp,
+    resolve_generator,
+)
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, as_binary, require_count
 
@@ -86,16 +92,22 @@ class ReverseEstimate(Estimate):
 
     @property
     def monte_carlo_std_error(self) -> float:
-        """Standard error of the average on these particular vectors, from the chains alone; infinite for a single chain.
+        """Standard error of the average on these particular vectors, from the chains alone; infinite for a single chain."""
+        return self.monte_carlo_error()[0]
 
-        Too small where the weights vary a lot, since a few chains cannot show the weights that they have not met.
+    def monte_carlo_error(self, weights: Tensor | None = None) -> tuple[float, float]:
+        """`monte_carlo_std_error` of an average with weights [N], and its degrees of freedom.
+
+        The jackknife over the chains of each vector gives its variance. The fewer of them count, the fewer its degrees of freedom.
         """
         vectors, chains = self.log_weights.shape
         if chains < 2:
-            return math.inf
-        weights = torch.exp(self.log_weights - self.log_weights.amax(1, keepdim=True))
-        relative_variance = weights.var(1) / weights.mean(1).square() / chains
-        return math.sqrt(relative_variance.sum().item()) / vectors
+            return math.inf, 0.0
+        log_weights = self.log_weights.cpu()
+        shares = torch.ones(vectors) if weights is None else weights
+        errors = leave_one_out(log_weights).norm(dim=1) * shares / shares.sum()
+        freedom = effective_sample_size(log_weights) * (chains - 1) / chains
+        return joined_error(*zip(errors.tolist(), freedom.tolist(), strict=True))
 
 
 def raise_log_prob(

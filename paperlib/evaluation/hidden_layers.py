@@ -11,7 +11,6 @@ Carlo; Grosse, Ghahramani & Adams 2015). Both ends together say what is missing,
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from paperlib.estimators import ReverseEstimate, control_variate_mean
 from paperlib.estimators.ais import run_chains
 from paperlib.evaluation.result import HIDDEN, NOT_TRUSTED, Doubt
 from paperlib.models import DBM, DBN
-from paperlib.numerics import log_mean_exp, seeded_generator, weighted_mean
+from paperlib.numerics import joined_error, log_mean_exp, seeded_generator, weighted_mean
 from paperlib.threads import step_bar
 
 #: Draws of the hidden units for each image.
@@ -146,7 +145,7 @@ class HiddenLayers:
     def _annealed(self, steps: int, progress: bool | None) -> HiddenEstimate:
         rows = self._rows[self._chosen.to(self._rows.device)]
         log_weights = self._log_weights(rows, _CHAINS, steps, self._generator, progress)
-        annealed, before = log_mean_exp(log_weights), self._log_p[self._chosen]
+        annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
         found = control_variate_mean(
             annealed,
             before,
@@ -154,11 +153,10 @@ class HiddenLayers:
             batch_weights=self._of_chosen,
             all_weights=self._weights,
         )
-        log_p = self._log_p + weighted_mean(annealed - before, self._of_chosen)
-        log_p[self._chosen] = annealed
-        of_chains = ReverseEstimate(log_weights).monte_carlo_std_error
-        error, freedom = math.hypot(found.test_set_std_error, of_chains), len(annealed) - 1.0
-        return HiddenEstimate(log_p, error, freedom, self._rise(log_weights), _CHAINS, steps)
+        log_p = self._log_p + weighted_mean(annealed.log_prob - before, self._of_chosen)
+        log_p[self._chosen] = annealed.log_prob
+        error = joined_error(*found.parts)
+        return HiddenEstimate(log_p, *error, self._rise(log_weights), _CHAINS, steps)
 
     @property
     def _of_chosen(self) -> Tensor | None:

@@ -126,7 +126,8 @@ def _average(evaluation: Evaluation) -> list[str]:
         f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
         f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
         f"{average.image_std_error:.2f})",
-        f"  between RAISE, on average too low, {bracket.lower.mean:.2f} (Monte Carlo standard error {bracket.lower.test_set_std_error:.2f}), and "
+        f"  between RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
+        f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
         f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
     ]
     if evaluation.variational_bound is not None:
@@ -206,6 +207,9 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "ais_interval_3_sigma": run.bracket.upper_interval,
             "raise": run.bracket.lower.mean,
             "raise_std_error": run.bracket.lower.test_set_std_error,
+            "raise_monte_carlo_std_error": run.bracket.lower.monte_carlo_std_error,
+            "raise_choice_std_error": run.bracket.lower.choice_std_error,
+            "raise_interval_95": run.bracket.lower.interval(LEVEL),
             "gap": run.bracket.gap,
             "seconds": run.seconds,
         }

@@ -20,7 +20,7 @@ from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
 from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate
-from paperlib.estimators.csl import csl_run
+from paperlib.estimators.csl import CSLEstimate, csl_run
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
 from paperlib.models import RBM
@@ -192,7 +192,7 @@ def from_start(start: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{key}_{name}": value for name, value in values.items()}
 
 
-def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[Tensor]:
+def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[CSLEstimate]:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
     first = seed + CSL_STREAM + number
     return size.run(partial(csl_run, rbm, v, _CSL_CHAINS, _CSL_STEPS, first))
@@ -208,7 +208,7 @@ def stored_csl(
         return None, 0
     begun = replace(run, parts=run.parts[: len(stored)])
     # A step of a chain is a hidden state.
-    return kept(begun, size.folder), sum(part.steps for part in begun.parts)
+    return kept(begun, size.folder).log_prob, sum(part.steps for part in begun.parts)
 
 
 _rbms = partial(BracketTable, strides=(1_000, 100), own_images=False)
