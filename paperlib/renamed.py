@@ -65,4 +65,8 @@ def _attribute(old: str, new: str, owner: object) -> Any:
 
 def _warn(old: str, new: str) -> None:
     message = f"{old} is now called {new}; the old name goes with the next release"
-    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    caller, level = sys._getframe(2), 3
+    # The wrappers of `paperlib.surroundings` lie between a public function and its caller.
+    while caller.f_back and caller.f_globals["__name__"].endswith(".surroundings"):
+        caller, level = caller.f_back, level + 1
+    warnings.warn(message, DeprecationWarning, stacklevel=level)
