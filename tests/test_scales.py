@@ -5,11 +5,16 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from enumeration import random_rbm
 
 from paperlib.errors import InputError
 from paperlib.evaluation import audit_evaluation, compare, evaluate, evaluate_training
 from paperlib.evaluation.audit import IMPOSSIBLE
+from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.precision import chain_dtype
+from paperlib.evaluation.report import describe
+from paperlib.evaluation.result import FinishedRuns
+from paperlib.evaluation.verdict import impossible
 from paperlib.models import RBM
 from paperlib.numerics import all_states, seeded_generator
 
@@ -202,3 +207,70 @@ def test_a_pixel_that_is_not_as_it_should_be_is_not_set_aside():
     pixel[3] = 0
     found = evaluate(rbm, torch.cat([case.images, pixel], 1))
     assert found.average.mean == pytest.approx(case.mean - 1e6 / len(case.images), abs=1e-6)
+
+
+# ---- the net below it
+
+
+@pytest.mark.parametrize(
+    ("interval", "caught"),
+    [((0.3, 0.5), True), ((1e-9, 2e-9), True), ((0.0, 0.5), False), ((-0.1, 0.5), False), ((-2.0, -1.0), False)],
+)  # fmt: skip
+def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, caught):
+    average = ImageAverage(sum(interval) / 2, interval, interval, 0.1)
+    doubts = impossible(average)
+    assert [doubt.word for doubt in doubts] == ["not trusted"] * caught
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
+    """Whatever made ln Z too small by 200 nats, no command gives a number to quote."""
+    case = known(4, 5, torch.float64, usual=1.0)
+    for module in ("evaluation", "along_training"):
+        name = f"paperlib.evaluation.{module}.exact_log_z"
+        monkeypatch.setattr(name, lambda *_, **__: case.log_z - 200)
+    options = {"steps": 32, "tempering_steps": 5_000, "progress": False}
+    if not exact:
+        known_log_z = FinishedRuns.known_log_z.fget
+        shifted = property(lambda runs: (known_log_z(runs)[0] - 200, *known_log_z(runs)[1:]))
+        monkeypatch.setattr(FinishedRuns, "known_log_z", shifted)
+    found = evaluate(case.rbm, case.images, generator=seeded_generator(1), exact=exact, **options)
+    assert found.average.mean > 100
+    assert found.word == "not trusted"
+    said = describe(found)
+    assert "is impossible: ln p(v) is at most 0" in said
+    assert "To quote: no number yet" in said
+    assert "Verdict: trusted" not in said
+    if exact:
+        other = RBM(case.rbm.weights, case.rbm.visible_bias + 0.5, case.rbm.hidden_bias)
+        assert compare(case.rbm, other, case.images).verdict == "not trusted"
+        training = evaluate_training([case.rbm], case.images, progress=False)
+        assert any("is impossible" in text for text in training.warnings)
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias", "enough"),
+    [(1, 1, True), (100, 1, True), (1e4, 1, False), (1, 1e4, True), (1, 1e5, False), (1e12, 1e12, False)],
+)  # fmt: skip
+def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
+    """One large weight leaves no digits of the others in 16 bits; a bias is added to the others as it is."""
+    rbm = known(4, 30, torch.float64, usual=1.0).rbm
+    weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
+    weights[0, 0], visible[5] = weight, bias
+    found = chain_dtype(RBM(weights, visible, rbm.hidden_bias))
+    assert found == (torch.float32 if enough else torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])
+def test_rounding_is_no_difference(scale, dtype):
+    """Hidden units in another order make the same distribution, and sums in another order other digits."""
+    rbm = random_rbm(9, 6, seed=3)
+    rbm = RBM(*(scale * tensor for tensor in rbm.tensors().values())).to(dtype=dtype)
+    order = torch.tensor([4, 2, 0, 5, 1, 3])
+    turned = RBM(rbm.weights[:, order], rbm.visible_bias, rbm.hidden_bias[order])
+    test = torch.randint(2, (40, 9), generator=seeded_generator(1))
+    for pair in ((rbm, turned), (turned, rbm)):
+        found = compare(*pair, test)
+        assert (found.verdict, found.wins) == ("no difference shown", None)
+        assert found.difference.interval[0] < 0 < found.difference.interval[1]

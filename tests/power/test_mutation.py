@@ -62,7 +62,7 @@ TEMPERING, BENNETT, SMC, TWO_SIDED, CERTIFIED = (
     f"tests/test_{name}.py::test_"
     for name in ("tempering", "bennett", "smc", "two_sided", "certified")
 )
-EVALUATE = "tests/test_evaluate.py::test_"
+EVALUATE, SCALES = (f"tests/test_{name}.py::test_" for name in ("evaluate", "scales"))
 
 GROUPS = {
     "compiled": [
@@ -308,6 +308,28 @@ GROUPS = {
             "the run from images starts at all of them",
             "evaluation/annealing_runs.py: start_bias(self._model, self._test«[hard]→»,",
             f"{EVALUATE}the_last_run_starts_at_the_images_that_fall_short",
+        ),
+    ],
+    "numbers that look surer than they are": [
+        mutant(
+            "chains walk in float32, whatever the numbers of the model",
+            "evaluation/precision.py: return effect < «→1e9 * »_LEAST_DIGIT",
+            f"{SCALES}the_sums_decide_the_type_of_the_chains[1-100000.0-False]",
+        ),
+        mutant(
+            "the largest weight does not count, only sums do",
+            "evaluation/precision.py: effect += «→0 * »_INTEGERS",
+            f"{SCALES}the_sums_decide_the_type_of_the_chains[10000.0-1-False]",
+        ),
+        mutant(
+            "an average above 0 is possible",
+            "evaluation/verdict.py: if not average.interval[0] > «→1e9 + »0:",
+            f"{SCALES}an_average_above_zero_by_more_than_its_error_is_impossible[interval0-True]",
+        ),
+        mutant(
+            "rounding is no part of the interval of a difference",
+            "evaluation/compare.py: rounding = «→0 * »sum(",
+            f"{SCALES}rounding_is_no_difference[1.0-dtype1]",
         ),
     ],
     "modes and what is left of the work": [
