@@ -110,9 +110,11 @@ def evaluate(
     Notes
     -----
     Beyond the images and the model, memory is needed for 400 chains, for blocks of four million pixels, and 16 bytes each for every image
-    and for every chain-step of parallel tempering, of which there are at most 24 million. The hidden layers of a DBM or DBN that is too large
-    to enumerate are annealed in 800 chains, where a hundred draws for each image are too few; this takes as many steps as AIS. A million memory-mapped images of 784 bytes take
+    and for every chain-step of parallel tempering, of which there are at most 24 million. A million memory-mapped images of 784 bytes take
     less than 2 GiB in total.
+
+    Where a hundred draws of the hidden units for each image are too few for ln p*(v) of a deep model, these units are annealed in 800
+    chains, in as many steps as AIS takes.
 
     Examples
     --------
