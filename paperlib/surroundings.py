@@ -1,7 +1,7 @@
 """What the caller's settings of torch must not change: products in half precision (`torch.autocast`), where tensors are made, gradients.
 
 A validation step often runs inside of `torch.autocast`, where torch rounds the factors of float32 products to eight bits. No estimate
-says so: its error bar stays as narrow. Every public function of a room, and every method of a model or a path, therefore runs as it would
+says so: its error bar stays as narrow. Every public function of a room, and every public method of a model, therefore runs as it would
 outside of such a context.
 """
 

@@ -30,7 +30,7 @@ from paperlib.estimators import (
 from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.tempering import finish
 from paperlib.evaluation.averages import ImageAverage, average_of
-from paperlib.evaluation.hidden_layers import HiddenEstimate
+from paperlib.evaluation.hidden_layers import FRACTIONS, HiddenEstimate
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
 from paperlib.evaluation.precision import chain_dtype
 from paperlib.evaluation.result import MODES, NOTHING, TEMPERING, AnnealingRun, FinishedRuns
@@ -40,10 +40,8 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, seeded_generator
 from paperlib.threads import step_bar
 
-# The largest K is divided by these numbers; the earlier runs show whether the estimate still moves.
-_FRACTIONS = (16, 4, 1)
 #: With fewer steps, the first of the runs would have no intermediate distribution.
-FEWEST_STEPS = 2 * _FRACTIONS[0]
+FEWEST_STEPS = 2 * FRACTIONS[0]
 AIS_CHAINS = 200
 RAISE_VECTORS, CHAINS_PER_VECTOR = 100, 4
 # A GPU first records a step, which takes as long as running thousands of them.
@@ -112,7 +110,7 @@ class AnnealingRuns:
 
     def affordable_steps(self, seconds: float) -> int:
         """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
-        steps = sum(1 / part for part in _FRACTIONS)
+        steps = sum(1 / part for part in FRACTIONS)
         with self._pilot():
             affordable = seconds / self._seconds_per_step() / steps
         return max(FEWEST_STEPS, min(_LARGEST_K, int(affordable)))
@@ -188,7 +186,7 @@ class AnnealingRuns:
 
     def _series(self, largest: int, tempering_steps: int, bar: tqdm[Any]) -> Iterator[FinishedRuns]:
         """What is finished, after each part."""
-        begin, middle = (largest // part for part in _FRACTIONS[:2])
+        begin, middle = (largest // part for part in FRACTIONS[:2])
         bar.set_postfix(K=begin)
         found = FinishedRuns((self._run(begin, bar.update),), (), interrupted=True)
         yield found
@@ -307,4 +305,4 @@ class AnnealingRuns:
     def _steps_of_runs(self, largest: int) -> int:
         """How many chain-steps all runs of AIS and RAISE take, up to this K."""
         chains = AIS_CHAINS + min(RAISE_VECTORS, len(self._test)) * CHAINS_PER_VECTOR
-        return chains * sum(largest // part for part in _FRACTIONS)
+        return chains * sum(largest // part for part in FRACTIONS)

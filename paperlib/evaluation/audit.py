@@ -293,6 +293,8 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
     # What is proven is proven of the model itself, not of its numbers in float32.
     double = model.to(dtype=torch.float64)
     if not found.posterior_draws:
+        if torch.float64 in (model.dtype, found.dtype):
+            return found.log_unnormalized + found.log_z_of_certain
         return double.exact_log_unnormalized(images)
     return double.variational_bound(images) if model.bound_is_proven else None
 

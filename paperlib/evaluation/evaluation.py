@@ -33,7 +33,7 @@ from paperlib.evaluation.annealing_runs import (
 from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, weighted_std_error
 from paperlib.evaluation.baselines import baselines_of, far_off
 from paperlib.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
-from paperlib.evaluation.precision import chain_dtype, evaluated
+from paperlib.evaluation.precision import evaluated
 from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactResult, Judgement
 from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
@@ -178,7 +178,7 @@ class Preparation:
         self._asked, self.rows = model, rows
         # Chains, ln p*(v) and bounds are those of this model; the report is about the one that was asked about.
         self._evaluated = evaluated(model, rows)
-        self._model, self._dtype = self._evaluated.model, chain_dtype(self._evaluated.model)
+        self._model, self._dtype = self._evaluated.model, self._evaluated.dtype
         self._rows = self._kept(rows)
         self._generator = resolve_generator(generator, model.device)
         self._estimated = not model.is_exact(len(rows))
@@ -313,8 +313,7 @@ class Preparation:
                 "float64, which takes longer.",
             )
         if count := self._evaluated.num_certain:
-            said = (
-                *said,
+            said += (
                 f"The model keeps {count} units always on or always off, as all images have them; they were set aside, without an error.",
             )
         return Evaluation(

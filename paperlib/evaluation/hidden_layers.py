@@ -35,8 +35,8 @@ _CHAINS = 8
 _SETTLED, _RISING = 0.02, 0.1
 # How far the two ends may be apart for the model's own images, beyond what the spread of the weights explains, in nats.
 _APART = 0.5
-# K, divided by these numbers, is the length of annealing.
-_FRACTIONS = (16, 4, 1)
+#: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
+FRACTIONS = (16, 4, 1)
 _PILOT_STEPS = 10
 
 
@@ -87,16 +87,17 @@ class HiddenLayers:
         weights: Tensor | None,
         generator: torch.Generator,
     ) -> None:
-        self._model, self._rows, self._log_p, self._weights = model, rows, log_p, weights
+        self._model, self._log_p, self._weights = model, log_p, weights
         seed = torch.randint(2**62, (), generator=generator.clone_state(), device=generator.device)
         self._generator = seeded_generator(int(seed), generator.device)
         order = torch.randperm(len(rows), generator=self._generator, device=generator.device)
         self._chosen = order[:POSTERIOR_IMAGES].cpu()
+        self._picked = rows[self._chosen.to(rows.device)]
         self.estimate = self._drawn()
 
     def refine(self, largest: int, progress: bool | None = None) -> HiddenEstimate:
         """Anneal in up to `largest` steps, if draws alone are not enough."""
-        for part in _FRACTIONS if self.unsettled else ():
+        for part in FRACTIONS if self.unsettled else ():
             steps = max(1, largest // part)
             self.estimate = self._annealed(steps, progress)
             if not self.unsettled:
@@ -110,13 +111,12 @@ class HiddenLayers:
 
     def seconds_per_step(self) -> float:
         """Seconds that a step of annealing takes, for each of the steps that `refine` takes in the end."""
-        rows = self._rows[self._chosen.to(self._rows.device)]
         generator = seeded_generator(0, self._model.device)
         # The first pass allocates.
-        self._log_weights(rows, _CHAINS, 1, generator, False)
+        self._log_weights(self._picked, _CHAINS, 1, generator, False)
         began = time.perf_counter()
-        self._log_weights(rows, _CHAINS, _PILOT_STEPS, generator, False)
-        return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in _FRACTIONS)
+        self._log_weights(self._picked, _CHAINS, _PILOT_STEPS, generator, False)
+        return (time.perf_counter() - began) / _PILOT_STEPS * sum(1 / part for part in FRACTIONS)
 
     def doubts(self, units: Tensor) -> tuple[Doubt, ...]:
         """What speaks against the estimate, given draws of the units of `model.annealed` [n, units]."""
@@ -138,13 +138,11 @@ class HiddenLayers:
 
     def _drawn(self) -> HiddenEstimate:
         """The estimates as they are, and how much those of some images rise with more draws."""
-        rows = self._rows[self._chosen.to(self._rows.device)]
-        log_weights = self._log_weights(rows, POSTERIOR_DRAWS, 1, self._generator, False)
+        log_weights = self._log_weights(self._picked, POSTERIOR_DRAWS, 1, self._generator, False)
         return HiddenEstimate(self._log_p, 0.0, torch.inf, self._rise(log_weights), POSTERIOR_DRAWS)
 
     def _annealed(self, steps: int, progress: bool | None) -> HiddenEstimate:
-        rows = self._rows[self._chosen.to(self._rows.device)]
-        log_weights = self._log_weights(rows, _CHAINS, steps, self._generator, progress)
+        log_weights = self._log_weights(self._picked, _CHAINS, steps, self._generator, progress)
         annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
         found = control_variate_mean(
             annealed,

@@ -36,6 +36,8 @@ class Evaluated:
     ----------
     model : UnnormalizedModel
         The model, in a type that has enough digits, without units that are certain.
+    dtype : torch.dtype
+        The type in which its chains walk; the model itself may have more digits.
     columns : Tensor or None
         Which visible units are left, bool [D]; None for all.
     log_z : float
@@ -47,6 +49,7 @@ class Evaluated:
     """
 
     model: UnnormalizedModel
+    dtype: torch.dtype
     columns: Tensor | None
     log_z: float
     num_certain: int
@@ -61,7 +64,7 @@ def evaluated(model: UnnormalizedModel, rows: Tensor) -> Evaluated:
     InputError
         If not even float64 leaves a digit behind the point.
     """
-    found = Evaluated(model, None, 0.0, 0, model.largest_rounding)
+    found = Evaluated(model, torch.float32, None, 0.0, 0, model.largest_rounding)
     if _fits_float32(model):
         return found
     if isinstance(model, RBM):
@@ -69,7 +72,7 @@ def evaluated(model: UnnormalizedModel, rows: Tensor) -> Evaluated:
     if _fits_float32(found.model):
         return found
     _require_digits(found.model, found.rounding)
-    return replace(found, model=found.model.to(dtype=torch.float64))
+    return replace(found, model=found.model.to(dtype=torch.float64), dtype=torch.float64)
 
 
 def _without_certain_units(rbm: RBM, rows: Tensor) -> Evaluated | None:
@@ -100,7 +103,8 @@ def _without_certain_units(rbm: RBM, rows: Tensor) -> Evaluated | None:
         return None
     model = RBM(weights[columns][:, units], visible[columns], hidden[units])
     certain = rbm.num_units - model.num_units
-    return Evaluated(model, columns, log_z, certain, rounding + model.largest_rounding)
+    rounding += model.largest_rounding
+    return Evaluated(model, torch.float32, columns, log_z, certain, rounding)
 
 
 def chain_dtype(model: UnnormalizedModel) -> torch.dtype:
