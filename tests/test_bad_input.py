@@ -92,7 +92,6 @@ def along(**options):
 
 
 V = all_states(5)
-BITS = [[0, 1, 0, 1, 0]]
 AIS_ABOVE = estimators.PartitionEstimate(zeros(2).double(), zeros(2, 1))
 RAISE_BELOW = estimators.ReverseEstimate(zeros(3, 2).double())
 RAISE = partial(estimators.raise_log_prob, path=PATH, v=V, betas=[0, 0.5, 1], num_chains=2)
@@ -103,7 +102,6 @@ SMC = partial(estimators.smc, path=PATH, num_chains=10)
 POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
 ONE_RUN, OTHER_RUN = (TEMPERING(betas=betas, num_replicas=5) for betas in ([0, 1], [0, 0.5, 1]))
-TWO_SIDED = partial(estimators.two_sided_ais, path=PATH, betas=[0, 1], draws=BITS)
 SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
 TEMPERING_SHARDS = partial(estimators.tempering_in_shards, seed=1, folder="unused")
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
@@ -367,15 +365,6 @@ CASES = [
     ("num_batches: a whole number of at least 2", partial(estimators.bennett, [0.0], [0.0], num_batches=1)),
     ("num_batches: at most one for each draw", partial(estimators.bennett, [0.0], [0.0], num_batches=2)),
     *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, NAN, "a", True)),
-    ("path: an AnnealingPath", partial(TWO_SIDED, path=None)),
-    ("path: one that can be walked back", partial(TWO_SIDED, path=Coins())),
-    ("betas: expected", partial(TWO_SIDED, betas=[0, 2])),
-    ("v: shape", partial(TWO_SIDED, draws=[[0, 1, 0]])),
-    ("v: only 0 and 1", partial(TWO_SIDED, draws=[[0, 1, 0, 0.5, 0]])),
-    ("draws: shape", partial(TWO_SIDED, draws=[0, 1, 0, 1, 0])),
-    ("num_chains: expected", partial(TWO_SIDED, num_chains=0)),
-    ("forward: finite", partial(TWO_SIDED, forward=[NAN])),
-    ("num_batches: expected", partial(TWO_SIDED, num_batches=1)),
     ("path: a path that can be identified.*sample_a", estimators.ais_in_shards, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1, "unused"),
     ("num_chains: a whole number of at least 1", partial(SHARDS, num_chains=0)),
     ("device: cpu or cuda, got 'tpu'", partial(SHARDS, num_chains=3, device="tpu")),

@@ -28,7 +28,6 @@ from paperlib.estimators.tempering.tempering import (
     join_tempering,
     parallel_tempering,
 )
-from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
 from paperlib.renamed import renamed_in
 from paperlib.surroundings import undisturbed_in
 
@@ -44,7 +43,6 @@ __all__ = [
     "SMCEstimate",
     "TemperingEstimate",
     "TrajectoryEstimate",
-    "TwoSidedEstimate",
     "ais",
     "ais_in_shards",
     "bennett",
@@ -65,7 +63,6 @@ __all__ = [
     "raise_log_prob",
     "smc",
     "tempering_in_shards",
-    "two_sided_ais",
     "upper_bound_from_reached",
 ]
 

@@ -11,8 +11,6 @@ AIS, mean-field start     the same from the means of mean field's optima (`mean_
 AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
 SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
 parallel tempering        its own choice of temperatures and replicas
-two-sided AIS             half of the budget makes draws by parallel tempering, at most sqrt(budget) / 2; the rest walks as many
-                          chains forward as backward
 certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
 ========================  ==================================================================================================
 
@@ -46,7 +44,6 @@ from paperlib.estimators import (
     importance_sampling,
     parallel_tempering,
     smc,
-    two_sided_ais,
 )
 from paperlib.numerics import student_quantile
 
@@ -62,7 +59,6 @@ YARDSTICK = "AIS"
 AIS_CHAINS = 100
 
 _POPULATIONS, _FEWEST_CHAINS = 10, 20
-_BLOCKS = 10
 
 
 @dataclass(frozen=True)
@@ -140,26 +136,6 @@ def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generat
     return _of_estimate(estimate)
 
 
-def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    path, most = _base_rates(model), round(math.sqrt(budget) / 2)
-    tempered = parallel_tempering(path, budget // 2, generator, progress=False, max_samples=most)
-    draws = tempered.samples
-    steps = max(1, (budget - tempered.chain_steps) // (2 * len(draws)))
-    estimate = two_sided_ais(
-        path,
-        uniform_betas(steps),
-        draws,
-        generator=generator,
-        progress=False,
-        # Successive draws are not independent.
-        num_batches=max(2, min(_BLOCKS, len(draws) // 2)),
-    )
-    spent = tempered.chain_steps + len(draws) * (2 * steps - 1)
-    intervals = tuple(estimate.interval(level) for level in LEVELS)
-    warnings = (*tempered.warnings, *estimate.warnings)
-    return Answer(estimate.log_z, estimate.std_error, intervals, warnings, spent)
-
-
 def anneal(
     path: AnnealingPath[Any], budget: int, generator: torch.Generator
 ) -> tuple[PartitionEstimate, int]:
@@ -191,7 +167,6 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "AIS, mixture start": _ais_mixture,
         "SMC": _smc,
         "parallel tempering": _parallel_tempering,
-        "two-sided AIS": _two_sided,
         BOUND: _certified,
     }
 )
