@@ -8,7 +8,6 @@ the seconds. The choices below were made once, for all models, without looking a
 importance sampling       as many draws from the base rates as the budget has transitions
 AIS                       100 chains from the base rates, evenly spaced betas
 AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
-AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
 SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
 parallel tempering        its own choice of temperatures and replicas
 certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
@@ -28,13 +27,7 @@ from typing import Any, TypeAlias
 import torch
 
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib.annealing import (
-    AnnealingPath,
-    BaseRatePath,
-    MixturePath,
-    mean_field_bias,
-    mean_field_mixture,
-)
+from paperlib.annealing import AnnealingPath, BaseRatePath, mean_field_bias
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
@@ -107,11 +100,6 @@ def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) 
     return _of_weights(*anneal(path, budget, generator))
 
 
-def _ais_mixture(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    path = MixturePath(model.rbm, mean_field_mixture(model.rbm))
-    return _of_weights(*anneal(path, budget, generator))
-
-
 def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate, spent = anneal(_base_rates(model), budget, generator)
     bounds = [estimate.certified_bound(level).value for level in LEVELS]
@@ -164,7 +152,6 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "importance sampling": _importance_sampling,
         YARDSTICK: _ais,
         "AIS, mean-field start": _ais_mean_field,
-        "AIS, mixture start": _ais_mixture,
         "SMC": _smc,
         "parallel tempering": _parallel_tempering,
         BOUND: _certified,
