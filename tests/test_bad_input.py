@@ -101,9 +101,7 @@ WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.
 SMC = partial(estimators.smc, path=PATH, num_chains=10)
 POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
-ONE_RUN, OTHER_RUN = (TEMPERING(betas=betas, num_replicas=5) for betas in ([0, 1], [0, 0.5, 1]))
 SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
-TEMPERING_SHARDS = partial(estimators.tempering_in_shards, seed=1, folder="unused")
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
@@ -352,8 +350,6 @@ CASES = [
     ("path: one that can be identified", Coins().checksum),
     ("path: checksum", partial(TEMPERING, path=Coins(), checkpoint="a.safetensors")),
     ("path: finite log-weights", partial(TEMPERING, path=annealing.BaseRatePath(HUGE))),
-    ("runs: at least one", estimators.join_tempering, []),
-    ("runs: the same temperatures", estimators.join_tempering, [ONE_RUN, OTHER_RUN]),
     ("forward: finite .* got 1 NaN or infinite of 1", estimators.bennett, [NAN], [0.0]),
     ("reverse: finite", estimators.bennett, [0.0], [math.inf]),
     ("forward: draws that overlap", estimators.bennett, [-math.inf], [-math.inf]),
@@ -364,9 +360,6 @@ CASES = [
     ("num_chains: a whole number of at least 1", partial(SHARDS, num_chains=0)),
     ("device: cpu or cuda, got 'tpu'", partial(SHARDS, num_chains=3, device="tpu")),
     ("device: a device that torch finds .* 'cuda:99'", partial(estimators.raise_in_shards, PATH, V, [0, 1], 3, 1, "unused", device="cuda:99")),
-    ("num_runs: expected", partial(TEMPERING_SHARDS, PATH, 2_000, 0)),
-    ("chain_steps: expected", partial(TEMPERING_SHARDS, PATH, 10, 3)),
-    ("path: expected", partial(TEMPERING_SHARDS, RBM_5_4, 2_000, 3)),
     # models and what learns them
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized_bound, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),

@@ -30,7 +30,7 @@ from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
-from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards, tempering_in_shards
+from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards
 from paperlib.keep import Part, Work, kept, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
@@ -84,19 +84,6 @@ def anneal(**given):
 
 def raise_log_weights(**given):
     return (raise_in_shards(progress=False, **given).log_weights,)
-
-
-def tempering_shards(**given):
-    found = tempering_in_shards(progress=False, **given)
-    numbers = found.log_z, found.std_error, found.lower_bound, found.chain_steps, found.round_trips
-    tensors = (
-        found.betas,
-        found.rejection_rates,
-        found.log_z_at_betas,
-        found.samples,
-        found.batch_means.T,
-    )
-    return torch.tensor(numbers), *tensors
 
 
 def log_unnormalized(folder, executor=None, **given):
@@ -163,15 +150,6 @@ SHARDS = {
         3,
         [{"rbm": OTHER}, {"v": V.flip(0)}, {"num_steps": 6}, {"seed": 2}],
         {"num_chains": 301},
-        1,
-    ),
-    "tempering": Kind(
-        tempering_shards,
-        {"path": PATH, "chain_steps": 2_000, "num_runs": 3, "seed": 1},
-        "paperlib.estimators.shards.finish",
-        3,
-        [{"path": MOVED}, {"chain_steps": 2_500}, {"seed": 2}],
-        {"num_runs": 4},
         1,
     ),
     # five vectors in a shard
@@ -351,7 +329,6 @@ NAMES = {
     "AIS": "97afdd5bfe71286f",
     "RAISE": "11a8f53f7f7d6e37",
     "CSL": "b4d5a5d086ab3a91",
-    "tempering": "69dbf4d505a7393e",
     "ln p*(v)": "134abc766a0944cd",
     "tempering runs, ladder": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
@@ -447,7 +424,7 @@ class Backwards(Executor):
                 future.set_exception(error)
 
 
-@pytest.mark.parametrize("name", [name for name in SHARDS if name != "tempering"])
+@pytest.mark.parametrize("name", SHARDS)
 def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
     tmp_path, monkeypatch, name
 ):
