@@ -49,7 +49,6 @@ from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import log_mean_exp, resolve_generator
-from paperlib.renamed import renamed
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, require_count
 
@@ -63,7 +62,6 @@ _SURE = 0.997
 _BATCHES = 20
 
 
-@renamed(blocks="batch_means")
 @dataclass(frozen=True, repr=False)
 class TemperingEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
