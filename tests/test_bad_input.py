@@ -19,7 +19,6 @@ from boltzmann_companion.players import brackets, chains, frames, particles, tem
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import load_model, recipe
 from boltzmann_companion.studies import (
-    audit_study,
     estimator_study,
     known_models,
     open_brackets,
@@ -113,7 +112,6 @@ X = full((6, 3), 0.5)
 NET = SigmoidBeliefNet(zeros(4, 3), zeros(4), zeros(3))
 KNOWN = partial(known_models.KnownModel, name="m", kind="planted", rbm=RBM_5_4, log_z=1.0, start_bias=zeros(5))  # fmt: skip
 STUDY = partial(estimator_study.run_study, models=[KNOWN()], budgets={2_000: 1}, progress=False)
-AUDITS = partial(audit_study.audit_study, [audit_study.AuditedModel("one", "random", lambda: None)])
 FRAMES = partial(frames.frame_player, description="Nothing", image_shape=SHAPE)
 FLAT = [0.0] * 5
 WALK = particles.particle_run("run", [0.0, 1.0], [[0], [5]], [[0.0], [0.0]], ["a", "b"])
@@ -510,8 +508,6 @@ CASES = [
     ("level: a number between 0 and 1", seeds.prediction_interval, [1.0] * 5, 1.0),
     ("v: expected", log_probability_store.log_unnormalized_run, DBM_3_2, [[0.5, 0, 1]], 30, 1),
     ("num_samples: expected", log_probability_store.log_unnormalized_run, DBM_3_2, EVERY_3, 0, 1),
-    ("largest_steps: expected", partial(AUDITS, largest_steps=3)),
-    ("tempering_steps: expected", partial(AUDITS, tempering_steps=3)),
     *(("v: expected", two_bumps.TwoBumpPath(moves=1).state_at, v) for v in ([[-1]], [[61]], [[0.5]], [[NAN]], [1], [[1, 2]])),
     *(("moves: expected", two_bumps.TwoBumpPath, moves) for moves in (0, 1.5, "two")),
     # records and players

@@ -18,13 +18,11 @@ from interruptions import interrupt_call
 from boltzmann_companion import log_probability_store
 from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.studies import (
-    audit_study,
     estimator_study,
     known_models,
     tempering_runs,
     training_paths,
 )
-from boltzmann_companion.studies.audit_study import AuditedModel
 from boltzmann_companion.studies.known_models import KnownModel
 from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
@@ -46,12 +44,6 @@ V = all_states(4)
 DEEP = DBM(LOWER.weights, UPPER.weights, LOWER.visible_bias, LOWER.hidden_bias, UPPER.hidden_bias)
 WIDE = random_rbm(6, 4, 0, scale=0.5)
 KNOWN = KnownModel("small", "planted", WIDE, log_z(WIDE), torch.zeros(6))
-AUDITED = [
-    AuditedModel(
-        name, "random", lambda: (WIDE, log_z(WIDE), None, all_states(6)[::3].to(torch.uint8))
-    )
-    for name in ("one", "two")
-]
 
 
 def images(count):
@@ -100,10 +92,6 @@ def tempering(**given):
 
 def study(folder, **given):
     return without_clocks(estimator_study.run_study(folder=folder, progress=False, **given))
-
-
-def audits(**given):
-    return audit_study.audit_study(progress=False, **given)
 
 
 def path_of_training(folder, seed):
@@ -197,19 +185,6 @@ STUDIES = {
             "estimators": ("importance sampling", "SMC", "AIS"),
         },
         5,
-    ),
-    "audits": Kind(
-        audits,
-        {"models": AUDITED, "largest_steps": 32, "tempering_steps": 5_000},
-        "boltzmann_companion.studies.audit_study._row",
-        2,
-        [
-            {"models": [replace(each, family="other") for each in AUDITED]},
-            {"largest_steps": 33},
-            {"tempering_steps": 5_001},
-        ],
-        {"models": [*AUDITED, replace(AUDITED[0], name="three")]},
-        1,
     ),
     "training path": Kind(
         path_of_training,
@@ -333,7 +308,6 @@ NAMES = {
     "tempering runs, ladder": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
-    "audits": "e78e12bb1343acef",
     "training path": "956a3dbd83133944",
 }
 
