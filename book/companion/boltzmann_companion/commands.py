@@ -218,22 +218,13 @@ def refresh(*, only: _OnlyOption = None) -> None:
 
 
 @command(app)
-def book(
-    *, profile: _ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
-) -> None:
-    """Build the HTML book from executed chapters and check its pages.
-
-    Parameters
-    ----------
-    pdf
-        Join the pages of the built book into one PDF instead.
-    """
+def book(*, profile: _ProfileOption = "digits") -> None:
+    """Build the HTML book from executed chapters and check its pages."""
     from boltzmann_companion.build.book import build_book
-    from boltzmann_companion.build.pdf import build_pdf
     from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
-    built = build_pdf() if pdf else build_book(profile)
+    built = build_book(profile)
     typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
 
 
