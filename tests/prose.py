@@ -930,24 +930,27 @@ PROSE = [
     said({"17": "on low-rank-784x500: the median of the stated errors is 0.20 nats there, and the root mean square error 0.34"},
      lambda s: near((r := s.row("estimator-study", model="low-rank-784x500", estimator="parallel tempering", budget=10_000))["std_error"], 0.20, 0.005)
      and near(r["rms_error"], 0.34, 0.005)),
-    said({"17": "AIS's intervals hold in 691 of 900 runs with $10^5$, and those from mean field's starts in fewer than half"},
+    said({"17": "AIS's intervals hold in 691 of 900 runs with $10^5$, and those from mean field's start in fewer than half"},
      lambda s: intervals_held(s, "AIS", 100_000)[:2] == (691, 900)
-     and all((h := intervals_held(s, f"AIS, {start}", 100_000))[0] < h[1] / 2 for start in ("mean-field start", "mixture start"))
-     and intervals_held(s, "AIS, mean-field start", 100_000)[1] == 900),
-    said({"17": "Two-sided AIS, half of whose budget is parallel tempering, holds what it says with $10^5$"},
-     lambda s: (r := s.row("estimator-coverage", models="no hidden mode", estimator="two-sided AIS", budget=100_000)["held_95_interval"])[0] < 95 < r[1]),
+     and (held := intervals_held(s, "AIS, mean-field start", 100_000))[0] < held[1] / 2 and held[1] == 900),
     said({"17": "In 2,000 runs on the ten models without a hidden mode, no number of parallel tempering was wrong by a nat without a "
-                "warning. AIS had 74 such numbers, SMC 35, and two-sided AIS four"},
-     lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC", "two-sided AIS")]
-     == [(0, 2000), (74, 2000), (35, 2000), (4, 2000)]),
-    said({"17": "AIS from mean field's starts is the worst: 267 from the means, and 329 from the mixture"},
-     lambda s: [silently_wrong(s, "no hidden mode", f"AIS, {start} start") for start in ("mean-field", "mixture")] == [(267, 2000), (329, 2000)]
+                "warning. AIS had 74 such numbers, and SMC 35"},
+     lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC")]
+     == [(0, 2000), (74, 2000), (35, 2000)]),
+    said({"17": "AIS from mean field's start is the worst, with 267"},
+     lambda s: silently_wrong(s, "no hidden mode", "AIS, mean-field start") == (267, 2000)
      and all(silently_wrong(s, "no hidden mode", r["estimator"])[0] < 267 or "start" in r["estimator"] for r in s.rows("estimator-trust"))),
-    said({"17": ["is wrong in every run, and in 492 of 1,000 runs without a warning",
+    said({"17": ["is wrong in every run, and in 377 of 800 runs without a warning",
                  "Where a mode is hidden, every estimator that starts at the base rates is wrong in every run, and almost half of these runs "
                  "have no warning"]},
-     lambda s: silently_wrong(s, "hidden mode", *(names := ("importance sampling", "AIS", "SMC", "parallel tempering", "two-sided AIS"))) == (492, 1000)
+     lambda s: silently_wrong(s, "hidden mode", *(names := ("importance sampling", "AIS", "SMC", "parallel tempering"))) == (377, 800)
      and all(r["right, trusted"] == r["right, suspected"] == 0 for r in s.rows("estimator-trust", models="hidden mode") if r["estimator"] in names)),
+    said({"17": "With $10^5$ chain-steps mean field's start is the nearest of all on the hidden mode, and nine nats off on two trained models "
+                "where the base rates are a quarter of a nat off"},
+     lambda s: min((found := s.rows("estimator-study", model="hidden-mode-784x501", budget=100_000)), key=lambda r: r["median_error"])["estimator"]
+     == "AIS, mean-field start" and len(found) == 6
+     and all(near(s.row("estimator-study", model=m, budget=100_000, estimator="AIS, mean-field start")["median_error"], 9, 0.5)
+             and near(s.row("estimator-study", model=m, budget=100_000, estimator="AIS")["median_error"], 0.25, 0.05) for m in ("mnist-cd1-25", "mnist-cd3-25"))),
     said({"17": "At the level of 95 % the certified bound was never above the truth. On the four models with 20 or 25 hidden units it is "
                 "the nearest of all, within 0.03 nats at the median"},
      lambda s: all(near(r["held_95"], 100, 1e-9) for r in s.rows("estimator-coverage", estimator="certified bound"))
