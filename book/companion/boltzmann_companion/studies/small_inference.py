@@ -1,4 +1,4 @@
-"""Parts of chapter 11's small experiments that are not the point of the page: bounds in closed form, fits by quadrature, groups of units."""
+"""Parts of the small experiments of chapters 11 and 12 that are not the point of the page: bounds in three forms, fits by quadrature, patches."""
 
 from __future__ import annotations
 
@@ -98,53 +98,6 @@ def fitted_gaussians(
             yield row | _closest_gaussian(line, cost, start)
 
 
-def recurrent_network(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
-    """What mean field sends to each unit: W' beta v + c for visible vectors [N, D], [N, M], and C without its diagonal, [M, M]."""
-    overlap = model.couplings
-    message = (v * model.precision) @ model.weights
-    offset = model.hidden_bias - overlap.diagonal() / 2
-    return message + offset, overlap - overlap.diagonal().diag()
-
-
-def greedy_pairs(overlap: Tensor) -> list[list[int]]:
-    """Disjoint pairs of units, the largest overlap first; an odd unit stays alone."""
-    left, pairs = set(range(len(overlap))), []
-    order = overlap.abs().triu(1).flatten().argsort(descending=True).tolist()
-    for i, j in (divmod(place, len(overlap)) for place in order):
-        if i < j and i in left and j in left:
-            pairs.append([i, j])
-            left -= {i, j}
-    return pairs + [[i] for i in left]
-
-
-def mean_field_of_groups(
-    model: BinarySparseCoding,
-    v: Tensor,
-    groups: Sequence[list[int]],
-    means: Tensor,
-    sweeps: int = 300,
-) -> Tensor:
-    """Coordinate ascent over a joint table of each group, from means [N, M]; ln q(h) of all states, [N, 2^M]."""
-    own, inhibition = recurrent_network(model, v)
-    means, tables = means.clone(), {}
-    for _ in range(sweeps):
-        for group in groups:
-            others = means.clone()
-            others[:, group] = 0
-            logits = (own - others @ inhibition)[:, group]
-            table = all_states(len(group))
-            within = inhibition[group][:, group].triu(1)
-            log_q = logits @ table.T - torch.einsum("si,ij,sj->s", table, within, table)
-            tables[tuple(group)] = log_q.log_softmax(-1)
-            means[:, group] = log_q.softmax(-1) @ table
-    states = all_states(model.num_hidden)
-    total = torch.zeros(len(v), len(states), dtype=torch.float64)
-    for group, log_q in tables.items():
-        place = 2.0 ** torch.arange(len(group) - 1, -1, -1).double()
-        total += log_q[:, (states[:, list(group)] @ place).long()]
-    return total
-
-
 def best_of_starts(
     model: BinarySparseCoding, v: Tensor, starts: int, generator: torch.Generator
 ) -> Tensor:
@@ -204,15 +157,13 @@ def gaussian_rows(
 ) -> list[dict[str, Any]]:
     """Rows of `inference-gaussian`: moments of the exact posterior and of the factors [X] of mean field, on a grid [X]."""
     exact_mean, covariance = gaussian_truth(w, seen)
-    moments = [mean_and_variance(points, q) for q in factors]
-    rows = []
-    for part, (name, exact) in enumerate(
-        (("mean", exact_mean), ("variance", covariance.diagonal()))
-    ):
-        for unit in range(2):
-            quantity, found = f"{name} of $h_{unit + 1}$", moments[unit][part]
-            rows.append({"quantity": quantity, "exact": exact[unit], "mean_field": found})
-    return rows
+    of_factors = zip(*(mean_and_variance(points, q) for q in factors), strict=True)
+    exact = {"mean": exact_mean, "variance": covariance.diagonal()}
+    return [
+        {"quantity": f"{name} of $h_{unit + 1}$", "exact": truths[unit], "mean_field": found[unit]}
+        for (name, truths), found in zip(exact.items(), of_factors, strict=True)
+        for unit in range(2)
+    ]
 
 
 def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySparseCoding]:
