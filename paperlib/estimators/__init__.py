@@ -13,7 +13,7 @@ from paperlib.estimators.certified import (
     upper_bound_from_reached,
 )
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
-from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_in_shards, csl_log_prob
+from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_log_prob, csl_run
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
@@ -45,8 +45,8 @@ __all__ = [
     "certified_lower_bound",
     "control_variate_mean",
     "csl_estimate",
-    "csl_in_shards",
     "csl_log_prob",
+    "csl_run",
     "dbn_lower_bound",
     "exact_hidden_samples",
     "exact_log_z",
