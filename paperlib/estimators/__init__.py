@@ -8,7 +8,6 @@ return to a mode that it has missed.
 from paperlib.estimators.ais import ais
 from paperlib.estimators.bracket import Bracket, bracket
 from paperlib.estimators.certified import (
-    CertifiedBound,
     certified_lower_bound,
     upper_bound_from_reached,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "BennettEstimate",
     "Bracket",
     "CSLEstimate",
-    "CertifiedBound",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
