@@ -598,7 +598,7 @@ FILES = {
 
 @pytest.mark.parametrize("message", FILES)
 def test_what_a_file_lacks_is_named(tmp_path, message):
-    """What is no model at all is told in the words of `hostile_files`."""
+    """What is no model at all is told in the words of `test_hostile_files`."""
     (tmp_path / "model.npz").write_bytes(as_npz(FILES[message]))
     with pytest.raises(ValueError, match=f"^path: expected .*{message}"):
         models.RBM.load(tmp_path / "model.npz")

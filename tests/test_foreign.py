@@ -187,7 +187,7 @@ def test_categorical_units_of_julia(archive, hidden, sides):
         assert found.log_z_offset == offset
 
 
-# ---- broken archives; `hostile_files` has others
+# ---- broken archives; `test_hostile_files` has others
 
 
 @pytest.mark.parametrize("seed", range(40))
