@@ -99,7 +99,6 @@ READ = {
     "npz beside labels": (as_npz({"anything": X, "labels": np.arange(40)}), ""),
     "one of an npz": (as_npz({"x_train": 1 - X, "x_test": X}), ":x_test"),
     "mat": (as_mat({"testdata": X}), ""),
-    "mat of version 4": (as_mat({"x": X.astype(float)}, format="4"), ""),
     "torch, beside labels": (as_pt((torch.from_numpy(X), torch.arange(40))), ""),
     "IDX": (as_idx(SQUARES), ""),
     "IDX, compressed": (gzip.compress(as_idx(SQUARES)), ""),
@@ -253,6 +252,12 @@ def test_refused(tmp_path, case):
     assert said.startswith("data: expected")
     assert "\n" not in said
     assert not re.search(r"undamaged|\(x \+ 1\)|units for labels|white|threshold", said)
+
+
+def test_mat_files_of_version_4(tmp_path):
+    """Which are told by their names alone."""
+    (tmp_path / "t.mat").write_bytes(as_mat({"x": X.astype(float)}, format="4"))
+    np.testing.assert_array_equal(read_images("data", tmp_path / "t.mat", D), X)
 
 
 @pytest.mark.parametrize("name", ["rbm-1.data-00000-of-00001", "rbm-1.index", "rbm-1.meta"])
