@@ -11,6 +11,7 @@ control variate. Used in chapter: raise.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -23,8 +24,72 @@ from paperlib.estimators.control_variates import (
 )
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.numerics import weighted_mean
+from paperlib.numerics import student_quantile, weighted_mean
 from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
+
+CLOSED, OPEN, CROSSED, CANNOT_TELL = "closed", "open", "crossed", "cannot tell"
+#: With fewer effective chains, three standard deviations of Z-hat exceed Z-hat itself, and AIS's interval has no upper end.
+FEWEST_CHAINS = 9
+# The level at which a normal distribution has three standard deviations to either side.
+_LEVEL = math.erf(3 / math.sqrt(2))
+
+
+def bracket_verdict(
+    gap: float | None,
+    errors: Sequence[tuple[float | None, float]],
+    effective_chains: float,
+    tolerance: float = 1.0,
+) -> str:
+    """What the signed gap of a bracket says, AIS's average less RAISE's: `closed`, `open`, `crossed` or `cannot tell`.
+
+    The verdict is that of the interval of the gap, and not of the gap. The interval has three standard errors to either side, or more where an
+    error has few degrees of freedom: by Student's t, at the same level of 99.73 %.
+
+    - `closed`: the whole interval is within `tolerance` of zero. The two ends agree.
+    - `open`: the whole interval is above `tolerance`.
+    - `crossed`: the whole interval is below `-tolerance`. Either the annealing model fits these vectors better than the model itself, or
+      ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
+    - `cannot tell`: one of the two limits is inside the interval; the gap or one of its errors is missing or not finite; or AIS rests on
+      fewer than `FEWEST_CHAINS` effective chains, which know neither their own error nor what longer annealing would find.
+
+    So a larger error, fewer degrees of freedom or fewer effective chains can only turn another verdict into `cannot tell`.
+
+    Parameters
+    ----------
+    gap : float or None
+        AIS's average less RAISE's, in nats.
+    errors : sequence of (float or None, float)
+        The independent parts of its standard error, each with its degrees of freedom, which are infinite for a known error.
+    effective_chains : float
+        How many chains AIS's estimate is worth.
+    tolerance : float
+        How far the two ends may be apart, in nats; by default the nat within which the RAISE paper says that they agree.
+
+    Examples
+    --------
+    >>> known = [(0.2, math.inf)]
+    >>> [bracket_verdict(gap, known, 100) for gap in (0.3, 1.7, -1.7, 1.3)]
+    ['closed', 'open', 'crossed', 'cannot tell']
+    """
+    numbers = [gap, *(error for error, _ in errors)]
+    known = [number for number in numbers if number is not None and math.isfinite(number)]
+    if len(known) < len(numbers) or effective_chains < FEWEST_CHAINS:
+        return CANNOT_TELL
+    middle, *spreads = known
+    freedoms = (freedom for _, freedom in errors)
+    half = math.hypot(
+        *(
+            student_quantile(_LEVEL, freedom) * error
+            for error, freedom in zip(spreads, freedoms, strict=True)
+            if error
+        )
+    )
+    low, high = middle - half, middle + half
+    if low > tolerance:
+        return OPEN
+    if high < -tolerance:
+        return CROSSED
+    return CLOSED if -tolerance <= low and high <= tolerance else CANNOT_TELL
 
 
 @dataclass(frozen=True)
