@@ -27,7 +27,8 @@ from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import student_quantile, weighted_mean
 from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
 
-CLOSED, OPEN, CROSSED, CANNOT_TELL = "closed", "open", "crossed", "cannot tell"
+#: What can be said of a bracket.
+VERDICTS = CLOSED, OPEN, CROSSED, CANNOT_TELL = "closed", "open", "crossed", "cannot tell"
 #: With fewer effective chains, three standard deviations of Z-hat exceed Z-hat itself, and AIS's interval has no upper end.
 FEWEST_CHAINS = 9
 # The level at which a normal distribution has three standard deviations to either side.
@@ -104,6 +105,8 @@ class Bracket:
         Interval for `upper`, three standard deviations of Z-hat in each direction; its upper end may be infinite.
     upper_std_error : float
         Standard error of `upper`, the same as that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
+    effective_chains : float
+        How many chains AIS's estimate is worth, its effective sample size.
     lower : ControlVariateEstimate
         RAISE's average; too small on average if p_ann fits no better than the model.
     warnings : tuple of str
@@ -116,7 +119,7 @@ class Bracket:
     Examples
     --------
     >>> from paperlib.estimators import PartitionEstimate
-    >>> above = PartitionEstimate(torch.zeros(4).double(), torch.zeros(4, 1))
+    >>> above = PartitionEstimate(torch.zeros(40).double(), torch.zeros(40, 1))
     >>> below = ReverseEstimate(torch.tensor([[-1.0, -1.0], [-2.0, -2.0]]).double())
     >>> found = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
     >>> found
@@ -128,6 +131,7 @@ class Bracket:
     upper: float
     upper_interval: tuple[float, float]
     upper_std_error: float
+    effective_chains: float
     lower: ControlVariateEstimate
     warnings: tuple[str, ...]
     vector_gaps: Tensor = field(repr=False)
@@ -164,18 +168,15 @@ class Bracket:
         """
         return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
-    def verdict(self, tolerance: float = 1.0) -> str:
-        """The bracket's verdict: `closed`, `open`, `crossed` or `too noisy to tell`.
+    @property
+    def errors(self) -> tuple[tuple[float, float], ...]:
+        """The independent parts of `gap_std_error`, RAISE's and AIS's, each with its degrees of freedom."""
+        below = self.lower.parts or ((self.lower.test_set_std_error, math.inf),)
+        return (*below, (self.upper_std_error, self.effective_chains - 1))
 
-        open: AIS is above RAISE by more than `tolerance` nats and by more than three standard deviations of both. crossed:
-        RAISE is above AIS by as much, either because the annealing model fits these vectors better than the model itself or because
-        ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN. closed: neither, and the standard error of the
-        gap is at most half of `tolerance`. too noisy to tell: neither, but the error is larger or not known.
-        """
-        chance = math.hypot(self.upper_slack, 3 * self.lower.test_set_std_error)
-        if abs(self.gap) > max(tolerance, chance):
-            return "open" if self.gap > 0 else "crossed"
-        return "closed" if self.gap_std_error <= tolerance / 2 else "too noisy to tell"
+    def verdict(self, tolerance: float = 1.0) -> str:
+        """What the gap says, by `bracket_verdict`: `closed`, `open`, `crossed` or `cannot tell`."""
+        return bracket_verdict(self.gap, self.errors, self.effective_chains, tolerance)
 
 
 def bracket(
@@ -236,6 +237,7 @@ def bracket(
         average - above.log_z,
         (average - high, average - low),
         above.std_error,
+        above.effective_sample_size,
         control_variate_mean(
             below,
             of_chosen,
