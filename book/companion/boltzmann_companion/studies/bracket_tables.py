@@ -21,7 +21,7 @@ from torch import Tensor
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
-from boltzmann_companion.tables import Record
+from boltzmann_companion.tables import Record, format_value
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
 from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate
 from paperlib.estimators.bracket import bracket_verdict
@@ -235,8 +235,8 @@ def gap_lines(
     for row, start in itertools.product(rows, ("base_rate", "uniform")):
         name = start.replace("_", " ")
         said = verdict_of(row, start, images, tolerance)
-        gap, error = row[f"{start}_gap"], row[f"{start}_gap_error"]
-        yield f"{row['model']}, {name}, K = {row['steps']:,}: gap {gap:.2f} ± {error:.2f} nats, {said}"
+        gap, error = (format_value(row[f"{start}_{key}"]) for key in ("gap", "gap_error"))
+        yield f"{row['model']}, {name}, K = {row['steps']:,}: gap {gap} ± {error} nats, {said}"
 
 
 def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float = 1.0) -> Record:

@@ -30,7 +30,7 @@ from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.estimators.bracket import Bracket
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import all_states, bernoulli_log_prob, log_mean_exp
+from paperlib.numerics import log_mean_exp
 
 # AIS and its bracket for each model, start and number of distributions, in increasing order.
 Runs: TypeAlias = Mapping[tuple[str, str, int], tuple[PartitionEstimate, Bracket]]
