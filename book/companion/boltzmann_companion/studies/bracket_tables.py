@@ -23,8 +23,7 @@ from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
 from boltzmann_companion.tables import Record, format_value
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
-from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate
-from paperlib.estimators.bracket import bracket_verdict
+from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate, bracket_verdict
 from paperlib.estimators.csl import CSLEstimate, csl_run
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
