@@ -6,7 +6,7 @@ return to a mode that it has missed.
 """
 
 from paperlib.estimators.ais import ais
-from paperlib.estimators.bracket import Bracket, bracket
+from paperlib.estimators.bracket import Bracket, bracket, bracket_verdict
 from paperlib.estimators.certified import (
     certified_lower_bound,
     upper_bound_from_reached,
@@ -40,6 +40,7 @@ __all__ = [
     "ais_in_shards",
     "bennett",
     "bracket",
+    "bracket_verdict",
     "certified_lower_bound",
     "control_variate_mean",
     "csl_estimate",
