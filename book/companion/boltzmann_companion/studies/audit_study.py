@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
+from tqdm import tqdm
 
 from boltzmann_companion.studies.study import CASES, Case, study_images
 from paperlib import storage
 from paperlib.errors import InputError
 from paperlib.evaluation import Evaluation, evaluate
 from paperlib.evaluation.audit import CONSISTENT, audit_evaluation
-from paperlib.keep import Part, Work, kept
+from paperlib.keep import remembered
 from paperlib.models import RBM, planted
 from paperlib.models.planted import Planted, read_planted
 from paperlib.numerics import seeded_generator
@@ -159,13 +160,14 @@ def audit_study(
     require_count("largest_steps", largest_steps, 32)
     require_count("tempering_steps", tempering_steps, 5_000)
     chosen = audited_models() if models is None else models
-    parts = []
-    for model in chosen:
+    effort, rows = (largest_steps, tempering_steps), []
+    for model in tqdm(chosen, "audits", disable=None if progress is None else not progress):
         name = storage.sha256(f"{model.family} {model.name}".encode())[:12]
-        parts.append(Part(f"{name}-{largest_steps}-{tempering_steps}.json", partial(_row, model)))
-    effort = largest_steps, tempering_steps
-    rows = kept(Work("audits", effort, parts, list, unit="model"), folder, progress)
-    return [{key: row[key] for key in row if key not in ("seconds", "made_by")} for row in rows]
+        file = f"{name}-{largest_steps}-{tempering_steps}.json"
+        identity = ["audits", model.family, model.name, *effort]
+        found = remembered(folder, identity, partial(_row, model, effort), file)
+        rows.append({key: found[key] for key in found if key != "seconds"})
+    return rows
 
 
 def _row(model: AuditedModel, effort: tuple[int, int], *_: object) -> dict[str, Any]:
