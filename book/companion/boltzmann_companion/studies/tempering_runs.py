@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,21 @@ def timed_run(
     >>> low < run["log_z"] < high
     True
     """
-    [run] = _runs([(estimator, seed)], path, chain_steps, folder, False)
+    if estimator not in ESTIMATORS:
+        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
+    seed = require_count("seed", seed, minimum=0)
+    identity = [] if folder is None else _identity(estimator, path, steps, seed)
+    if estimator == "AIS":
+        return remembered(folder, identity, partial(_ais, steps, seed, path), device=path.device)
+    checkpoint = None
+    if folder is not None and steps >= _LONG_RUN:
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint = (folder / name_of(identity)).with_suffix(".safetensors")
+    temper = partial(_temper, checkpoint, steps, seed, path)
+    run = remembered(folder, identity, temper, device=path.device)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     return run
 
 
@@ -116,37 +130,13 @@ def repeated_runs(
         As for `timed_run`.
     """
     seeds = range(seed, seed + require_count("repeats", repeats))
-    return _runs([(estimator, own) for own in seeds], path, chain_steps, folder, progress)
+    bar = _bar(seeds, f"{estimator}, {chain_steps:,} chain-steps", progress)
+    return [timed_run(estimator, path, chain_steps, own, folder) for own in bar]
 
 
-def _runs(
-    asked: Sequence[tuple[str, int]],
-    path: AnnealingPath[Any],
-    chain_steps: int,
-    folder: Path | None,
-    progress: bool | None,
-) -> list[dict[str, Any]]:
-    """A run for each estimator and seed that is asked for, in this order."""
-    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
-    runs, hide = [], None if progress is None else not progress
-    description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
-    for estimator, seed in tqdm(asked, description, unit="run", delay=2, disable=hide):
-        if estimator not in ESTIMATORS:
-            raise InputError(
-                f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
-            )
-        require_count("seed", seed, minimum=0)
-        identity = [] if folder is None else _identity(estimator, path, steps, seed)
-        checkpoint = None
-        if folder is not None and estimator == "ladder" and steps >= _LONG_RUN:
-            folder.mkdir(parents=True, exist_ok=True)
-            checkpoint = (folder / name_of(identity)).with_suffix(".safetensors")
-        compute = partial(_temper, checkpoint) if estimator == "ladder" else _ais
-        run = partial(compute, steps, seed, path)
-        runs.append(remembered(folder, identity, run, device=path.device))
-        if checkpoint is not None:
-            checkpoint.unlink(missing_ok=True)
-    return runs
+def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]:
+    hide = None if progress is None else not progress
+    return tqdm(seeds, description, unit="seed", delay=2, disable=hide)
 
 
 def _identity(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> list[Any]:
@@ -309,12 +299,10 @@ def errors_in_turns(
     (2, 2000)
     """
     seeds = range(seed, seed + require_count("repeats", repeats, minimum=2))
-    in_turns = [(name, own) for own in seeds for name in ESTIMATORS]
-    done = _runs(in_turns, path, chain_steps, folder, progress)
-    runs = {
-        name: [run for (own, _), run in zip(in_turns, done, strict=True) if own == name]
-        for name in ESTIMATORS
-    }
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
+    for own in _bar(seeds, f"in turns, {chain_steps:,} chain-steps", progress):
+        for name in ESTIMATORS:
+            runs[name].append(timed_run(name, path, chain_steps, own, folder))
     values = [run["log_z"] for run in runs["ladder"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {
