@@ -18,7 +18,7 @@ export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install lab book pdf test power try paper shards long pack refresh lint serve bench clean
+.PHONY: help install lab book test power try paper shards long pack refresh lint serve bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,7 @@ $(LAB): $(BOOK)
 
 $(TESTS): $(BOOK)
 	@echo "Installing the tools of the tests in .venv (1.1 GB), which takes about a minute."
-	$(INSTALL) '.[pdf,test,bench]'
+	$(INSTALL) '.[test,bench]'
 	@touch $@
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.
@@ -48,9 +48,6 @@ lab: $(LAB) ## open the chapters in JupyterLab
 book: $(BOOK) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)
 	$(BIN)/paperlib book --profile $(PROFILE)
-
-pdf: $(TESTS) ## join the pages of the built book to _build/companion.pdf (needs Chromium)
-	$(BIN)/paperlib book --pdf
 
 test: $(TESTS) ## unit, statistical and notebook tests
 	$(BIN)/python -m pytest -n 2

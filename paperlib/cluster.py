@@ -5,9 +5,8 @@ computes it, in which order, or how often: if a worker dies, its unfinished task
 another one. The sender keeps the results (`paperlib.keep`).
 
 Workers need this version of paperlib and of its draws. Shards need nothing else; they are sent to
-the cluster that the environment variable `PAPERLIB_CLUSTER` names. Chapters and training
-(`--cluster` on the command line) write files, so for them the workers must see the same checkout,
-data and cache under the same paths.
+the cluster that the environment variable `PAPERLIB_CLUSTER` names. Training writes files, so for it
+the workers must see the same checkout, data and cache under the same paths.
 """
 
 from __future__ import annotations

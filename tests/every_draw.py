@@ -82,9 +82,6 @@ class EveryDraw:
         def in_type(probabilities, generator):
             return of_probabilities(probabilities, generator).to(probabilities.dtype)
 
-        def component(log_weights, generator):
-            return self.take_number(log_weights.log_softmax(1))
-
         def categories(logits, num_states, generator):
             return self.take_categories(logits, num_states)
 
@@ -93,9 +90,7 @@ class EveryDraw:
             ("annealing.deep_paths.draw_bits_of_logits", of_logits),
             ("annealing.trajectory_path.draw_bits_of_logits", of_logits),
             ("annealing.rbm_paths.draw_bits", of_probabilities),
-            ("annealing.mixture_path.draw_bits", of_probabilities),
             ("annealing.trajectory_path.draw_bits", of_probabilities),
-            ("annealing.mixture_path._draw_component", component),
             ("annealing.potts_path.draw_categories", categories),
             ("kernels.categorical.draw_categories", categories),
             ("models.dbn.bernoulli", in_type),

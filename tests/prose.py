@@ -363,7 +363,7 @@ PROSE = [
     said({"05": ["On MNIST ours is more than three nats too low, even from exact draws",
                  "It makes no difference that the start was exact",
                  "from exact draws of CD1(25), more than 3 nats too low: yes",
-                 "exact draws: truth inside: no; warned: no"]},
+                 "from CD1(25) neither interval holds the truth, and nothing warns: yes"]},
      lambda s: silently_missed(s, "exact draws") and (r := s.row("sm2008-ratios", start="exact draws"))["log_ratio"] < r["exact"] - 3),
     said({"05": "CD1(25) and CD3(25) are met at many lengths from 15 epochs on, and CD1(20) after 30 and from 70 on"},
      lambda s: all(min((fits := lengths_that_fit(s))[m]) == 15 and len(fits[m]) >= 4 for m in ("CD1(25)", "CD3(25)"))
@@ -421,8 +421,7 @@ PROSE = [
      lambda s: near(sum(s.column("sm2008-ratios-full-size", "log_ratio").values()), -0.8, 0.05)
      and all(r["difference_interval"][0] < r["interval_3_sigma"][1] and r["interval_3_sigma"][0] < r["difference_interval"][1]
              for r in s.rows("sm2008-ratios-full-size"))),
-    said({"06": ["on MNIST a gap of 2.7 to 3.3 nats shrinks to 0.3 to 0.6",
-                 "binarised anew, every gap is smaller: yes"]},
+    said({"06": "on MNIST a gap of 2.7 to 3.3 nats shrinks to 0.3 to 0.6"},
      lambda s: spans([r["fixed_gap"] for r in s.rows("binarization")], 2.7, 3.3, 0.05)
      and spans([r["fresh_gap"] for r in s.rows("binarization")], 0.3, 0.6, 0.05)),
     said({"06": "CD3(500) is ahead of CD1(500) by 42 nats after 10 epochs, by 29 after 30, and by 21 after 50"},
@@ -442,17 +441,14 @@ PROSE = [
     said({"07": ["a second layer on MNIST makes up for 18 nats of what CD-1 left undone, and adds nothing to an RBM that was trained "
                  "well, as in the paper",
                  "Ours are smaller: 18 nats on CD1(500), where the paper has at least 25",
-                 "on CD25(500) nothing, as in the paper",
-                 "DBN-CD1 at least 25 nats above its RBM, as the paper says: no",
-                 "DBN-CD25 within 2 nats of its RBM: yes"],
+                 "on CD25(500) nothing, as in the paper"],
           "what-we-learned": "By this bound ours gains 18 nats on CD1(500), where the paper has at least 25, and nothing on CD25(500), as"
                              " in the paper",
           "13": "A second layer on CD1(500) gains less than the paper's"},
      lambda s: near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], 0, 1)),
     said({"07": ["the estimate of $\\ln Z$ rests on seven effective runs",
                  "500 runs are worth seven",
-                 "its bound in Table 2 is no estimate of a gain",
-                 "DBN-CD3 above its RBM with more than ten effective AIS runs: no"],
+                 "its bound in Table 2 is no estimate of a gain"],
           "what-we-learned": "For CD3(500) the estimate rests on seven of 500 runs"},
      lambda s: near(s.row("sm2008-table-2", model="Test DBN-CD3")["effective_sample_size"], 7, 0.5)),
     said({"07": ["the log-probability of DBN-CD25 is two nats above its RBM's, 1.95 ± 0.32 by parallel tempering",
@@ -930,24 +926,27 @@ PROSE = [
     said({"17": "on low-rank-784x500: the median of the stated errors is 0.20 nats there, and the root mean square error 0.34"},
      lambda s: near((r := s.row("estimator-study", model="low-rank-784x500", estimator="parallel tempering", budget=10_000))["std_error"], 0.20, 0.005)
      and near(r["rms_error"], 0.34, 0.005)),
-    said({"17": "AIS's intervals hold in 691 of 900 runs with $10^5$, and those from mean field's starts in fewer than half"},
+    said({"17": "AIS's intervals hold in 691 of 900 runs with $10^5$, and those from mean field's start in fewer than half"},
      lambda s: intervals_held(s, "AIS", 100_000)[:2] == (691, 900)
-     and all((h := intervals_held(s, f"AIS, {start}", 100_000))[0] < h[1] / 2 for start in ("mean-field start", "mixture start"))
-     and intervals_held(s, "AIS, mean-field start", 100_000)[1] == 900),
-    said({"17": "Two-sided AIS, half of whose budget is parallel tempering, holds what it says with $10^5$"},
-     lambda s: (r := s.row("estimator-coverage", models="no hidden mode", estimator="two-sided AIS", budget=100_000)["held_95_interval"])[0] < 95 < r[1]),
+     and (held := intervals_held(s, "AIS, mean-field start", 100_000))[0] < held[1] / 2 and held[1] == 900),
     said({"17": "In 2,000 runs on the ten models without a hidden mode, no number of parallel tempering was wrong by a nat without a "
-                "warning. AIS had 74 such numbers, SMC 35, and two-sided AIS four"},
-     lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC", "two-sided AIS")]
-     == [(0, 2000), (74, 2000), (35, 2000), (4, 2000)]),
-    said({"17": "AIS from mean field's starts is the worst: 267 from the means, and 329 from the mixture"},
-     lambda s: [silently_wrong(s, "no hidden mode", f"AIS, {start} start") for start in ("mean-field", "mixture")] == [(267, 2000), (329, 2000)]
+                "warning. AIS had 74 such numbers, and SMC 35"},
+     lambda s: [silently_wrong(s, "no hidden mode", e) for e in ("parallel tempering", "AIS", "SMC")]
+     == [(0, 2000), (74, 2000), (35, 2000)]),
+    said({"17": "AIS from mean field's start is the worst, with 267"},
+     lambda s: silently_wrong(s, "no hidden mode", "AIS, mean-field start") == (267, 2000)
      and all(silently_wrong(s, "no hidden mode", r["estimator"])[0] < 267 or "start" in r["estimator"] for r in s.rows("estimator-trust"))),
-    said({"17": ["is wrong in every run, and in 492 of 1,000 runs without a warning",
+    said({"17": ["is wrong in every run, and in 377 of 800 runs without a warning",
                  "Where a mode is hidden, every estimator that starts at the base rates is wrong in every run, and almost half of these runs "
                  "have no warning"]},
-     lambda s: silently_wrong(s, "hidden mode", *(names := ("importance sampling", "AIS", "SMC", "parallel tempering", "two-sided AIS"))) == (492, 1000)
+     lambda s: silently_wrong(s, "hidden mode", *(names := ("importance sampling", "AIS", "SMC", "parallel tempering"))) == (377, 800)
      and all(r["right, trusted"] == r["right, suspected"] == 0 for r in s.rows("estimator-trust", models="hidden mode") if r["estimator"] in names)),
+    said({"17": "With $10^5$ chain-steps mean field's start is the nearest of all on the hidden mode, and nine nats off on two trained models "
+                "where the base rates are a quarter of a nat off"},
+     lambda s: min((found := s.rows("estimator-study", model="hidden-mode-784x501", budget=100_000)), key=lambda r: r["median_error"])["estimator"]
+     == "AIS, mean-field start" and len(found) == 6
+     and all(near(s.row("estimator-study", model=m, budget=100_000, estimator="AIS, mean-field start")["median_error"], 9, 0.5)
+             and near(s.row("estimator-study", model=m, budget=100_000, estimator="AIS")["median_error"], 0.25, 0.05) for m in ("mnist-cd1-25", "mnist-cd3-25"))),
     said({"17": "At the level of 95 % the certified bound was never above the truth. On the four models with 20 or 25 hidden units it is "
                 "the nearest of all, within 0.03 nats at the median"},
      lambda s: all(near(r["held_95"], 100, 1e-9) for r in s.rows("estimator-coverage", estimator="certified bound"))
@@ -1031,11 +1030,11 @@ PROSE = [
     said({"13": "All that hidden units add is 138 nats more"},
      lambda s: near(max(r["test"] for r in s.rows("likelihood-scale")) - s.row("likelihood-scale", model="base rates")["test"], 138, 0.5)),
     # what else a chapter prints and the prose leans on
-    said({"05": ["miss the hidden states of CD1(20) that hold most of its $Z$", "one long Gibbs chain: truth inside: no; warned: no"]},
+    said({"05": "miss the hidden states of CD1(20) that hold most of its $Z$"},
      lambda s: silently_missed(s, "one long Gibbs chain")),
-    printed("06", ch06.mixtures_below_rbms, "the best mixture lies below CD25(500): yes"),
+    printed("06", ch06.best_rbm_above_mixtures, "the best RBM predicts the test images better than the best mixture: yes"),
     printed("07", ch07.stored_sides, "DBN-CD3 is the exception",
-            "DBN-CD3: annealing the upper layer makes more of the runs count: no"),
+            "annealing the upper layer makes more of the runs count for every model but DBN-CD3: yes"),
     printed("08", ch08.raise_is_conservative, "RAISE exceeds the exact value of both models with 20 hidden units",
             "mnistCD1-20: RAISE from the base rates at or below the lowest AIS estimate, up to its error: no",
             "mnistPCD-20: RAISE from the base rates at or below the lowest AIS estimate, up to its error: no"),

@@ -19,7 +19,6 @@ from boltzmann_companion.players import brackets, chains, frames, particles, tem
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.recipes import load_model, recipe
 from boltzmann_companion.studies import (
-    audit_study,
     estimator_study,
     known_models,
     open_brackets,
@@ -92,7 +91,6 @@ def along(**options):
 
 
 V = all_states(5)
-BITS = [[0, 1, 0, 1, 0]]
 AIS_ABOVE = estimators.PartitionEstimate(zeros(2).double(), zeros(2, 1))
 RAISE_BELOW = estimators.ReverseEstimate(zeros(3, 2).double())
 RAISE = partial(estimators.raise_log_prob, path=PATH, v=V, betas=[0, 0.5, 1], num_chains=2)
@@ -102,10 +100,7 @@ WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.
 SMC = partial(estimators.smc, path=PATH, num_chains=10)
 POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
-ONE_RUN, OTHER_RUN = (TEMPERING(betas=betas, num_replicas=5) for betas in ([0, 1], [0, 0.5, 1]))
-TWO_SIDED = partial(estimators.two_sided_ais, path=PATH, betas=[0, 1], draws=BITS)
 SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
-TEMPERING_SHARDS = partial(estimators.tempering_in_shards, seed=1, folder="unused")
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
@@ -117,7 +112,6 @@ X = full((6, 3), 0.5)
 NET = SigmoidBeliefNet(zeros(4, 3), zeros(4), zeros(3))
 KNOWN = partial(known_models.KnownModel, name="m", kind="planted", rbm=RBM_5_4, log_z=1.0, start_bias=zeros(5))  # fmt: skip
 STUDY = partial(estimator_study.run_study, models=[KNOWN()], budgets={2_000: 1}, progress=False)
-AUDITS = partial(audit_study.audit_study, [audit_study.AuditedModel("one", "random", lambda: None)])
 FRAMES = partial(frames.frame_player, description="Nothing", image_shape=SHAPE)
 FLAT = [0.0] * 5
 WALK = particles.particle_run("run", [0.0, 1.0], [[0], [5]], [[0.0], [0.0]], ["a", "b"])
@@ -237,12 +231,7 @@ CASES = [
     ("second: a number from 0 to 2", lambda: along().difference(0, 3)),
     ("first: a whole number", lambda: along().difference(-1, 2)),
     ("level: a number between 0 and 1", lambda: along().interval(95)),
-    ("rbm: an RBM, got str", annealing.MixturePath, "RBM", MIXTURE),
-    ("mixture: a BernoulliMixture, got NoneType", annealing.MixturePath, RBM_5_4, None),
-    ("mixture: 5 visible units as in", annealing.MixturePath, RBM_5_4, MIXTURE),
     ("rbm: an RBM, got NoneType", annealing.mean_field_bias, None),
-    ("rbm: an RBM, got list", annealing.mean_field_mixture, [1]),
-    ("num_components: a whole number", annealing.mean_field_mixture, RBM_5_4, 0),
     ("logits: expected shape", models.BernoulliMixture, zeros(3), zeros(3)),
     ("log_mixing_weights: expected", models.BernoulliMixture, zeros(3, 2), zeros(2)),
     ("logits: finite", models.BernoulliMixture, full((3, 2), math.inf), zeros(3)),
@@ -359,30 +348,16 @@ CASES = [
     ("path: one that can be identified", Coins().checksum),
     ("path: checksum", partial(TEMPERING, path=Coins(), checkpoint="a.safetensors")),
     ("path: finite log-weights", partial(TEMPERING, path=annealing.BaseRatePath(HUGE))),
-    ("runs: at least one", estimators.join_tempering, []),
-    ("runs: the same temperatures", estimators.join_tempering, [ONE_RUN, OTHER_RUN]),
     ("forward: finite .* got 1 NaN or infinite of 1", estimators.bennett, [NAN], [0.0]),
     ("reverse: finite", estimators.bennett, [0.0], [math.inf]),
     ("forward: draws that overlap", estimators.bennett, [-math.inf], [-math.inf]),
     ("num_batches: a whole number of at least 2", partial(estimators.bennett, [0.0], [0.0], num_batches=1)),
     ("num_batches: at most one for each draw", partial(estimators.bennett, [0.0], [0.0], num_batches=2)),
     *(("level: a number between 0 and 1", estimators.bennett([0.0], [0.0]).interval, level) for level in (0, 1, NAN, "a", True)),
-    ("path: an AnnealingPath", partial(TWO_SIDED, path=None)),
-    ("path: one that can be walked back", partial(TWO_SIDED, path=Coins())),
-    ("betas: expected", partial(TWO_SIDED, betas=[0, 2])),
-    ("v: shape", partial(TWO_SIDED, draws=[[0, 1, 0]])),
-    ("v: only 0 and 1", partial(TWO_SIDED, draws=[[0, 1, 0, 0.5, 0]])),
-    ("draws: shape", partial(TWO_SIDED, draws=[0, 1, 0, 1, 0])),
-    ("num_chains: expected", partial(TWO_SIDED, num_chains=0)),
-    ("forward: finite", partial(TWO_SIDED, forward=[NAN])),
-    ("num_batches: expected", partial(TWO_SIDED, num_batches=1)),
     ("path: a path that can be identified.*sample_a", estimators.ais_in_shards, PAIR(RBM_5_4, lambda n, g: zeros(n, 5)), [0, 1], 3, 1, "unused"),
     ("num_chains: a whole number of at least 1", partial(SHARDS, num_chains=0)),
     ("device: cpu or cuda, got 'tpu'", partial(SHARDS, num_chains=3, device="tpu")),
     ("device: a device that torch finds .* 'cuda:99'", partial(estimators.raise_in_shards, PATH, V, [0, 1], 3, 1, "unused", device="cuda:99")),
-    ("num_runs: expected", partial(TEMPERING_SHARDS, PATH, 2_000, 0)),
-    ("chain_steps: expected", partial(TEMPERING_SHARDS, PATH, 10, 3)),
-    ("path: expected", partial(TEMPERING_SHARDS, RBM_5_4, 2_000, 3)),
     # models and what learns them
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized_bound, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
     (r"mean_field.logits_2: shape \[8, 2\]", partial(DBM_3_2.log_unnormalized, EVERY_3, mean_field=DBM_3_2.mean_field(EVERY_3[:5]))),
@@ -533,8 +508,6 @@ CASES = [
     ("level: a number between 0 and 1", seeds.prediction_interval, [1.0] * 5, 1.0),
     ("v: expected", log_probability_store.log_unnormalized_run, DBM_3_2, [[0.5, 0, 1]], 30, 1),
     ("num_samples: expected", log_probability_store.log_unnormalized_run, DBM_3_2, EVERY_3, 0, 1),
-    ("largest_steps: expected", partial(AUDITS, largest_steps=3)),
-    ("tempering_steps: expected", partial(AUDITS, tempering_steps=3)),
     *(("v: expected", two_bumps.TwoBumpPath(moves=1).state_at, v) for v in ([[-1]], [[61]], [[0.5]], [[NAN]], [1], [[1, 2]])),
     *(("moves: expected", two_bumps.TwoBumpPath, moves) for moves in (0, 1.5, "two")),
     # records and players

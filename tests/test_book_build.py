@@ -16,7 +16,6 @@ from boltzmann_companion.build.book import (
     as_page,
     claims_checked,
     toc_pages,
-    toc_parts,
     with_address,
     with_footer,
     with_repository,
@@ -283,9 +282,6 @@ def test_table_of_contents_is_read_whole():
     assert "book/running" in pages
     assert "book/api/annealing" in pages
     assert len(pages) == len(set(pages)) > 18
-    parts = toc_parts(ROOT / "_toc.yml")
-    assert parts[""] == ["book/intro"]
-    assert [page for part in parts.values() for page in part] == pages
 
 
 # ---- what search finds

@@ -173,34 +173,6 @@ def test_equal_weights_bound_more_tightly_the_more_there_are():
 # ---- what must not matter
 
 
-def test_a_constant_shifts_the_bound():
-    whole = torch.tensor([0.0, 3.0, -2.0, 1.0, -math.inf]).double()
-    assert certified_lower_bound(whole + 512) == certified_lower_bound(whole) + 512
-    log_weights = torch.randn(30, generator=seeded_generator(1)).double()
-    for shift in (0.1, -1e3, 12345.6):
-        moved = certified_lower_bound(log_weights + shift)
-        assert moved == pytest.approx(certified_lower_bound(log_weights) + shift, abs=1e-9)
-
-
-def test_the_order_of_the_weights_does_not_matter():
-    generator = seeded_generator(2)
-    log_weights = 3 * torch.randn(101, generator=generator).double()
-    expected = certified_lower_bound(log_weights)
-    for _ in range(5):
-        order = torch.randperm(101, generator=generator)
-        assert certified_lower_bound(log_weights[order]) == expected
-
-
-def test_larger_weights_raise_the_bound():
-    log_weights = torch.randn(20, generator=seeded_generator(3)).double()
-    before = certified_lower_bound(log_weights)
-    for index in range(20):
-        larger = log_weights.clone()
-        larger[index] += 0.5
-        assert certified_lower_bound(larger) > before
-    assert certified_lower_bound(log_weights, 0.9) > before
-
-
 def test_zeros_and_enormous_spreads():
     nothing = torch.full((4,), -math.inf).double()
     assert certified_lower_bound(nothing) == -math.inf

@@ -17,7 +17,6 @@ from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.training import train_models
 from paperlib import cluster, keep
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.errors import ReproductionError
 from paperlib.estimators import ais, ais_in_shards, raise_in_shards
 from paperlib.kernels import products
 from paperlib.models import RBM
@@ -139,7 +138,7 @@ def test_a_path_goes_to_a_worker_whose_processor_is_of_another_kind(
 
 
 def test_the_environment_names_a_cluster(monkeypatch):
-    """Chapters that share a worker, below, show what is computed there."""
+    """The chapter below shows what is computed there."""
     monkeypatch.delenv(cluster.VARIABLE, raising=False)
     assert cluster.from_environment() is None
     with start_cluster(1, False) as local:
@@ -209,30 +208,20 @@ print(PROFILES["paper"].ais(PATH, BETAS, 800, 1, progress=False).log_z)
 """
 
 
-def test_chapters_and_their_shards_share_a_single_worker(tmp_path, expected, monkeypatch):
-    """Two chapters at a time on one worker of one thread, each waiting for shards: they must not block each other."""
+def test_a_chapter_sends_its_shards(tmp_path, expected, monkeypatch):
+    """It runs here, in a process of its own, and what it prints rests on shards from there."""
     monkeypatch.setattr(runner.storage, "repository_root", lambda: tmp_path)
     monkeypatch.setenv("PAPERLIB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "book").mkdir()
+    chapter = tmp_path / "book" / "01-one.ipynb"
     source = CHAPTER.format(path=[os.path.dirname(__file__)])
-    chapters = [tmp_path / "book" / name for name in ("01-one.ipynb", "02-two.ipynb")]
-    for chapter in chapters:
-        nbformat.write(notebook(source, parameters='profile = "digits"'), chapter)
-    told = []
-    with start_cluster(1, False) as local, distributed.Client(local) as client:
-        done = runner.execute_chapters(
-            chapters, "digits", client=client, jobs=2, report=told.append
-        )
+    nbformat.write(notebook(source, parameters='profile = "digits"'), chapter)
+    with start_cluster(1, False) as local:
+        address = local.scheduler_address
+        [copy] = runner.execute_chapters([chapter], "digits", scheduler=address, report=str)
         computed = [key for key in local.scheduler.task_prefixes if "computed" in key]
-        chapters[1].unlink()
-        monkeypatch.setattr(runner, "check_parameters", lambda *given: None)
-        monkeypatch.setattr(runner, "reads", lambda chapter: [])
-        with pytest.raises(ReproductionError, match="cluster: expected this checkout on a file"):
-            runner.execute_chapters(chapters[1:], "digits", client=client, report=told.append)
     assert computed
-    assert len(told) == 3
     log_z = torch.logsumexp(expected[0], 0) - math.log(800)
-    for copy in done:
-        printed = nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text
-        assert float(printed) == pytest.approx(log_z.item(), abs=1e-12)
+    printed = nbformat.read(copy, as_version=4).cells[-1].outputs[-1].text
+    assert float(printed) == pytest.approx(log_z.item(), abs=1e-12)
     assert len(list((tmp_path / "cache" / "shards").glob("[!.]*"))) == 8

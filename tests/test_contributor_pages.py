@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 from test_rooms import FLOOR
 
 ROOT = Path(__file__).parents[1]
@@ -86,23 +85,3 @@ def test_a_typo_is_mended_with_the_tests_that_read_pages():
 
 
 # ---- issues
-
-
-FORMS = {path.stem: path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_issue_form_is_one_that_is_shown(name):
-    form = yaml.safe_load(FORMS[name].read_text())
-    assert set(form) == {"name", "description", "body"}
-    assert len({field["id"] for field in form["body"]}) == len(form["body"])
-    for field in form["body"]:
-        assert field["type"] == "textarea"
-        assert field["attributes"]["label"]
-    assert any(field.get("validations", {}).get("required") for field in form["body"])
-
-
-def test_whoever_reports_a_number_is_asked_for_the_json():
-    fields = {f["id"]: f for f in yaml.safe_load(FORMS["wrong-number"].read_text())["body"]}
-    assert "--json result.json" in fields["json"]["attributes"]["description"]
-    assert fields["json"]["validations"]["required"]

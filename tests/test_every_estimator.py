@@ -19,7 +19,6 @@ from paperlib.estimators import (
     parallel_tempering,
     raise_log_prob,
     smc,
-    two_sided_ais,
 )
 from paperlib.kernels import draw_bits
 from paperlib.models import DBN, planted
@@ -49,7 +48,6 @@ WALKS = {
     "along training": partial(log_z_along_training, trajectory().path, 20, betas=BETAS),
 }
 RUNS = WALKS | {
-    "two-sided AIS": partial(two_sided_ais, DOUBLE, BETAS, V, 430),
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),
     "CSL": partial(csl_log_prob, SMALL, all_states(5), 20, 3),
     "bound of a DBN": partial(dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0),

@@ -19,21 +19,19 @@ from interruptions import interrupt_call
 from boltzmann_companion import log_probability_store
 from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.studies import (
-    audit_study,
     estimator_study,
     known_models,
     tempering_runs,
     training_paths,
 )
 from boltzmann_companion.studies import study as evaluate_study
-from boltzmann_companion.studies.audit_study import AuditedModel
 from boltzmann_companion.studies.known_models import KnownModel
 from boltzmann_companion.studies.study import Case, FullSizeCase
 from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
-from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards, tempering_in_shards
+from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards
 from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
@@ -49,12 +47,6 @@ V = all_states(4)
 DEEP = DBM(LOWER.weights, UPPER.weights, LOWER.visible_bias, LOWER.hidden_bias, UPPER.hidden_bias)
 WIDE = random_rbm(6, 4, 0, scale=0.5)
 KNOWN = KnownModel("small", "planted", WIDE, log_z(WIDE), torch.zeros(6))
-AUDITED = [
-    AuditedModel(
-        name, "random", lambda: (WIDE, log_z(WIDE), None, all_states(6)[::3].to(torch.uint8))
-    )
-    for name in ("one", "two")
-]
 
 
 EVALUATED = [
@@ -96,19 +88,6 @@ def raise_log_weights(**given):
     return (raise_in_shards(progress=False, **given).log_weights,)
 
 
-def tempering_shards(**given):
-    found = tempering_in_shards(progress=False, **given)
-    numbers = found.log_z, found.std_error, found.lower_bound, found.chain_steps, found.round_trips
-    tensors = (
-        found.betas,
-        found.rejection_rates,
-        found.log_z_at_betas,
-        found.samples,
-        found.batch_means.T,
-    )
-    return torch.tensor(numbers), *tensors
-
-
 def log_unnormalized(folder, executor=None, **given):
     return (kept(log_unnormalized_run(**given), folder, False, executor),)
 
@@ -132,10 +111,6 @@ def evaluations(**given):
 def full_size(folder, **given):
     rows = evaluate_study.full_size_study(folder=folder, progress=False, **given)
     return without_clocks(rows)
-
-
-def audits(**given):
-    return audit_study.audit_study(progress=False, **given)
 
 
 def path_of_training(folder, seed):
@@ -182,15 +157,6 @@ SHARDS = {
         3,
         [{"rbm": OTHER}, {"v": V.flip(0)}, {"num_steps": 6}, {"seed": 2}],
         {"num_chains": 301},
-        1,
-    ),
-    "tempering": Kind(
-        tempering_shards,
-        {"path": PATH, "chain_steps": 2_000, "num_runs": 3, "seed": 1},
-        "paperlib.estimators.shards.finish",
-        3,
-        [{"path": MOVED}, {"chain_steps": 2_500}, {"seed": 2}],
-        {"num_runs": 4},
         1,
     ),
     # five vectors in a shard
@@ -261,19 +227,6 @@ STUDIES = {
         [{"cases": FULL_SIZE[1:]}],
         {"seeds": {2: 3, 6: 1}},
         2,
-    ),
-    "audits": Kind(
-        audits,
-        {"models": AUDITED, "largest_steps": 32, "tempering_steps": 5_000},
-        "boltzmann_companion.studies.audit_study._row",
-        2,
-        [
-            {"models": [replace(each, family="other") for each in AUDITED]},
-            {"largest_steps": 33},
-            {"tempering_steps": 5_001},
-        ],
-        {"models": [*AUDITED, replace(AUDITED[0], name="three")]},
-        1,
     ),
     "training path": Kind(
         path_of_training,
@@ -423,14 +376,12 @@ NAMES = {
     "AIS": "97afdd5bfe71286f",
     "RAISE": "11a8f53f7f7d6e37",
     "CSL": "b4d5a5d086ab3a91",
-    "tempering": "69dbf4d505a7393e",
     "ln p*(v)": "134abc766a0944cd",
     "tempering runs, ladder": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
     "study of evaluate": "6e72a48ec9b7e65c",
     "study of full size": "ab41a32295d39866",
-    "audits": "e78e12bb1343acef",
     "training path": "956a3dbd83133944",
 }
 
@@ -521,7 +472,7 @@ class Backwards(Executor):
                 future.set_exception(error)
 
 
-@pytest.mark.parametrize("name", [name for name in SHARDS if name != "tempering"])
+@pytest.mark.parametrize("name", SHARDS)
 def test_order_of_arrival_does_not_matter_and_a_window_of_parts_is_ahead(
     tmp_path, monkeypatch, name
 ):

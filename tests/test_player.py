@@ -9,19 +9,14 @@ import pytest
 import torch
 from PIL import Image
 from players import (
-    CHAINS,
     KINDS,
     NASTY,
     SHAPE,
-    TARGET,
     data_of,
     some_bracket,
-    some_chains,
     some_frames,
     some_particles,
-    some_runs,
     some_tempering,
-    some_traces,
     some_visits,
 )
 
@@ -110,26 +105,7 @@ def test_every_frame_is_in_the_page_in_order():
 # ---- chains
 
 
-def test_page_holds_the_chains():
-    data = data_of(some_chains())
-    assert data["names"] == list(CHAINS)
-    for matrix, chain in zip(data["matrices"], CHAINS.values(), strict=True):
-        assert matrix == chain.transition.tolist()
-    assert data["target"] == TARGET.tolist()
-
-
 # ---- traces
-
-
-def test_page_holds_the_traces():
-    shown = some_traces()
-    for held, (label, (means, bounds)) in zip(
-        data_of(shown)["runs"], some_runs().items(), strict=True
-    ):
-        assert held["label"] == label
-        assert np.allclose(held["means"], means, rtol=0, atol=1e-4)
-        assert np.allclose(held["bounds"], bounds, rtol=0, atol=1e-4)
-    assert shown._repr_html_().count("<rect") == 4
 
 
 # ---- parallel tempering

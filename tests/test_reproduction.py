@@ -8,11 +8,9 @@ import math
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -519,19 +517,6 @@ def test_a_copy_with_parameters_of_its_own_is_not_published(checkout, command, u
     assert not runner.is_executed(chapter, "digits")
 
 
-def test_book_fails_where_jupyter_book_is_of_another_generation(checkout, command, monkeypatch):
-    (checkout / "figures").mkdir()
-    for name in ("_toc.yml", "_config.yml", "book/glossary.md"):
-        shutil.copy(ROOT / name, checkout / name)
-    runner.execute_chapter(checkout / "book" / "01-one.ipynb", "digits")
-    # Jupyter Book 2 has a package of the same name without this module.
-    (checkout / "jupyter_book").mkdir()
-    (checkout / "jupyter_book" / "__init__.py").touch()
-    monkeypatch.setenv("PYTHONPATH", str(checkout), prepend=os.pathsep)
-    code, _, err = command("book")
-    assert (code, err.startswith("paperlib: the book's build reported errors")) == (1, True)
-
-
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -611,25 +596,3 @@ def test_training_command_stores_a_model_with_its_recipe(command, tmp_path, monk
     assert json.loads(metadata["recipe"])["num_hidden"] == 12
     assert {"dataset_sha256", "seed", "commit", "binarization_seed"} <= set(metadata)
     assert list((tmp_path / "cache" / "checkpoints").iterdir()) == []
-
-
-def test_interrupted_execution_leaves_no_half_written_file(checkout):
-    chapter = checkout / "book" / "01-one.ipynb"
-    nbformat.write(
-        notebook("open('started', 'w').close()", "import time; time.sleep(3600)"), chapter
-    )
-    script = f"{IN_CHECKOUT}runner.execute_chapter(root / 'book' / '01-one.ipynb', 'digits')"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, checkout],
-        stderr=subprocess.DEVNULL,
-        # a suite that runs in the background ignores Ctrl-C, and children inherit that
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-    started = checkout / "book" / "started"
-    deadline = time.monotonic() + 1_200  # only a defect takes so long
-    while not started.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert started.exists()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(1_200) != 0
-    assert list((checkout / "_build" / "executed" / "digits").iterdir()) == []

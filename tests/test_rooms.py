@@ -18,7 +18,7 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
 ROOMS = [
-    {"errors": 20, "renamed": 41, "surroundings": 40},
+    {"errors": 20, "surroundings": 40},
     {
         "numerics": 76,
         "validation": 158,

@@ -1,26 +1,21 @@
-"""AIS, RAISE and parallel tempering in shards: the truth, on the right device, and stored shards are found; `test_keep` has the rest."""
+"""AIS and RAISE in shards: the truth, on the right device, and stored shards are found; `test_keep` has the rest."""
 
 import math
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
-from walks import base_rates, dbm
 
 from boltzmann_companion.recipes import load_model
 from paperlib import keep
 from paperlib.annealing import BaseRatePath, DBMPath, DBNPath, RBMPairPath, uniform_betas
 from paperlib.estimators import (
     ais_in_shards,
-    join_tempering,
-    parallel_tempering,
     raise_in_shards,
     raise_log_prob,
     shards,
-    tempering_in_shards,
 )
 from paperlib.numerics import seeded_generator
 
@@ -118,50 +113,3 @@ def test_reverse_shards_agree_with_raise(tmp_path):
     weights = sharded.log_weights.exp(), whole.log_weights.exp()
     error = sum(w.var(1) / 4_000 for w in weights).sqrt()
     assert ((weights[0].mean(1) - weights[1].mean(1)).abs() < 4 * error).all()
-
-
-# ---- parallel tempering
-
-
-def single(seed, **options):
-    path, generator = BaseRatePath(RBM), seeded_generator(seed)
-    return parallel_tempering(path, 2_000, generator, False, betas=[0, 0.5, 1], **options)
-
-
-@pytest.mark.parametrize("make", [base_rates, dbm])
-def test_tempering_in_shards_finds_the_truth(tmp_path, make):
-    walk = make()
-    found = tempering_in_shards(walk.path, 2_000, 4, 1, tmp_path, progress=False)
-    assert abs(found.log_z - walk.truth) < 4.5 * found.std_error  # two seeds, fixed
-    assert found.std_error < 0.2
-    assert not found.warnings
-
-
-def test_joined_runs_count_by_their_steps():
-    one, other = single(1), single(2)
-    other = replace(other, counted_steps=3 * one.counted_steps)
-    joined = join_tempering([one, other])
-    assert joined.log_z == pytest.approx(0.25 * one.log_z + 0.75 * other.log_z)
-    expected = math.hypot(0.25 * one.std_error, 0.75 * other.std_error)
-    assert joined.std_error == pytest.approx(expected)
-    assert joined.round_trips == one.round_trips + other.round_trips
-    assert len(joined.samples) == len(one.samples) + len(other.samples)
-    assert (
-        joined.batch_means.shape[1] == joined.num_replicas == one.num_replicas + other.num_replicas
-    )
-    assert joined.lower_bound <= log_z(RBM) + 1e-9
-    assert joined.log_z_at_betas[-1].item() == pytest.approx(joined.log_z)
-    middle = 0.25 * one.log_z_at_betas[1] + 0.75 * other.log_z_at_betas[1]
-    assert joined.log_z_at_betas[1].item() == pytest.approx(middle.item())
-    alone = join_tempering([one])
-    assert (alone.log_z, alone.std_error, alone.warnings) == (one.log_z, one.std_error, ())
-
-
-def test_one_that_contradicts_the_others_is_said():
-    runs = [single(seed, check=False) for seed in range(4)]
-    assert not join_tempering(runs).warnings
-    far = replace(runs[0], log_z=runs[0].log_z + 3)
-    [said] = join_tempering([far, *runs[1:]]).warnings
-    assert said.startswith("One of 4 runs says")
-    warned = replace(runs[1], warnings=("few round trips",))
-    assert join_tempering([warned, warned, runs[2]]).warnings == ("few round trips",)

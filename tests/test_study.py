@@ -9,7 +9,6 @@ import torch
 
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.studies import study as study_module
-from boltzmann_companion.studies.audit_study import _evaluated
 from boltzmann_companion.studies.study import (
     CASES,
     OUTCOMES,
@@ -116,9 +115,6 @@ def test_an_interrupted_evaluation_leaves_no_row(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         study(cases, [64], folder=tmp_path, progress=False)
     assert not list(tmp_path.iterdir())
-    rbm, _ = cases[0].make()
-    with pytest.raises(KeyboardInterrupt):
-        _evaluated(rbm, None, study_images("digits")[1], 64, 5_000)
 
 
 def test_rows_and_resumption(tmp_path, monkeypatch):

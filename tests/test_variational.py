@@ -171,6 +171,16 @@ def test_one_sweep_by_hand():
     torch.testing.assert_close(trace.means[0], means, rtol=0, atol=1e-12)
 
 
+def test_a_block_update_is_a_step_of_the_recurrent_network():
+    """Of chapter 11, with the weights -C and what mean field hears from v."""
+    means = torch.rand(6, 4, dtype=torch.float64, generator=seeded_generator(19))
+    overlap = MODEL.weights.T @ (MODEL.precision[:, None] * MODEL.weights)
+    own = (V * MODEL.precision) @ MODEL.weights + MODEL.hidden_bias - overlap.diagonal() / 2
+    heard = own - means @ (overlap - overlap.diagonal().diag())
+    block = block_mean_field(MODEL, V, 1.0, means, max_updates=1)
+    torch.testing.assert_close(block.means, torch.sigmoid(heard), rtol=0, atol=1e-12)
+
+
 def test_mean_field_is_exact_for_orthogonal_columns():
     columns = torch.linalg.qr(normal(5, 5, seed=7))[0][:, :3]
     model = BinarySparseCoding(columns, [0.5, -1.0, 0.0], [2.0] * 5)

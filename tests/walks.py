@@ -33,13 +33,11 @@ from paperlib.annealing import (
     BaseRatePath,
     DBMPath,
     DBNPath,
-    MixturePath,
     PottsPath,
     RBMPairPath,
     TrajectoryPath,
 )
-from paperlib.models import DBM, DBN, RBM, BernoulliMixture
-from paperlib.numerics import seeded_generator
+from paperlib.models import DBM, DBN, RBM
 
 FLOAT64 = BACKENDS[0]
 #: Both ends, and places in each of the three segments of `trajectory`, a knot among them.
@@ -216,49 +214,6 @@ def dbn(backend=FLOAT64, visible=4, hidden=3):
     )
 
 
-def mixture(backend=FLOAT64, visible=4, hidden=3):
-    """From four components, or from two if there are few units."""
-    rbm, states = random_rbm(visible, hidden, seed=42), all_states(visible)
-    bits_of_component = 2 if visible > 3 else 1
-    shape = 2**bits_of_component, visible
-    logits = 2 * torch.randn(shape, generator=seeded_generator(41)).double()
-    start = BernoulliMixture(logits, torch.linspace(-1, 0.5, len(logits)).double())
-    path = MixturePath(backend.place(rbm), start).to(backend.device)
-    walked = walked_models(path)[1]
-    log_components = bernoulli_table(torch.sigmoid(start.logits), states).log().T
-    bits = all_states(hidden)
-
-    def mixed(beta):
-        return start.log_mixing_weights + (1 - beta) * log_components
-
-    def log_f(beta):
-        return mixed(beta).logsumexp(1) + (beta * joint_log_table(walked)).logsumexp(1)
-
-    def kernel(beta):
-        """T[v, v']: c and h given v, then v' given both, by summing over every c and h."""
-        inputs = beta * (states @ walked.weights + walked.hidden_bias)
-        p_h, p_c = bernoulli_table(torch.sigmoid(inputs), bits), mixed(beta).softmax(1)
-        to_visible = beta * (bits @ walked.weights.T + walked.visible_bias)
-        return sum(
-            p_c[:, c : c + 1]
-            * (p_h @ bernoulli_table(torch.sigmoid((1 - beta) * logits + to_visible), states))
-            for c, logits in enumerate(start.logits)
-        )
-
-    return Walk(
-        path,
-        states,
-        log_f,
-        kernel,
-        log_start=mixed(0.0).logsumexp(1),
-        log_target=joint_log_table(rbm).logsumexp(1),
-        start_bits=bits_of_component + visible,
-        step_bits=bits_of_component + hidden + visible,
-        tolerance=2 * backend.tolerance,
-        vectors=states,
-    )
-
-
 def checkpoints(visible=4, hidden=3):
     """Weights that grow, each with a part of its own."""
     return [
@@ -339,7 +294,6 @@ WALKS = {
     "pair": pair,
     "DBM": dbm,
     "DBN": dbn,
-    "mixture": mixture,
     "trajectory": trajectory,
     "Potts": potts,
 }

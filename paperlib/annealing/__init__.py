@@ -5,18 +5,11 @@ If unsure: `base_rate_path(model, train)` with `salakhutdinov_murray_betas()`. T
 """
 
 from paperlib.annealing.deep_paths import DBMPath, DBNPath, PosteriorPath
-from paperlib.annealing.mixture_path import MixturePath
 from paperlib.annealing.path import AnnealingPath
 from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
-from paperlib.annealing.starts import (
-    base_rate_path,
-    mean_field_bias,
-    mean_field_mixture,
-    path_to,
-    start_bias,
-)
+from paperlib.annealing.starts import base_rate_path, mean_field_bias, path_to, start_bias
 from paperlib.annealing.trajectory_path import TrajectoryPath
 from paperlib.surroundings import undisturbed_in
 
@@ -25,7 +18,6 @@ __all__ = [
     "BaseRatePath",
     "DBMPath",
     "DBNPath",
-    "MixturePath",
     "PosteriorPath",
     "PottsPath",
     "RBMPairPath",
@@ -33,7 +25,6 @@ __all__ = [
     "base_rate_path",
     "check_betas",
     "mean_field_bias",
-    "mean_field_mixture",
     "path_to",
     "salakhutdinov_murray_betas",
     "start_bias",

@@ -110,7 +110,7 @@ class DBMPath(BaseRatePath):
         width = self.num_visible
         first = state.first
         h1 = draw_bits_of_logits(state.hidden_input, generator, beta, first)
-        bias = self._visible_bias(state, beta, generator)[..., width:]
+        bias = self._visible_bias(beta)[..., width:]
         visible_input = self._to_h2(h1, beta, bias, state.memory)
         h2 = draw_bits_of_logits(visible_input, generator, 1.0, first)
         return self._state(torch.cat([state.v[:, :width], h2], 1), state)

@@ -229,8 +229,8 @@ class RBMInterpolation(VisiblePath[VisibleState]):
         require_beta(beta, state.v.shape[0])
         return (beta, 1 - beta) if self._num_hidden_a else (beta,)
 
-    def _visible_bias(self, state: VisibleState, beta: Beta, generator: torch.Generator) -> Tensor:
-        """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own; other starts may draw what takes the place of b_A."""
+    def _visible_bias(self, beta: Beta) -> Tensor:
+        """(1 - beta) b_A + beta b_B, [D], or [chains, D] if each chain has its own beta."""
         return torch.lerp(self._visible_bias_a, self._visible_bias_b, beta_column(beta, self.dtype))
 
     def log_f(self, state: VisibleState, beta: Beta) -> Tensor:
@@ -260,7 +260,7 @@ class RBMInterpolation(VisiblePath[VisibleState]):
         v = self._sampler.draw_visible(
             state.hidden_input,
             self._betas(beta, state),
-            self._visible_bias(state, beta, generator),
+            self._visible_bias(beta),
             generator,
             state.memory,
             state.first,

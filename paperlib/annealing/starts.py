@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import singledispatch
 from typing import Any
 
@@ -15,20 +14,18 @@ from paperlib.annealing.rbm_paths import BaseRatePath
 from paperlib.datasets.binarization import base_rate_bias, pixel_means
 from paperlib.datasets.sequences import site_frequency_bias
 from paperlib.errors import InputError
-from paperlib.models import DBM, DBN, RBM, BernoulliMixture, PottsRBM
+from paperlib.models import DBM, DBN, RBM, PottsRBM
 from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator
-from paperlib.validation import as_float_tensor, blocks, require_count, require_shape
+from paperlib.validation import as_float_tensor, blocks, require_shape
 
 # Mean field costs as much as dozens of draws, and a few thousand images are enough to tell how often a unit is on.
 _MEAN_FIELD_IMAGES = 5_000
 _HIGHEST_RATE = 1 - 1e-4
 # The lowest mean of a pixel at a start from mean field, which is overconfident.
 _LOWEST_MEAN = 1e-3
-# The lowest share of a component, as a fraction of an equal share.
-_LOWEST_SHARE = 1e-2
 
 
 def base_rate_path(
@@ -244,57 +241,11 @@ def mean_field_bias(rbm: RBM) -> Tensor:
     >>> mean_field_bias(rbm)
     tensor([-0.1100,  2.6100, -0.1400], dtype=torch.float64)
     """
-    logits, log_shares = _mean_field_modes(rbm)
-    means = log_shares.softmax(0) @ torch.sigmoid(logits)
-    bias = torch.logit(means.clamp(_LOWEST_MEAN, 1 - _LOWEST_MEAN)).round(decimals=2)
-    return bias.to(rbm.device, rbm.dtype)
-
-
-def mean_field_mixture(rbm: RBM, num_components: int = 10) -> BernoulliMixture:
-    """A mixture for the start of a `MixturePath` that needs no data: the best optima of mean field.
-
-    Parameters
-    ----------
-    rbm : RBM
-        The target.
-    num_components : int
-        Largest number of components; those with the largest bounds on Z are kept.
-
-    Returns
-    -------
-    BernoulliMixture
-        Means of the pixels at each optimum, mixed in proportion to the share of Z that its bound promises. No share is below a
-        hundredth of an equal one, since the bounds are not equally tight for all modes. Numbers are rounded to two decimals.
-
-    Raises
-    ------
-    InputError
-        If `rbm` is not an RBM, or `num_components` is not a whole number of at least 1.
-
-    Examples
-    --------
-    >>> from paperlib.models import RBM
-    >>> rbm = RBM([[6.0], [6.0], [6.0]], [-3.0, -3.0, -3.0], [-8.0])  # all pixels on, or all off
-    >>> torch.sigmoid(mean_field_mixture(rbm).logits).round(decimals=2)
-    tensor([[0.9500, 0.9500, 0.9500],
-            [0.0500, 0.0500, 0.0500]], dtype=torch.float64)
-    """
-    num_components = require_count("num_components", num_components)
-    logits, bounds = _mean_field_modes(rbm)
-    best = bounds.topk(min(num_components, len(bounds))).indices
-    widest = math.log((1 - _LOWEST_MEAN) / _LOWEST_MEAN)
-    shares = bounds[best].log_softmax(0).clamp(min=math.log(_LOWEST_SHARE / len(best)))
-    return BernoulliMixture(
-        logits[best].clamp(-widest, widest).round(decimals=2).to(rbm.device, rbm.dtype),
-        shares.round(decimals=2).to(rbm.device, rbm.dtype),
-    )
-
-
-def _mean_field_modes(rbm: RBM) -> tuple[Tensor, Tensor]:
-    """Logits of the pixels at the distinct optima of mean field, [n, D], and the bound on ln Z at each, [n], in float64."""
     rbm = as_rbm("rbm", rbm)
     # Not on a GPU, which would draw other random starting points: a start has to be the same wherever it is used.
     model = rbm.to("cpu", torch.float64)
-    means, bounds, *_ = mean_field_optima(model, search_points(model))
-    kept = distinct(model.visible_probs(means), bounds)
-    return means[kept] @ model.weights.T + model.visible_bias, bounds[kept]
+    optima, bounds, *_ = mean_field_optima(model, search_points(model))
+    kept = distinct(model.visible_probs(optima), bounds)
+    means = bounds[kept].softmax(0) @ model.visible_probs(optima[kept])
+    bias = torch.logit(means.clamp(_LOWEST_MEAN, 1 - _LOWEST_MEAN)).round(decimals=2)
+    return bias.to(rbm.device, rbm.dtype)

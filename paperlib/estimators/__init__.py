@@ -19,17 +19,11 @@ from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
-from paperlib.estimators.shards import ais_in_shards, raise_in_shards, tempering_in_shards
+from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 from paperlib.estimators.smc.smc import SMCEstimate, smc
 from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_training
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
-from paperlib.estimators.tempering.tempering import (
-    TemperingEstimate,
-    join_tempering,
-    parallel_tempering,
-)
-from paperlib.estimators.two_sided import TwoSidedEstimate, two_sided_ais
-from paperlib.renamed import renamed_in
+from paperlib.estimators.tempering.tempering import TemperingEstimate, parallel_tempering
 from paperlib.surroundings import undisturbed_in
 
 __all__ = [
@@ -44,7 +38,6 @@ __all__ = [
     "SMCEstimate",
     "TemperingEstimate",
     "TrajectoryEstimate",
-    "TwoSidedEstimate",
     "ais",
     "ais_in_shards",
     "bennett",
@@ -58,17 +51,13 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
-    "join_tempering",
     "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",
     "smc",
-    "tempering_in_shards",
-    "two_sided_ais",
     "upper_bound_from_reached",
 ]
 
-__getattr__ = renamed_in(__name__, join_ladders="join_tempering")
 
 undisturbed_in(__name__, gradients=False)

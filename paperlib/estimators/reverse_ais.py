@@ -188,19 +188,14 @@ def raise_log_prob(
 def require_reversible(path: object) -> None:
     """Raise an InputError unless RAISE can walk this path."""
     path = require_path(path)
-    require_steps_back(path, type(path).begin_reverse is AnnealingPath.begin_reverse)
-    if path.log_z_start is None:
-        raise InputError(NO_LOG_Z_START.format(type(path).__name__))
-
-
-def require_steps_back(path: object, from_units: bool = True) -> None:
-    """Raise an InputError unless this path can be walked back, by default from given units."""
-    path = require_path(path)
     own = type(path)
     if not path.reversible and own.reverse_transition is AnnealingPath.reverse_transition:
         raise InputError(NO_WAY_BACK.format(own.__name__))
+    from_units = own.begin_reverse is AnnealingPath.begin_reverse
     if from_units and own.state_at is AnnealingPath.state_at:
         raise InputError(NO_STATE_AT.format(own.__name__))
+    if path.log_z_start is None:
+        raise InputError(NO_LOG_Z_START.format(own.__name__))
 
 
 def run_reverse_chains(

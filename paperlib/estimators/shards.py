@@ -1,6 +1,6 @@
-"""AIS, RAISE and parallel tempering in shards: parts that are kept, and never computed twice (`paperlib.keep`).
+"""AIS and RAISE in shards: parts that are kept, and never computed twice (`paperlib.keep`).
 
-A shard is a block of chains, or a whole run of parallel tempering. Its draws follow from the path, the schedule, the seed, the shard's
+A shard is a block of chains. Its draws follow from the path, the schedule, the seed, the shard's
 number and the version of the draws (`paperlib.kernels.version`), and its file is named after these.
 An interrupted run therefore continues where it stopped, a run with more chains starts from those of
 a smaller run, and a changed model gets different file names.
@@ -12,10 +12,8 @@ then diverge.
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
@@ -33,19 +31,10 @@ from paperlib.estimators.reverse_ais import (
     run_reverse_chains,
     summarize_reverse,
 )
-from paperlib.estimators.tempering.run import Plan, TemperingRun
-from paperlib.estimators.tempering.tempering import (
-    FEWEST_CHAIN_STEPS,
-    TemperingEstimate,
-    compared_with_bound,
-    finish,
-    join_tempering,
-)
 from paperlib.keep import Part, Work, kept
 from paperlib.kernels import DRAWS, chains_per_shard
 from paperlib.models.files import tensors_checksum
 from paperlib.numerics import seeded_generator
-from paperlib.renamed import renamed
 from paperlib.threads import OnStep, one_thread
 from paperlib.validation import ArrayLike, as_binary, require_count, require_device
 
@@ -53,17 +42,6 @@ from paperlib.validation import ArrayLike, as_binary, require_count, require_dev
 Walk = tuple[Any, Tensor]
 # Given these, a generator on the device where chains walk, and a function to call after each step: computes what a shard holds.
 _Task = Callable[[Walk, torch.Generator, OnStep], dict[str, Tensor]]
-
-# It includes the version of the steps of parallel tempering, since another version would use the same random numbers differently.
-_TEMPERING = "tempering 1"
-_SAMPLES_OF_TEMPERING = 1_000
-# What its shard holds besides warnings and samples.
-_NUMBERS = ("log_z", "std_error", "degrees_of_freedom")
-_COUNTS = ("round_trips", "num_replicas", "chain_steps", "counted_steps")
-# Their names there, and in the estimate.
-_SERIES = {name: name for name in ("betas", "rejection_rates", "log_z_at_betas")} | {
-    "blocks": "batch_means"
-}
 
 
 def ais_in_shards(
@@ -252,79 +230,6 @@ def raise_run(
     return Work(f"RAISE, {len(vectors)} vectors", (path, schedule), shards, join, device)
 
 
-@renamed(num_ladders="num_runs")
-def tempering_in_shards(
-    path: AnnealingPath[Any],
-    chain_steps: int,
-    num_runs: int,
-    seed: int,
-    folder: str | os.PathLike[str],
-    progress: bool | None = None,
-    executor: Executor | None = None,
-    device: torch.device | str | None = None,
-) -> TemperingEstimate:
-    """Parallel tempering as in `paperlib.estimators.parallel_tempering`, on independent runs, each a shard kept in a folder.
-
-    The first run chooses the temperatures, and all others use the same ones.
-
-    Parameters
-    ----------
-    path : AnnealingPath
-        A path that a checksum identifies.
-    chain_steps : int
-        Transitions of single chains for each run, at least 1,000.
-    num_runs : int
-        Independent runs. The first ones are the same however many there are.
-    seed, folder, progress, executor, device
-        As in `ais_in_shards`.
-
-    Returns
-    -------
-    TemperingEstimate
-        All runs joined (`paperlib.estimators.join_tempering`). It is the same whether they were found or computed, here or elsewhere,
-        in one run or in many.
-
-    Raises
-    ------
-    InputError
-        As in `parallel_tempering`; if the path cannot be identified by a checksum; if a stored shard is damaged; or if there is no
-        such device.
-    RuntimeError
-        As in `ais_in_shards`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from paperlib.annealing import BaseRatePath
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     two = tempering_in_shards(path, 2_000, 2, 1, folder)
-    ...     three = tempering_in_shards(path, 2_000, 3, 1, folder)  # computes one
-    >>> three.chain_steps > two.chain_steps, bool((three.samples[: len(two.samples)] == two.samples).all())
-    (True, True)
-    """
-    require_path(path)
-    chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
-    num_runs = require_count("num_runs", num_runs)
-    on = device_of(path.device, device)
-
-    def runs(betas: Tensor, numbers: range) -> list[TemperingEstimate]:
-        identity = f"{identity_of(_TEMPERING, path, betas, on)} {chain_steps} {seed}"
-        run = Work(
-            f"Parallel tempering, {len(numbers)} of {num_runs} runs",
-            (path, betas),
-            [shard(f"{identity} {n}", partial(_temper, chain_steps), chain_steps) for n in numbers],
-            lambda shards: [_estimate_of(path, shard) for shard in shards],
-            on,
-        )
-        return kept(run, folder, progress, executor)
-
-    [leader] = runs(torch.empty(0, dtype=torch.float64), range(1))
-    others = runs(leader.betas, range(1, num_runs))
-    return compared_with_bound(path, join_tempering([leader, *others]))
-
-
 def shard(identity: str, task: _Task, steps: int) -> Part:
     """A part that draws random numbers: the name of its file and the seed of its draws are a hash of what it depends on.
 
@@ -376,31 +281,3 @@ def _walk_back(
     starts = vectors.repeat_interleave(num_chains, 0)
     log_weights = run_reverse_chains(path, starts, schedule.tolist(), generator, on_step)
     return {"log_weights": log_weights.view(-1, num_chains)}
-
-
-def _temper(
-    chain_steps: int, walk: Walk, generator: torch.Generator, on_step: OnStep
-) -> dict[str, Tensor]:
-    path, betas = walk
-    plan = Plan(chain_steps, betas if len(betas) else None, None, _SAMPLES_OF_TEMPERING)
-    found = finish(TemperingRun(path, plan, generator), on_step, check=False)
-    numbers = [getattr(found, name) for name in (*_NUMBERS, *_COUNTS)]
-    return {
-        "numbers": torch.tensor(numbers, dtype=torch.float64),
-        "warnings": torch.tensor(list(json.dumps(found.warnings).encode()), dtype=torch.uint8),
-        "samples": found.samples.to(torch.uint8),
-        **{stored: getattr(found, name) for stored, name in _SERIES.items()},
-    }
-
-
-def _estimate_of(path: AnnealingPath[Any], shard: Mapping[str, Tensor]) -> TemperingEstimate:
-    fields: dict[str, Any] = dict(
-        zip((*_NUMBERS, *_COUNTS), shard["numbers"].tolist(), strict=True)
-    )
-    fields |= {name: int(fields[name]) for name in _COUNTS}
-    # Older shards do not hold ln Z at every temperature.
-    fields["log_z_at_betas"] = torch.full_like(shard["betas"], math.nan)
-    fields |= {name: shard[stored] for stored, name in _SERIES.items() if stored in shard}
-    fields["samples"] = shard["samples"].to(path.device, path.dtype)
-    fields["warnings"] = tuple(json.loads(bytes(shard["warnings"].tolist())))
-    return TemperingEstimate(**fields)

@@ -44,7 +44,6 @@ from paperlib.models import RBM
 from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.rbm import as_rbm
 from paperlib.numerics import joined_error, resolve_generator
-from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, as_binary, require_count
 
 EXACT, TRAJECTORY, TEMPERING = "exact", "trajectory", "ladder"
@@ -95,7 +94,6 @@ class CheckpointLikelihood:
         return self.behind_best.told_from_zero
 
 
-@renamed(findings="warnings")
 @dataclass(frozen=True)
 class TrainingLikelihood:
     """The likelihood along a training.

@@ -32,7 +32,6 @@ from paperlib.evaluation.result import ANNEALING, Evaluation
 from paperlib.evaluation.verdict import SMALL
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
-from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike
 
 IMPOSSIBLE, NOT_SUPPORTED, CONSISTENT = "impossible", "not supported", "consistent"
@@ -117,7 +116,6 @@ class Audit:
         return self.mean_log_unnormalized - (self.claimed_log_z - self.log_z_offset)
 
 
-@renamed(ladder_steps="tempering_steps")
 def audit(
     model: UnnormalizedModel,
     test: ArrayLike,

@@ -18,7 +18,6 @@ from paperlib.evaluation.evaluation import Preparation, evaluate_alike, given_ef
 from paperlib.evaluation.result import Evaluation
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import joined_error, resolve_generator, weighted_mean
-from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike
 
 
@@ -76,7 +75,6 @@ class Comparison:
         return better if told == "yes" else f"{better} {told}"
 
 
-@renamed(ladder_steps="tempering_steps")
 def compare(
     first: UnnormalizedModel,
     second: UnnormalizedModel,

@@ -38,7 +38,6 @@ from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactRes
 from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
-from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, require_count
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 EXACT_UNITS = 25
 
 
-@renamed(ladder_steps="tempering_steps")
 def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,

@@ -13,7 +13,6 @@ from paperlib.estimators.estimate import interval_of
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.baselines import Baselines
 from paperlib.evaluation.modes import ModeCheck
-from paperlib.renamed import renamed
 
 TRUSTED, NOT_TRUSTED, OPEN, TOO_NOISY = "trusted", "not trusted", "open", "too noisy to tell"
 #: What might settle a doubt if it had more work.
@@ -33,7 +32,6 @@ class Doubt:
     factor: float = math.inf
 
 
-@renamed(findings="warnings")
 @dataclass(frozen=True)
 class Judgement:
     """The verdict on an evaluation, its doubts, and warnings about AIS and RAISE that do not count against the number (`settled`)."""
@@ -117,7 +115,6 @@ class FinishedRuns:
         return _known_log_z(self.runs[-1].ais, self.tempering)
 
 
-@renamed(ladder_steps="tempering_steps")
 @dataclass(frozen=True)
 class Effort:
     """How much an evaluation runs.
@@ -169,7 +166,6 @@ class ExactResult:
     test_std_error: float
 
 
-@renamed(ladder="tempering", findings="warnings")
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """What is known about a model's average test log-probability.

@@ -6,7 +6,18 @@ import pytest
 from built_book import HEIGHT, go
 from playwright.sync_api import sync_playwright
 
-from boltzmann_companion.build.pdf import PATIENCE, QUIET
+# Milliseconds to wait for anything on a page. Only a defect takes so long.
+PATIENCE = 600_000
+# Arguments for Chromium; without most of them it tries to reach its maker's hosts at every start.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")

@@ -76,14 +76,6 @@ def test_contrast(tab, theme, width):
     assert serious(tab, context, {"runOnly": {"type": "rule", "values": ["color-contrast"]}}) == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_theme_is_that_of_the_system(new_tab, theme):
-    tab = new_tab()
-    tab.emulate_media(color_scheme=theme)
-    go(tab, "book/intro")
-    assert tab.evaluate("document.documentElement.dataset.theme") == theme
-
-
 def test_a_defect_is_noticed(new_tab):
     tab = go(new_tab(), "book/bibliography")
     tab.evaluate(

@@ -7,12 +7,9 @@ from urllib.parse import unquote, urlparse
 
 import nbformat
 import pytest
-from built_book import EACH_CHAPTER, EACH_PAGE, HTML, ROOT, go, page_path, resize, switch
+from built_book import EACH_CHAPTER, ROOT, go, page_path, switch
 
 from boltzmann_companion.build.runner import chapters
-
-# A4 less the margins of the style sheet, at 96 pixels to the inch.
-PRINTED_WIDTH = int((210 - 2 * 15) / 25.4 * 96)
 
 
 @pytest.mark.parametrize(
@@ -44,30 +41,6 @@ def test_search_finds_what_was_typed(new_tab, words, chapter, section):
     tab.wait_for_url(f"**/{chapter}*")
     assert section in tab.locator("h1").first.inner_text()
     assert tab.problems == []
-
-
-def served(tab):
-    """The book as a server would give it: from disk a browser fetches no excerpts."""
-
-    def answer(route):
-        path = HTML / unquote(urlparse(route.request.url).path).lstrip("/")
-        route.fulfill(path=path) if path.is_file() else route.fulfill(status=404)
-
-    tab.route("http://book.test/**", answer)
-    return tab
-
-
-@pytest.mark.parametrize("words", ["nats", "effective sample size", "transition matrix"])
-def test_excerpts_are_prose(new_tab, words):
-    tab = served(new_tab())
-    tab.goto(f"http://book.test/search.html?q={words.replace(' ', '+')}")
-    tab.wait_for_function(
-        "document.querySelector('#search-results h2, #search-results p.search-summary')"
-    )
-    tab.wait_for_function("document.querySelectorAll('#search-results p.context').length > 5")
-    excerpts = tab.locator("#search-results p.context").all_inner_texts()
-    for sign in ("\\(", "\\)", "\\[", "= {", "def ", "import ", "==", ">>>", "nats = "):
-        assert not [excerpt for excerpt in excerpts if sign in excerpt], sign
 
 
 # ---- enlarging a picture
@@ -119,11 +92,6 @@ def test_one_switch_unfolds_all_code(new_tab, width):
         assert box.is_checked() == unfolded
         assert set(folded.evaluate_all(opened)) == {unfolded}
     assert tab.problems == []
-
-
-def test_page_without_code_has_no_such_switch(new_tab):
-    tab = go(new_tab(), "book/intro", formulas=False)
-    assert tab.get_by_role("checkbox", name="Show all code").count() == 0
 
 
 # ---- opening a section
@@ -203,36 +171,6 @@ def test_download_is_the_executed_chapter_and_nothing_else(tab):
 # ---- on paper
 
 
-@EACH_PAGE
-def test_nothing_is_cut_off_on_paper(tab):
-    resize(tab, PRINTED_WIDTH)
-    tab.emulate_media(media="print")
-    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    cut_off = tab.evaluate(
-        """width => [...document.querySelectorAll(
-            'article p, article table, article td, article pre, article pre span, article img, article mjx-container[display]'
-        )].filter(element => element.getBoundingClientRect().right > width + 1
-            || (element.matches('pre, table') && element.scrollWidth > element.clientWidth + 1))
-        .map(element => element.outerHTML.slice(0, 120))""",
-        PRINTED_WIDTH,
-    )
-    assert cut_off == []
-    boxes = "all => all.filter(box => box.getBoundingClientRect().height < 20).map(box => box.innerText)"
-    # Solutions are unfolded to their last paragraph.
-    assert tab.locator(".solution > :not(.admonition-title)").evaluate_all(boxes) == []
-    navigation = ".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .prev-next-footer, .copybtn, details.hide"
-    assert tab.locator(navigation).evaluate_all(boxes.replace("< 20", "> 0")) == []
-    assert tab.locator("article").inner_text().strip()
-
-
-def test_chapter_prints_to_a_file(new_tab):
-    tab = go(new_tab(), "book/05-exact-partition-functions")
-    printed = tab.pdf(format="A4", prefer_css_page_size=True)
-    assert printed.startswith(b"%PDF")
-    # Some fifteen pages; a scrolling box left as it is would end after the first.
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 5
-
-
 # ---- in the dark
 
 
@@ -270,42 +208,6 @@ def test_player_is_dark_in_the_dark_and_stands_on_no_strip(new_tab, name, player
         }"""
     )
     assert light == []
-
-
-@pytest.mark.parametrize(("name", "player"), PLAYERS)
-def test_player_plays_and_pauses(new_tab, name, player):
-    """Within the book's theme and beside its scripts; test_players.py has everything else."""
-    tab = go(new_tab(), name)
-    # from here on the page's clock stands still, but for the moments below
-    tab.clock.install(time=0)
-    tab.clock.pause_at(1_000)
-    player = tab.locator(player).first
-    button, slider = player.get_by_role("button").first, player.get_by_role("slider").last
-    button.click()
-    assert button.inner_text() == "Pause"
-    begun = slider.input_value()
-    tab.clock.run_for(600)
-    paused = slider.input_value()
-    assert paused != begun
-    button.click()
-    assert button.inner_text() == "Play"
-    tab.clock.run_for(5_000)
-    assert slider.input_value() == paused
-    assert tab.problems == []
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_headers_of_the_report_stand_above_their_columns(new_tab, theme):
-    tab = go(new_tab(), "book/13-reproduction-report", formulas=False)
-    switch(tab, theme)
-    apart = tab.locator(".reproduction-report table").first.evaluate(
-        """table => {
-        const start = cell => cell.getBoundingClientRect().left + parseFloat(getComputedStyle(cell).paddingLeft);
-        const [head, row] = [table.tHead.rows[0], [...table.tBodies[0].rows].find(row => !row.hidden)];
-        return [...head.cells].map((cell, column) => Math.abs(start(cell) - start(row.cells[column])));
-        }"""
-    )
-    assert max(apart) < 1
 
 
 def test_report_is_filtered_by_verdict_and_words(new_tab):

@@ -27,16 +27,6 @@ _OnlyOption = Annotated[
     typer.Option(help="Part of a chapter's name, such as 05; may be given several times."),
 ]
 
-_ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Send the work to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. "
-        "Its workers must share this checkout, the data and the cache; where they do not, set PAPERLIB_CLUSTER to the address "
-        "instead, and only shards are sent.",
-    ),
-]
-
 
 @command(app)
 def train(
@@ -44,7 +34,7 @@ def train(
     *,
     output: Path | None = None,
     snapshots: Annotated[int, typer.Option(min=0)] = 0,
-    cluster: _ClusterOption = None,
+    cluster: str | None = None,
 ) -> None:
     """Train models from their recipes and store them, one after the other or at the same time on a cluster.
 
@@ -59,6 +49,9 @@ def train(
         Where to store a single model; by default data/models.
     snapshots
         Also keep the model after every n-th epoch, in data/cache.
+    cluster : ADDRESS
+        Train on a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on this machine's cores. Its workers must share
+        this checkout, the data and the cache.
     """
     from boltzmann_companion.recipes import model_path
     from boltzmann_companion.training import train_models
@@ -96,7 +89,7 @@ def reproduce(
     jobs: Annotated[int, typer.Option(min=1)] = 2,
     set_: Annotated[list[str] | None, typer.Option("--set")] = None,
     resume: Annotated[bool, typer.Option("--resume")] = False,
-    cluster: _ClusterOption = None,
+    cluster: str | None = None,
     device: Annotated[str, typer.Option(envvar=DEVICE)] = "cpu",
 ) -> None:
     """Execute chapters and write the tables and figures they regenerate to figures/<profile>.
@@ -114,6 +107,9 @@ def reproduce(
         Skip chapters that have been executed with their present text, parameters, library, published numbers, models and records.
     device
         Where the chains of the paper profile's AIS and RAISE walk, here or on the cluster: cpu or cuda.
+    cluster : ADDRESS
+        Send the shards of the paper profile's AIS and RAISE to a Dask cluster: tcp://HOST:PORT of its scheduler, or `local` for one on
+        this machine's cores. Its workers need this version of paperlib, and nothing else.
     """
     from boltzmann_companion.build.runner import chapters, execute_chapters
     from boltzmann_companion.profiles import get_profile
@@ -127,7 +123,7 @@ def reproduce(
             parameters,
             jobs=jobs,
             resume=resume,
-            client=client,
+            scheduler=str(client.scheduler.address) if client and client.scheduler else None,
             device=device,
             report=typer.echo,
         )
@@ -218,22 +214,13 @@ def refresh(*, only: _OnlyOption = None) -> None:
 
 
 @command(app)
-def book(
-    *, profile: _ProfileOption = "digits", pdf: Annotated[bool, typer.Option("--pdf")] = False
-) -> None:
-    """Build the HTML book from executed chapters and check its pages.
-
-    Parameters
-    ----------
-    pdf
-        Join the pages of the built book into one PDF instead.
-    """
+def book(*, profile: _ProfileOption = "digits") -> None:
+    """Build the HTML book from executed chapters and check its pages."""
     from boltzmann_companion.build.book import build_book
-    from boltzmann_companion.build.pdf import build_pdf
     from boltzmann_companion.profiles import get_profile
 
     get_profile(profile)
-    built = build_pdf() if pdf else build_book(profile)
+    built = build_book(profile)
     typer.echo(f"The book is at {built.relative_to(storage.repository_root())}")
 
 

@@ -25,7 +25,6 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import StudentEstimate
 from paperlib.mcmc.series import batch_means
-from paperlib.renamed import renamed
 from paperlib.validation import ArrayLike, as_log_ratios, require_count
 
 # Newton's method takes about six rounds; a step that would leave the bracket is replaced by halving it.
@@ -69,7 +68,6 @@ class BennettEstimate(StudentEstimate[float]):
     warnings: tuple[str, ...] = ()
 
 
-@renamed(num_blocks="num_batches")
 def bennett(
     forward: ArrayLike, reverse: ArrayLike, *, num_batches: int | None = None
 ) -> BennettEstimate:

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,13 +48,12 @@ from paperlib.estimators.tempering.replicas import Record
 from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
-from paperlib.numerics import joined_error, log_mean_exp, resolve_generator
-from paperlib.renamed import renamed
+from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.threads import OnStep, step_bar
 from paperlib.validation import ArrayLike, require_count
 
-#: A shorter run tells nothing.
-FEWEST_CHAIN_STEPS = 1_000
+# A shorter run tells nothing.
+_FEWEST_CHAIN_STEPS = 1_000
 # A replica's chains have to take at least this many steps.
 _FEWEST_STEPS = 20
 # Level of the interval whose upper end is compared with a proven bound.
@@ -64,7 +62,6 @@ _SURE = 0.997
 _BATCHES = 20
 
 
-@renamed(blocks="batch_means")
 @dataclass(frozen=True, repr=False)
 class TemperingEstimate(StudentEstimate[float]):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
@@ -89,8 +86,7 @@ class TemperingEstimate(StudentEstimate[float]):
     batch_means : Tensor, shape [B, R]
         The estimates of ln Z from each replica alone in each of B batches in time, to first order; their mean is `log_z`.
     log_z_at_betas : Tensor, shape [N]
-        float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`. NaN if it comes from older shards, which do not hold
-        it.
+        float64: the estimate at every temperature, in nats; at beta = 1 it is `log_z`.
     num_replicas : int
         Chains at each temperature, R.
     chain_steps : int
@@ -202,7 +198,7 @@ def parallel_tempering(
     (True, True)
     """
     require_path(path)
-    chain_steps = require_count("chain_steps", chain_steps, FEWEST_CHAIN_STEPS)
+    chain_steps = require_count("chain_steps", chain_steps, _FEWEST_CHAIN_STEPS)
     max_samples = require_count("max_samples", max_samples)
     if num_replicas is not None:
         num_replicas = require_count("num_replicas", num_replicas)
@@ -261,92 +257,17 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
         counted_steps=len(series) * replicas * len(record.betas),
         warnings=find_tempering_warnings(counted, series, std_error, freedom),
     )
-    return compared_with_bound(path, estimate) if check else estimate
+    return _compared_with_bound(path, estimate) if check else estimate
 
 
-def compared_with_bound(path: AnnealingPath[Any], estimate: TemperingEstimate) -> TemperingEstimate:
+def _compared_with_bound(
+    path: AnnealingPath[Any], estimate: TemperingEstimate
+) -> TemperingEstimate:
     """The same estimate with the path's proven lower bound on ln Z, and a warning if the two contradict each other."""
     bound = path.log_z_lower_bound(estimate.samples)
     high = estimate.interval(_SURE)[1]
     found = below_bound(estimate.log_z, high, bound, ", or use more chain_steps")
     return replace(estimate, lower_bound=bound, warnings=(*estimate.warnings, *found))
-
-
-@renamed(ladders="runs")
-def join_tempering(runs: Sequence[TemperingEstimate]) -> TemperingEstimate:
-    """Join independent runs at the same temperatures into a single estimate, each weighted with its number of steps.
-
-    Parameters
-    ----------
-    runs : sequence of TemperingEstimate
-        Estimates for the same path, with the same temperatures.
-
-    Returns
-    -------
-    TemperingEstimate
-        With a warning if a run contradicts the others.
-
-    Raises
-    ------
-    InputError
-        If there are no runs, or the temperatures differ.
-
-    Examples
-    --------
-    >>> from paperlib.annealing import BaseRatePath
-    >>> from paperlib.models import RBM
-    >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> runs = [
-    ...     parallel_tempering(path, 2_000, torch.Generator().manual_seed(seed), betas=[0, 0.5, 1])
-    ...     for seed in (0, 1)
-    ... ]
-    >>> join_tempering(runs).chain_steps == sum(run.chain_steps for run in runs)
-    True
-    """
-    if not runs:
-        raise InputError("runs: expected at least one, got none")
-    betas = runs[0].betas
-    if any(not torch.equal(run.betas, betas) for run in runs):
-        raise InputError("runs: expected the same temperatures, got others")
-    counted = sum(run.counted_steps for run in runs)
-    weighted = [(run.counted_steps / counted, run) for run in runs]
-    log_z = sum(share * run.log_z for share, run in weighted)
-    std_error, freedom = joined_error(
-        *((share * run.std_error, run.degrees_of_freedom) for share, run in weighted)
-    )
-    rejected = [share * run.rejection_rates for share, run in weighted]
-    bounds = [run.lower_bound for run in runs if run.lower_bound is not None]
-    fewest = min(len(run.batch_means) for run in runs)
-    return TemperingEstimate(
-        log_z=log_z,
-        std_error=std_error,
-        degrees_of_freedom=freedom,
-        betas=betas,
-        rejection_rates=torch.stack(rejected).sum(0),
-        round_trips=sum(run.round_trips for run in runs),
-        samples=torch.cat([run.samples for run in runs]),
-        batch_means=torch.cat([batch_means(run.batch_means, fewest) for run in runs], 1),
-        log_z_at_betas=torch.stack([share * run.log_z_at_betas for share, run in weighted]).sum(0),
-        num_replicas=sum(run.num_replicas for run in runs),
-        chain_steps=sum(run.chain_steps for run in runs),
-        counted_steps=counted,
-        lower_bound=max(bounds, default=None),
-        warnings=_warnings_of(runs, log_z),
-    )
-
-
-def _warnings_of(runs: Sequence[TemperingEstimate], log_z: float) -> tuple[str, ...]:
-    """The warnings of single runs, each once, and another if a run is far from the mean of all."""
-    of_runs = dict.fromkeys(text for run in runs for text in run.warnings)
-    furthest = max(runs, key=lambda run: abs(run.log_z - log_z))
-    low, high = furthest.interval(1 - (1 - _SURE) / len(runs))
-    if len(runs) > 1 and not low <= log_z <= high:
-        text = (
-            f"One of {len(runs)} runs says {furthest.log_z:.2f}, and all together {log_z:.2f}: they differ by more than their "
-            "errors allow. Use more chain_steps."
-        )
-        return (*of_runs, text)
-    return tuple(of_runs)
 
 
 def _joined_estimate(

@@ -344,17 +344,6 @@ def toc_pages(toc: Path) -> list[str]:
     toc : Path
         A `_toc.yml`.
     """
-    return [page for pages in toc_parts(toc).values() for page in pages]
-
-
-def toc_parts(toc: Path) -> dict[str, list[str]]:
-    """The pages of each part of a table of contents, without suffixes; the root page belongs to a part with an empty name.
-
-    Parameters
-    ----------
-    toc : Path
-        A `_toc.yml`.
-    """
 
     def files(chapters: list[dict[str, Any]]) -> list[str]:
         return [
@@ -364,5 +353,7 @@ def toc_parts(toc: Path) -> dict[str, list[str]]:
         ]
 
     contents = yaml.safe_load(toc.read_text())
-    parts = {part["caption"]: files(part["chapters"]) for part in contents["parts"]}
-    return {"": [contents["root"]], **parts}
+    return [
+        contents["root"],
+        *(page for part in contents["parts"] for page in files(part["chapters"])),
+    ]

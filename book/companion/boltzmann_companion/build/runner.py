@@ -11,7 +11,6 @@ import ast
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 
@@ -29,10 +28,6 @@ import boltzmann_companion
 from boltzmann_companion import DEVICE
 from paperlib import cluster, storage
 from paperlib.errors import InputError, ReproductionError
-
-if TYPE_CHECKING:
-    from distributed import Client
-    from distributed import Future as ClusterFuture
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
@@ -327,7 +322,7 @@ def execute_chapters(
     *,
     jobs: int = 2,
     resume: bool = False,
-    client: Client | None = None,
+    scheduler: str | None = None,
     device: str = "cpu",
     report: Any = print,
 ) -> list[Path]:
@@ -348,9 +343,8 @@ def execute_chapters(
     resume : bool
         Skip the chapters that have been executed already, according to `is_executed`, unless one that they
         read is executed now.
-    client : dask.distributed.Client, optional
-        Client of the cluster on which to execute the chapters and their shards. Workers must see this checkout, the data and the
-        cache under the same paths.
+    scheduler : str, optional
+        Address of the Dask cluster to which the chapters send their shards; by default the one that `PAPERLIB_CLUSTER` names, if any.
     device : str
         Device on which the chains of AIS and RAISE walk at the papers' size, here or on the cluster: `cpu` or `cuda`.
     report : callable
@@ -367,7 +361,7 @@ def execute_chapters(
     # The driver of a chapter needs no torch, which takes seconds to import; its kernel imports it.
     from paperlib.validation import require_device
 
-    if require_device("device", device, client is None).type != "cpu" and profile == "digits":
+    if require_device("device", device, scheduler is None).type != "cpu" and profile == "digits":
         raise InputError(f"device: expected cpu for the profile digits, got {device!r}")
     for chapter in selected:
         check_parameters(chapter, parameters or {})
@@ -378,8 +372,7 @@ def execute_chapters(
     except CycleError as error:
         circle = " -> ".join(chapter.stem for chapter in error.args[1])
         raise InputError(f"reads: expected no circle of chapters, got {circle}") from error
-    # Variables that differ from the environment of this process, or of a worker.
-    threads = max(1, (os.cpu_count() or 1) // jobs) if client is None else 1
+    threads = max(1, (os.cpu_count() or 1) // jobs)
     environment = {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
@@ -396,24 +389,17 @@ def execute_chapters(
         environment["PAPERLIB_FIGURES"] = str(folder)
         if parameters:
             report(f"with parameters of your own, results go to {folder / profile}")
-    if client is not None:
-        assert client.scheduler is not None  # it is connected
-        environment[cluster.VARIABLE] = str(client.scheduler.address)
+    if scheduler is not None:
+        environment[cluster.VARIABLE] = scheduler
     running: list[subprocess.Popen[str]] = []
-    sent: list[ClusterFuture] = []
 
     def execute(chapter: Path) -> _Outcome:
         started = time.perf_counter()
         arguments = [str(chapter), profile]
         arguments += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
-        if client is None:
-            process = _start(arguments, environment)
-            running.append(process)
-            error = _finish(process)
-        else:
-            sent.append(client.submit(_execute_on_worker, arguments, environment, pure=False))
-            problem = sent[-1].exception()
-            error = sent[-1].result() if problem is None else repr(problem)
+        process = _start(arguments, environment)
+        running.append(process)
+        error = _finish(process)
         return _Outcome(chapter, time.perf_counter() - started, error)
 
     failures: list[str] = []
@@ -447,8 +433,6 @@ def execute_chapters(
             for process in running:
                 if process.poll() is None:
                     process.send_signal(signal.SIGINT)
-            for future in sent:
-                future.cancel()
             raise
     if failures:
         raise ReproductionError("\n".join(failures))
@@ -482,20 +466,6 @@ def _finish(process: subprocess.Popen[str]) -> str | None:
         return None
     # A process that is killed prints nothing.
     return "\n".join(told).strip()[-2000:] or f"its process ended with status {status}"
-
-
-def _execute_on_worker(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """Execute a chapter on a worker of a cluster, and return what went wrong, if anything."""
-    from distributed import secede
-
-    if not Path(arguments[0]).is_file():
-        return (
-            f"cluster: expected this checkout on a file system that all workers share, found no {arguments[0]} on "
-            f"{socket.gethostname()}"
-        )
-    # A chapter mostly waits for its shards, which this worker may have to compute.
-    secede()
-    return _finish(_start(arguments, environment))
 
 
 def copy_for_the_book(chapter: Path, profile: str) -> nbformat.NotebookNode:

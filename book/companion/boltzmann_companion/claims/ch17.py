@@ -12,15 +12,14 @@ from boltzmann_companion.studies.estimator_study import HIDDEN, OTHERS
 from boltzmann_companion.studies.study import OUTCOMES
 
 _LOST = "importance sampling"
-_MIXTURE = "AIS, mixture start"
+_MEAN_FIELD = "AIS, mean-field start"
 # By where their chains start.
-_FROM_DATA = (_LOST, "AIS", "SMC", "parallel tempering", "two-sided AIS")
-_FROM_MODEL = ("AIS, mean-field start", _MIXTURE)
+_FROM_DATA = (_LOST, "AIS", "SMC", "parallel tempering")
 _APPROXIMATIONS = ("mean_field", "tap", "bethe", "tree_reweighted")
 
 
 def accuracy(rows: Rows, traps: Collection[str], on_digits: bool) -> Claims:
-    """Of `estimator-study`, on models that are not among the traps; the first two of `digits` are Ising's and a trained one."""
+    """Of `estimator-study`, on models that are not among the traps."""
     error, (smallest, largest) = _median_errors(rows), _budgets(rows)
     models = list(dict.fromkeys(row["model"] for row in rows))
     easy = [model for model in models if model not in traps]
@@ -29,10 +28,6 @@ def accuracy(rows: Rows, traps: Collection[str], on_digits: bool) -> Claims:
         yield Check(f"{name} is nearer than importance sampling", better, required=False)
     falls = all(error[m, largest, "AIS"] < error[m, smallest, "AIS"] for m in easy)
     yield Check("AIS comes nearer with a larger budget", falls, required=on_digits)
-    if on_digits:
-        ising, trained, _ = (error[m, largest, _MIXTURE] < error[m, largest, "AIS"] for m in models)
-        yield "a start at a mixture helps AIS on the Ising model", ising
-        yield Check("and on the trained one", trained, expected=False)
 
 
 def intervals(rows: Rows) -> Iterator[str]:
@@ -67,9 +62,9 @@ def trust(trusted: Rows, coverage: Rows, on_digits: bool) -> Claims:
     claim = "from the base rates the hidden mode is missed in every run"
     yield Check(claim, every, required=on_digits)
     yield Check("and with a warning in fewer than one of ten", missed > 0.9, required=on_digits)
-    found = sum(_share(trusted, _FROM_MODEL, right) for right in OUTCOMES[:2])
+    found = sum(_share(trusted, (_MEAN_FIELD,), right) for right in OUTCOMES[:2])
     yield Check("from mean field's optima it is never missed", found == 1, required=on_digits)
-    [start] = where(coverage, models=HIDDEN, budget=largest, estimator=_FROM_MODEL[0])
+    [start] = where(coverage, models=HIDDEN, budget=largest, estimator=_MEAN_FIELD)
     claim = "but 95 % intervals from the mean-field start hold too seldom there"
     yield Check(claim, start["held_95_interval"][1] < 95, required=on_digits)
 
@@ -82,10 +77,10 @@ def approximations(rows: Rows, runs: Rows, on_digits: bool) -> Claims:
     yield Check("TAP and Bethe's are nearer than both", closer, required=on_digits)
     error, (_, largest) = _median_errors(runs), _budgets(runs)
     nearer = all(
-        error[row["model"], largest, _MIXTURE] < min(abs(row[key]) for key in _APPROXIMATIONS)
+        error[row["model"], largest, _MEAN_FIELD] < min(abs(row[key]) for key in _APPROXIMATIONS)
         for row in rows
     )
-    claim = "AIS from a mixture is nearer than all four, on every model"
+    claim = "AIS from mean field's start is nearer than all four, on every model"
     yield Check(claim, nearer, required=on_digits)
 
 

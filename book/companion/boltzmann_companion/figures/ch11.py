@@ -95,27 +95,6 @@ def half_steps_of_em(rows: Rows) -> Figure:
     return figure
 
 
-def gaussian_around_a_point(
-    rows: Rows, grid: Tensor, posterior: Tensor, map_point: float
-) -> Figure:
-    """A posterior density [G] on a grid with the best Gaussian around its MAP point, and the bound against that Gaussian's width."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0))
-    shown = (grid > -1.5) & (grid < 2.5)
-    left.plot(grid[shown], posterior[shown], label="posterior")
-    best_width = max(rows, key=lambda row: row["bound"])["width"]
-    normal = torch.distributions.Normal(torch.tensor(map_point), torch.tensor(best_width))
-    left.plot(grid[shown], normal.log_prob(grid[shown]).exp(), label="best width")
-    left.axvline(map_point, color=PALETTE[2], linestyle=":", label="MAP")
-    left.set(xlabel="$h$", ylabel="density", xlim=(-2.4, 2.6))
-    left.legend(loc="upper left")
-    look = {"color": "black", "linestyle": "--", "linewidth": 1}
-    right.axhline(rows[0]["evidence"], label="$\\ln p(v)$", **look)
-    right.plot(*columns(rows, "width", "bound"), label="bound")
-    right.set(xscale="log", xlabel="width $s$ of $q$", ylabel="nats")
-    right.legend(loc="lower left")
-    return figure
-
-
 def sparse_codes(weights: Tensor, codes: Tensor, energies: Sequence[float]) -> Figure:
     """Columns [25, M] of a dictionary of 5 x 5 patches, the energies on the way, and the codes [N, M] of 40 patches."""
     use = codes.abs().sum(0).argsort(descending=True)
@@ -164,49 +143,6 @@ def coordinate_ascent(gaps: Tensor, gap: Tensor, best_gap: Tensor) -> Figure:
     return figure
 
 
-def twins(rows: Rows) -> Figure:
-    """Both means that mean field finds, the gap, and the exact correlation, against the coupling J."""
-    couplings = torch.tensor([row["coupling"] for row in rows], dtype=torch.float64)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    for unit, style in ((1, "-"), (2, "--")):
-        look = {"color": PALETTE[unit - 1], "linestyle": style, "label": f"$\\hat h_{unit}$"}
-        left.plot(couplings, [row[f"field_{unit}"] for row in rows], **look)
-    dotted = {"color": "black", "linestyle": ":", "linewidth": 1}
-    left.axhline(0.5, label="exact", **dotted)
-    left.set(xlabel="coupling $J$", ylabel="posterior mean")
-    left.legend(loc="center right", bbox_to_anchor=(1, 0.7))
-    right.plot(couplings, [row["gap"] for row in rows], label="gap in nats")
-    right.axhline(math.log(2), label="$\\ln 2$", **dotted)
-    right.plot(couplings, -torch.tanh(couplings / 4), label="exact correlation")
-    right.set(xlabel="coupling $J$")
-    right.legend(loc="center right")
-    return figure
-
-
-def stable_steps(steps: Mapping[str, Tensor], distances: Mapping[float, Tensor]) -> Figure:
-    """The largest stable steps [N] of a model and of a crowd, and distances from the crowd's fixed points [N, T] below and above them."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    bins = torch.linspace(0.5, 2, 31).tolist()
-    looks = (
-        {"color": PALETTE[4]},
-        {"color": PALETTE[1], "histtype": "step", "linewidth": 1.5},
-    )
-    for (name, values), look in zip(steps.items(), looks, strict=True):
-        left.hist(values, bins=bins, density=True, label=name, **look)
-    left.axvline(1, color="black", linestyle="--", linewidth=1)
-    left.set(xlabel="largest stable step $\\eta^*$", ylabel="density")
-    left.legend()
-    names = ("5 % below", "5 % above")
-    for side, (name, courses) in enumerate(zip(names, distances.values(), strict=True)):
-        look = {"color": PALETTE[side], "linestyle": LINE_STYLES[side], "linewidth": 0.9}
-        for number, course in enumerate(courses):
-            right.plot(course, label=None if number else name, **look)
-    right.set(yscale="log", ylim=(1e-9, 5))
-    right.set(xlabel="block update", ylabel="distance to the fixed point")
-    right.legend()
-    return figure
-
-
 def damping_player(
     runs: dict[str, tuple[Tensor, Tensor]], exact_means: Tensor, goal: float
 ) -> Player:
@@ -215,30 +151,6 @@ def damping_player(
     limits = (math.floor(max(lowest, goal - 30)), math.ceil(goal + 0.5))
     title = "Damped block updates of mean field on one visible vector"
     return trace_player(runs, exact_means, goal, limits, title)
-
-
-def largest_entropy(axis: Tensor, course: Sequence[Tensor], rows: Rows) -> Figure:
-    """Newton's iterates [X] on an axis, and the entropy of two peaks against their width."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
-    left.plot(axis, course[0], color="0.7", linewidth=0.8, linestyle="-", label="start")
-    for number, update in enumerate((9, 10)):
-        look = {"color": PALETTE[4 - number], "linestyle": LINE_STYLES[number + 1]}
-        left.plot(axis, course[update], label=f"update {update}", **look)
-    left.plot(axis, course[-1], color=PALETTE[0], linestyle="-", label="end")
-    left.set(xlabel="$x$", ylabel="density", xlim=(-4, 4), ylim=(0, 0.7))
-    left.legend(loc="upper center", ncols=2)
-    right.plot(*columns(rows, "peak", "entropy"), color=PALETTE[0], label="two peaks")
-    with_variance_one = {
-        "Gaussian": 0.5 * math.log(2 * math.pi * math.e),
-        "Laplace": 1 + math.log(math.sqrt(2)),
-        "uniform": math.log(math.sqrt(12)),
-    }
-    for number, (name, value) in enumerate(with_variance_one.items(), 1):
-        right.axhline(value, color=PALETTE[number], linestyle=LINE_STYLES[number], label=name)
-    right.set(xscale="log", xlim=(1e-3, 1), ylim=(-5, 2))
-    right.set(xlabel="width of the peaks", ylabel="entropy in nats")
-    right.legend(loc="lower right")
-    return figure
 
 
 def gaussian_posterior(

@@ -17,13 +17,9 @@ from boltzmann_companion.studies.budgeted_estimators import ESTIMATORS
 from boltzmann_companion.studies.study import WRONG
 
 _ACROSS = 3
-# Two more than the palette has: no two estimators share a colour. They are as far from the palette's as these are from each other, for the
-# colour-blind too.
-_COLORS = (*PALETTE, "#882255", "#8A2BE2")
-_STYLES = (*LINE_STYLES, (0, (8, 2)), (0, (3, 1, 1, 1)))
 _LOOKS = {
     name: {"color": color, "linestyle": style, "marker": marker}
-    for name, color, style, marker in zip(ESTIMATORS, _COLORS, _STYLES, "osv^DPX*", strict=True)
+    for name, color, style, marker in zip(ESTIMATORS, PALETTE, LINE_STYLES, "osv^DP", strict=True)
 }
 
 

@@ -8,11 +8,8 @@ the seconds. The choices below were made once, for all models, without looking a
 importance sampling       as many draws from the base rates as the budget has transitions
 AIS                       100 chains from the base rates, evenly spaced betas
 AIS, mean-field start     the same from the means of mean field's optima (`mean_field_bias`)
-AIS, mixture start        the same from a mixture of ten of these optima (`mean_field_mixture`)
 SMC                       10 populations of 20 chains or, if more, sqrt(budget) / 5; betas from a pilot
 parallel tempering        its own choice of temperatures and replicas
-two-sided AIS             half of the budget makes draws by parallel tempering, at most sqrt(budget) / 2; the rest walks as many
-                          chains forward as backward
 certified bound           AIS as above, and the lower bound that its weights and the search for modes certify
 ========================  ==================================================================================================
 
@@ -30,13 +27,7 @@ from typing import Any, TypeAlias
 import torch
 
 from boltzmann_companion.studies.known_models import KnownModel
-from paperlib.annealing import (
-    AnnealingPath,
-    BaseRatePath,
-    MixturePath,
-    mean_field_bias,
-    mean_field_mixture,
-)
+from paperlib.annealing import AnnealingPath, BaseRatePath, mean_field_bias
 from paperlib.annealing.schedules import uniform_betas
 from paperlib.estimators import (
     PartitionEstimate,
@@ -46,7 +37,6 @@ from paperlib.estimators import (
     importance_sampling,
     parallel_tempering,
     smc,
-    two_sided_ais,
 )
 from paperlib.numerics import student_quantile
 
@@ -62,7 +52,6 @@ YARDSTICK = "AIS"
 AIS_CHAINS = 100
 
 _POPULATIONS, _FEWEST_CHAINS = 10, 20
-_BLOCKS = 10
 
 
 @dataclass(frozen=True)
@@ -111,11 +100,6 @@ def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) 
     return _of_weights(*anneal(path, budget, generator))
 
 
-def _ais_mixture(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    path = MixturePath(model.rbm, mean_field_mixture(model.rbm))
-    return _of_weights(*anneal(path, budget, generator))
-
-
 def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate, spent = anneal(_base_rates(model), budget, generator)
     bounds = [estimate.certified_bound(level).value for level in LEVELS]
@@ -138,26 +122,6 @@ def _smc(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
 def _parallel_tempering(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate = parallel_tempering(_base_rates(model), budget, generator, progress=False)
     return _of_estimate(estimate)
-
-
-def _two_sided(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
-    path, most = _base_rates(model), round(math.sqrt(budget) / 2)
-    tempered = parallel_tempering(path, budget // 2, generator, progress=False, max_samples=most)
-    draws = tempered.samples
-    steps = max(1, (budget - tempered.chain_steps) // (2 * len(draws)))
-    estimate = two_sided_ais(
-        path,
-        uniform_betas(steps),
-        draws,
-        generator=generator,
-        progress=False,
-        # Successive draws are not independent.
-        num_batches=max(2, min(_BLOCKS, len(draws) // 2)),
-    )
-    spent = tempered.chain_steps + len(draws) * (2 * steps - 1)
-    intervals = tuple(estimate.interval(level) for level in LEVELS)
-    warnings = (*tempered.warnings, *estimate.warnings)
-    return Answer(estimate.log_z, estimate.std_error, intervals, warnings, spent)
 
 
 def anneal(
@@ -188,10 +152,8 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "importance sampling": _importance_sampling,
         YARDSTICK: _ais,
         "AIS, mean-field start": _ais_mean_field,
-        "AIS, mixture start": _ais_mixture,
         "SMC": _smc,
         "parallel tempering": _parallel_tempering,
-        "two-sided AIS": _two_sided,
         BOUND: _certified,
     }
 )

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from boltzmann_companion.studies import small_inference
 from paperlib.numerics import all_states, log_mean_exp, seeded_generator, softplus
 from paperlib.variational import (
     RecognitionWeights,
@@ -124,9 +123,3 @@ def start_rows(remaining: Mapping[str, Sequence[Tensor]]) -> list[Row]:
         updates = (torch.stack(list(values)) > 1e-3).sum(0).double().mean()
         rows.append({"start": name, "zero": zero, "one": one, "two": two, "updates": updates})
     return rows
-
-
-def digit_patches(num_train: int, num_new: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Grey patches of 5 x 5 pixels, [num_train, 25] and [num_new, 25], in random order."""
-    patches = small_inference.digit_patches(num_train + num_new, seed)
-    return patches[:num_train], patches[num_train:]

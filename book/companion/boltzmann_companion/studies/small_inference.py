@@ -1,4 +1,4 @@
-"""Parts of chapter 11's small experiments that are not the point of the page: bounds in closed form, fits by quadrature, groups of units."""
+"""Parts of the small experiments of chapters 11 and 12 that are not the point of the page: bounds in three forms, fits by quadrature, patches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from scipy.special import erf
 from torch import Tensor
 
 from boltzmann_companion.tables import significant
@@ -15,7 +14,7 @@ from paperlib.datasets import load_digits
 from paperlib.models import BernoulliMixture
 from paperlib.numerics import all_states, seeded_generator
 from paperlib.variational import block_mean_field, evidence_lower_bound, kl_divergence, mean_field
-from paperlib.variational.sparse_coding import BinarySparseCoding, LaplaceSparseCoding
+from paperlib.variational.sparse_coding import BinarySparseCoding
 
 
 def three_forms(log_joint: Tensor, log_prior: Tensor, log_q: Tensor) -> dict[str, Tensor]:
@@ -42,17 +41,6 @@ def bound_and_likelihood(
     prior = smoothing * (pixels.sum() / 2 + mixture.log_mixing_weights.sum()).item() / len(images)
     bound = evidence_lower_bound(mixture.log_joint(images), q.log()).mean().item()
     return {"bound": bound + prior, "likelihood": mixture.log_prob(images).mean().item() + prior}
-
-
-def laplace_bound(model: LaplaceSparseCoding, v: float, mean: float, width: float) -> float:
-    """The bound of q = N(mean, width^2) for one Laplace-distributed unit; E|h| is that of a folded Gaussian."""
-    near = width * math.sqrt(2 / math.pi) * math.exp(-(mean**2) / (2 * width**2))
-    absolute = near + mean * erf(mean / (width * math.sqrt(2)))
-    square = (v - mean) ** 2 + width**2
-    rate, precision = model.rate, model.precision
-    log_prior = math.log(rate / 2) - rate * absolute
-    log_likelihood = 0.5 * math.log(precision / (2 * math.pi)) - precision / 2 * square
-    return log_prior + log_likelihood + 0.5 * math.log(2 * math.pi * math.e * width**2)
 
 
 def log_normal(line: Tensor, mean: Tensor | float, log_width: Tensor) -> Tensor:
@@ -110,53 +98,6 @@ def fitted_gaussians(
             yield row | _closest_gaussian(line, cost, start)
 
 
-def recurrent_network(model: BinarySparseCoding, v: Tensor) -> tuple[Tensor, Tensor]:
-    """What mean field sends to each unit: W' beta v + c for visible vectors [N, D], [N, M], and C without its diagonal, [M, M]."""
-    overlap = model.couplings
-    message = (v * model.precision) @ model.weights
-    offset = model.hidden_bias - overlap.diagonal() / 2
-    return message + offset, overlap - overlap.diagonal().diag()
-
-
-def greedy_pairs(overlap: Tensor) -> list[list[int]]:
-    """Disjoint pairs of units, the largest overlap first; an odd unit stays alone."""
-    left, pairs = set(range(len(overlap))), []
-    order = overlap.abs().triu(1).flatten().argsort(descending=True).tolist()
-    for i, j in (divmod(place, len(overlap)) for place in order):
-        if i < j and i in left and j in left:
-            pairs.append([i, j])
-            left -= {i, j}
-    return pairs + [[i] for i in left]
-
-
-def mean_field_of_groups(
-    model: BinarySparseCoding,
-    v: Tensor,
-    groups: Sequence[list[int]],
-    means: Tensor,
-    sweeps: int = 300,
-) -> Tensor:
-    """Coordinate ascent over a joint table of each group, from means [N, M]; ln q(h) of all states, [N, 2^M]."""
-    own, inhibition = recurrent_network(model, v)
-    means, tables = means.clone(), {}
-    for _ in range(sweeps):
-        for group in groups:
-            others = means.clone()
-            others[:, group] = 0
-            logits = (own - others @ inhibition)[:, group]
-            table = all_states(len(group))
-            within = inhibition[group][:, group].triu(1)
-            log_q = logits @ table.T - torch.einsum("si,ij,sj->s", table, within, table)
-            tables[tuple(group)] = log_q.log_softmax(-1)
-            means[:, group] = log_q.softmax(-1) @ table
-    states = all_states(model.num_hidden)
-    total = torch.zeros(len(v), len(states), dtype=torch.float64)
-    for group, log_q in tables.items():
-        place = 2.0 ** torch.arange(len(group) - 1, -1, -1).double()
-        total += log_q[:, (states[:, list(group)] @ place).long()]
-    return total
-
-
 def best_of_starts(
     model: BinarySparseCoding, v: Tensor, starts: int, generator: torch.Generator
 ) -> Tensor:
@@ -198,45 +139,6 @@ def damping_row(
     }
 
 
-def distances_after_a_kick(
-    model: BinarySparseCoding,
-    v: Tensor,
-    fixed: Tensor,
-    stable: Tensor,
-    generator: torch.Generator,
-) -> dict[float, Tensor]:
-    """How far block updates are from fixed points [N, M] near which they start, [K, 251], with 0.95 and 1.05 of the largest stable step [N].
-
-    The K vectors are the first twelve for which that step is clearly below 1.
-    """
-    some = (stable < 0.95).nonzero()[:12, 0]
-    kick = 1e-5 * torch.randn(len(some), *fixed.shape[1:], dtype=fixed.dtype, generator=generator)
-    found = {}
-    for factor in (0.95, 1.05):
-        courses = []
-        for number, n in enumerate(some.tolist()):
-            start = (fixed[n : n + 1] + kick[number]).clamp(0, 1)
-            step = factor * stable[n].item()
-            course = block_mean_field(model, v[n : n + 1], step, start, 250, -1.0)
-            courses.append((course.iterates[:, 0] - fixed[n]).norm(dim=-1))
-        found[factor] = torch.stack(courses)
-    return found
-
-
-def two_peaks_entropy(peak: float) -> float:
-    """Entropy of half N(-m, peak^2) + half N(m, peak^2) with m^2 + peak^2 = 1, by quadrature."""
-    shift = math.sqrt(1 - peak**2)
-    x = torch.linspace(-12 * peak, 12 * peak, 20_001, dtype=torch.float64)
-    log_width = torch.tensor(peak).double().log()
-    own, other = (
-        -0.5 * (distance / peak) ** 2 - log_width - 0.5 * math.log(2 * math.pi)
-        for distance in (x, x + 2 * shift)
-    )
-    density = torch.logaddexp(own, other) - math.log(2)
-    # E under the right-hand peak; by symmetry the left-hand one gives the same
-    return -torch.trapezoid(own.exp() * density, x).item()
-
-
 def mean_and_variance(points: Tensor, q: Tensor) -> tuple[float, float]:
     """Of a density on an evenly spaced grid [X]."""
     spacing = (points[1] - points[0]).item()
@@ -251,27 +153,17 @@ def gaussian_truth(w: Tensor, seen: float) -> tuple[Tensor, Tensor]:
 
 
 def gaussian_rows(
-    points: Tensor, log_table: Tensor, factors: tuple[Tensor, Tensor], w: Tensor, seen: float
+    points: Tensor, factors: tuple[Tensor, Tensor], w: Tensor, seen: float
 ) -> list[dict[str, Any]]:
-    """Rows of `inference-gaussian`: the exact posterior, whose logarithm [X, X] is given on a grid, and factors [X] of mean field."""
-    spacing = (points[1] - points[0]).item()
+    """Rows of `inference-gaussian`: moments of the exact posterior and of the factors [X] of mean field, on a grid [X]."""
     exact_mean, covariance = gaussian_truth(w, seen)
-    moments = [mean_and_variance(points, q) for q in factors]
-    rows = []
-    for part, (name, exact) in enumerate(
-        (("mean", exact_mean), ("variance", covariance.diagonal()))
-    ):
-        for unit in range(2):
-            quantity, found = f"{name} of $h_{unit + 1}$", moments[unit][part]
-            rows.append({"quantity": quantity, "exact": exact[unit], "mean_field": found})
-    q_table = torch.outer(*factors)
-    log_q_table = torch.where(q_table > 0, q_table, 1).log()
-    logs = {
-        "quantity": "$\\ln p(v)$ and its bound",
-        "exact": log_table.flatten().logsumexp(0) + 2 * math.log(spacing),
-        "mean_field": spacing**2 * (q_table * (log_table - log_q_table)).sum(),
-    }
-    return [*rows, logs]
+    of_factors = zip(*(mean_and_variance(points, q) for q in factors), strict=True)
+    exact = {"mean": exact_mean, "variance": covariance.diagonal()}
+    return [
+        {"quantity": f"{name} of $h_{unit + 1}$", "exact": truths[unit], "mean_field": found[unit]}
+        for (name, truths), found in zip(exact.items(), of_factors, strict=True)
+        for unit in range(2)
+    ]
 
 
 def random_counters(units: int, noise: float, seed: int) -> Iterator[BinarySparseCoding]:
