@@ -1,7 +1,8 @@
 """Long computations in parts: each part is computed once, kept in a file, and found there again.
 
 A file is named after everything that its part depends on. An interrupted computation therefore goes on where it stopped, a larger one
-starts from the parts of a smaller one, and other work has other files.
+starts from the parts of a smaller one, and other work has other files. `kept` does this for parts that are tensors, `remembered` and
+`extended` for results that JSON can hold.
 
 Missing parts are computed here one after the other, or by the workers of an executor, and stored here as they arrive. It may be a
 `ProcessPoolExecutor`, or that of a Dask cluster (`paperlib.cluster`). A part is a pure function of what is sent with it, so the result does
@@ -26,6 +27,7 @@ from sys import intern
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
+from torch import Tensor
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
@@ -47,10 +49,9 @@ _MADE_BY = "made_by"
 class Part(NamedTuple):
     """A part of a long computation."""
 
-    # Its name. With the suffix `.safetensors` it holds tensors, with `.json` what JSON can hold.
-    file: str
-    # Given what all parts share, the device, and a function to call after each step, returns a dictionary.
-    compute: Callable[[Any, torch.device, OnStep], Mapping[str, Any]]
+    file: str  # its name
+    # Given what all parts share, the device, and a function to call after each step, returns tensors by name.
+    compute: Callable[[Any, torch.device, OnStep], Mapping[str, Tensor]]
     steps: int = 1  # for the progress bar
 
 
@@ -62,7 +63,7 @@ class Work(Generic[Result]):
     shared: Any  # what every part is computed from
     parts: Sequence[Part]
     # Makes the result from what the parts hold, in order.
-    join: Callable[[list[dict[str, Any]]], Result]
+    join: Callable[[list[dict[str, Tensor]]], Result]
     device: torch.device = _CPU  # where parts are computed
     unit: str = "step"  # what the progress bar counts
 
@@ -105,17 +106,18 @@ def kept(
     --------
     >>> import tempfile
     >>> def square(number, device, on_step):
-    ...     return {"value": number**2}
-    >>> work = Work("squares", 3, [Part("three.json", square)], lambda parts: parts[0]["value"])
+    ...     return {"value": torch.tensor(number**2)}
+    >>> parts = [Part("three.safetensors", square)]
+    >>> work = Work("squares", 3, parts, lambda parts: parts[0]["value"].item())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     value = kept(work, folder)
     ...     value, [file.name for file in work.files(Path(folder)) if file.is_file()]
-    (9, ['three.json'])
+    (9, ['three.safetensors'])
     """
     if executor is None and (folder is None or not work.stored(Path(folder))):
         require_device("device", work.device)
     files = None if folder is None else work.files(Path(folder))
-    contents: dict[int, dict[str, Any]] = {}
+    contents: dict[int, dict[str, Tensor]] = {}
     total = sum(part.steps for part in work.parts)
     with step_bar(total, work.description, progress, work.unit) as bar:
         reached = 0
@@ -125,7 +127,8 @@ def kept(
             contents[number] = kept.contents
             if files is not None:
                 if not found:
-                    _write(files[number], kept)
+                    made_by = {_MADE_BY: json.dumps(kept.made_by)}
+                    write_safetensors(files[number], kept.contents, made_by)
                 note(files[number].stem, found, kept.made_by)
             reached += work.parts[number].steps
             # A part need not have counted its steps.
@@ -134,7 +137,7 @@ def kept(
         missing = []
         for number, part in enumerate(work.parts):
             if files is not None and files[number].is_file():
-                take(number, _read(files[number], work.device), found=True)
+                take(number, _read(files[number]), found=True)
             elif executor is None:
                 take(number, _computed(work.shared, part, work.device, bar.update))
             else:
@@ -148,44 +151,31 @@ def kept(
 class _Kept(NamedTuple):
     """What a file holds, and what computed it; None in older files."""
 
-    contents: dict[str, Any]
+    contents: dict[str, Tensor]
     made_by: Mapping[str, Any] | None
 
 
 def _computed(shared: Any, part: Part, device: torch.device, on_step: OnStep) -> _Kept:
     started = time.perf_counter()
-    contents = dict(part.compute(shared, device, on_step))
-    made = {
-        **made_by(),
-        "draws": DRAWS,
-        "device": device_name(device),
-        "seconds": round(time.perf_counter() - started, 6),
-        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    if part.file.endswith(".json"):
-        return _Kept({**contents, "seconds": made["seconds"], _MADE_BY: made}, made)
+    contents = part.compute(shared, device, on_step)
+    made = _made_here(device) | {"seconds": round(time.perf_counter() - started, 6)}
     return _Kept({name: tensor.cpu() for name, tensor in contents.items()}, made)
 
 
-def _write(file: Path, kept: _Kept) -> None:
-    if file.suffix == ".json":
-        storage.write_json(file, kept.contents, allow_nan=True)
-    else:
-        write_safetensors(file, kept.contents, {_MADE_BY: json.dumps(kept.made_by)})
+def _made_here(device: torch.device) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {**made_by(), "draws": DRAWS, "device": device_name(device), "utc": now}
 
 
-def _read(file: Path, device: torch.device) -> _Kept:
+def _read(file: Path) -> _Kept:
     try:
-        if file.suffix == ".json":
-            contents = json.loads(file.read_text())
-            made = contents.get(_MADE_BY)
-            # Files of version 0.2 and 0.3 do not name the device.
-            return _Kept(
-                contents, made and {"device": device.type, "seconds": contents["seconds"], **made}
-            )
         return _Kept(read_safetensors(file), _made_by(file))
     except ValueError as error:
-        raise InputError(f"folder: expected whole shards; remove {file} and run again") from error
+        raise _not_whole(file) from error
+
+
+def _not_whole(file: Path) -> InputError:
+    return InputError(f"folder: expected whole shards; remove {file} and run again")
 
 
 def _made_by(file: Path) -> dict[str, Any] | None:
@@ -226,6 +216,120 @@ def _arriving(
         finally:
             for future in sent:
                 future.cancel()
+
+
+# ---- results that JSON can hold
+
+
+def remembered(
+    folder: str | os.PathLike[str] | None,
+    identity: Sequence[Any],
+    compute: Callable[[], Mapping[str, Any]],
+    file: str | None = None,
+    device: torch.device = _CPU,
+) -> dict[str, Any]:
+    """What `compute` gives; once it is kept in the folder it is read from there.
+
+    Parameters
+    ----------
+    folder : path or None
+        Where results are kept; created if it does not exist. None: nowhere.
+    identity : sequence
+        All that the result depends on, as JSON can hold it. It begins with the kind of work.
+    compute : callable
+        Makes the result, a dictionary that JSON can hold.
+    file : str, optional
+        The file's name. By default `name_of(identity)`. Needed only for names that older archives hold.
+    device : torch.device
+        Where it is computed.
+
+    Returns
+    -------
+    dict
+        The result, with the `seconds` that it took.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or says that it holds the result of other work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = [
+    ...         remembered(folder, ["square", number], lambda: {"value": number**2})["value"]
+    ...         for number in (3, 4, 3)
+    ...     ]
+    ...     found, len(list(Path(folder).iterdir()))
+    ([9, 16, 9], 2)
+    """
+
+    def once(found: dict[str, Any], keep: Callable[[], None]) -> None:
+        if not found:
+            started = time.perf_counter()
+            found |= compute()
+            found.setdefault("seconds", round(time.perf_counter() - started, 6))
+            keep()
+
+    return extended(folder, identity, once, file, device)
+
+
+def extended(
+    folder: str | os.PathLike[str] | None,
+    identity: Sequence[Any],
+    extend: Callable[[dict[str, Any], Callable[[], None]], object],
+    file: str | None = None,
+    device: torch.device = _CPU,
+) -> dict[str, Any]:
+    """As `remembered`, for results that grow.
+
+    `extend` is given what is kept so far, {} at first, adds what is missing, and calls the function that it is given to keep all of it.
+    It may set `seconds`, which is then said of the file.
+    """
+    # Compared as text, since JSON knows no tuples.
+    text, found, new = _canonical(identity), {}, False
+    name = "" if folder is None else file or name_of(identity)
+    path = None if folder is None else Path(folder) / name
+    if path is not None and path.is_file():
+        try:
+            found = dict(json.loads(path.read_text()))
+        except (TypeError, ValueError) as error:
+            raise _not_whole(path) from error
+        # Older files do not say what they hold; their names do.
+        if _canonical(found.pop("identity", identity)) != text:
+            raise _not_whole(path)
+    made = found.pop(_MADE_BY, None)
+
+    def keep() -> None:
+        nonlocal made, new
+        made, new = _made_here(device), True
+        if path is not None:
+            whole = {**found, _MADE_BY: made, "identity": identity}
+            storage.write_json(path, whole, allow_nan=True)
+
+    extend(found, keep)
+    if path is not None:
+        # Files of version 0.2 and 0.3 do not name the device.
+        older = {"device": device.type}
+        made = made and older | made | {"seconds": found.get("seconds")}
+        note(name.removesuffix(".json"), not new, made)
+    return found
+
+
+def name_of(identity: Sequence[Any]) -> str:
+    """The file of the work with this identity, on every machine.
+
+    Examples
+    --------
+    >>> name_of(["AIS", {"steps": 100, "betas": [0.0, 1.0]}])
+    'ais-bb469803f73243fb09068e91.json'
+    """
+    return f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())[:24]}.json"
+
+
+def _canonical(identity: Any) -> str:
+    return json.dumps(identity, sort_keys=True, allow_nan=False)
 
 
 # ---- what computed the parts that this process used

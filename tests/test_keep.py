@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -23,13 +24,15 @@ from boltzmann_companion.studies import (
     tempering_runs,
     training_paths,
 )
+from boltzmann_companion.studies import study as evaluate_study
 from boltzmann_companion.studies.known_models import KnownModel
+from boltzmann_companion.studies.study import Case, FullSizeCase
 from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais_in_shards, csl_run, raise_in_shards
-from paperlib.keep import Part, Work, kept, shards_used
+from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
 from paperlib.models import DBM, DBN
@@ -44,6 +47,13 @@ V = all_states(4)
 DEEP = DBM(LOWER.weights, UPPER.weights, LOWER.visible_bias, LOWER.hidden_bias, UPPER.hidden_bias)
 WIDE = random_rbm(6, 4, 0, scale=0.5)
 KNOWN = KnownModel("small", "planted", WIDE, log_z(WIDE), torch.zeros(6))
+
+
+EVALUATED = [
+    Case(f"{units} units", "digits", ContrastiveDivergence(units, 1, batch_size=100))
+    for units in (3, 4)
+]
+FULL_SIZE = [FullSizeCase(name, "digits", f"digits-cd1-{name}") for name in ("12", "16")]
 
 
 def images(count):
@@ -96,6 +106,15 @@ def tempering(**given):
 
 def study(folder, **given):
     return without_clocks(estimator_study.run_study(folder=folder, progress=False, **given))
+
+
+def evaluations(**given):
+    return evaluate_study.study(progress=False, **given)
+
+
+def full_size(folder, **given):
+    rows = evaluate_study.full_size_study(folder=folder, progress=False, **given)
+    return without_clocks(rows)
 
 
 def path_of_training(folder, seed):
@@ -190,6 +209,29 @@ STUDIES = {
         },
         5,
     ),
+    "study of evaluate": Kind(
+        evaluations,
+        {"cases": EVALUATED[:1], "largest_steps": (32, 64), "starts": ("uniform",)},
+        "boltzmann_companion.studies.study._row",
+        2,
+        [
+            {"cases": EVALUATED[1:]},
+            {"cases": [replace(EVALUATED[0], bias_shift=0.5)]},
+            {"largest_steps": (33, 65)},
+            {"starts": ("test images",)},
+        ],
+        {"cases": EVALUATED[::-1], "starts": ("test images", "uniform")},
+        6,
+    ),
+    "study of full size": Kind(
+        full_size,
+        {"cases": FULL_SIZE[:1], "seeds": {2: 2}},
+        "boltzmann_companion.studies.study.evaluate",
+        2,
+        [{"cases": FULL_SIZE[1:]}],
+        {"seeds": {2: 3, 6: 1}},
+        2,
+    ),
     "training path": Kind(
         path_of_training,
         {"seed": 3},
@@ -205,6 +247,9 @@ EACH_KIND = pytest.mark.parametrize("name", KINDS)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     monkeypatch.setattr(log_probability_store, "_IMAGES_PER_SHARD", 5)
+    monkeypatch.setattr(evaluate_study, "_code", lambda: "of this version")
+    monkeypatch.setattr(evaluate_study, "MINUTES", {2: (32, 5_000), 6: (64, 6_000)})
+    monkeypatch.setattr(evaluate_study, "_TRUTH_STEPS", 5_000)
     # a training of eight epochs on tiny images, looked at after 2, 5 and 8
     tiny = BinaryImages(images(200), images(50), load_digits())
     monkeypatch.setattr(training_paths, "load_mnist_2008", lambda: tiny)
@@ -291,16 +336,43 @@ def test_a_file_that_was_not_finished_is_not_taken(tmp_path, monkeypatch, name):
     assert same(kind(tmp_path / "parts"), whole)
 
 
-@pytest.mark.parametrize("name", SHARDS | RUNS)
+@EACH_KIND
 def test_a_damaged_file_is_said(tmp_path, name):
     kind = KINDS[name]
     kind(tmp_path)
     file = tmp_path / names(tmp_path)[0]
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(
-        InputError, match=f"folder: expected whole shards; remove .*{file.name} and"
+        InputError, match=f"folder: expected whole shards; remove .*{re.escape(file.name)} and"
     ):
         kind(tmp_path)
+
+
+@pytest.mark.parametrize("name", RUNS | STUDIES)
+def test_a_file_of_other_work_is_not_believed(tmp_path, name):
+    """A result says what it is the result of; older files, which do not, are believed by their names."""
+    kind = KINDS[name]
+    found = kind(tmp_path / "own")
+    kind(tmp_path / "other", **kind.changes[0])
+    for own, other in zip(names(tmp_path / "own"), names(tmp_path / "other"), strict=True):
+        file, kept_there = tmp_path / "own" / own, (tmp_path / "other" / other).read_text()
+        whole = file.read_text()
+        for not_ours in (kept_there, "[1]"):
+            file.write_text(not_ours)
+            with pytest.raises(InputError, match=f"remove .*{re.escape(file.name)} and run again"):
+                kind(tmp_path / "own")
+        older = json.loads(whole)
+        del older["identity"]
+        storage.write_json(file, older)
+    assert same(kind(tmp_path / "own"), found)
+
+
+def test_what_does_not_describe_itself_is_no_identity(tmp_path):
+    """An object would be named by its address, and a number that is none is equal to nothing."""
+    for wrong, error in ((object(), TypeError), (float("nan"), ValueError)):
+        with pytest.raises(error):
+            remembered(tmp_path, ["work", wrong], dict)
+    assert names(tmp_path) == []
 
 
 # As version 0.3 named them. A name that moves throws hours of computing away.
@@ -312,6 +384,8 @@ NAMES = {
     "tempering runs, ladder": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
+    "study of evaluate": "6e72a48ec9b7e65c",
+    "study of full size": "ab41a32295d39866",
     "training path": "956a3dbd83133944",
 }
 
@@ -352,7 +426,7 @@ def test_runs_of_chapter_16_have_their_names():
     except InputError as error:
         pytest.skip(str(error))
     asked = {
-        f"tempering-runs/{tempering_runs._file_name(estimator, path, steps, seed)}"
+        f"tempering-runs/{keep.name_of(tempering_runs._identity(estimator, path, steps, seed))}"
         for estimator in tempering_runs.ESTIMATORS
         for steps, repeats in ((10_000, 50), (100_000, 100), (1_000_000, 20))
         for seed in range(2_108, 2_108 + repeats)
@@ -368,7 +442,7 @@ def test_outcomes_of_chapter_17_have_their_names():
         rbm, log_z, _, _ = read_planted(folder / f"{file}.npz")
         model = KnownModel(file, "planted", rbm, log_z, torch.zeros(rbm.num_visible))
         asked = {
-            str(estimator_study.outcome_file(Path("estimator-study") / DRAWS, model, budget, seed))
+            f"estimator-study/{DRAWS}/{estimator_study.outcome_file(model, budget, seed)}"
             for budget in (10_000, 100_000)
             for seed in range(2_008, 2_108)
         }
@@ -490,26 +564,33 @@ def test_what_was_found_and_what_was_computed_is_noted(tmp_path):
 
 
 def test_a_file_of_json_holds_what_computed_it(tmp_path):
-    part = Part("one.json", lambda shared, device, on_step: {"log_z": -torch.inf, "pair": (1, 2)})
-    [found] = kept(Work("one", None, [part], list), tmp_path, False)
-    assert set(found) == {"log_z", "pair", "seconds", "made_by"}
-    assert found["made_by"]["draws"] == keep.DRAWS
-    stored = json.loads((tmp_path / "one.json").read_text())
+    def once():
+        return remembered(tmp_path, ["one"], lambda: {"log_z": -torch.inf, "pair": (1, 2)})
+
+    found = once()
+    assert set(found) == {"log_z", "pair", "seconds"}
+    [file] = tmp_path.iterdir()
+    stored = json.loads(file.read_text())
+    assert stored.pop("made_by")["draws"] == keep.DRAWS
+    assert stored.pop("identity") == ["one"]
     assert stored == found | {"pair": [1, 2]}
     # those of earlier versions name no device, or hold nothing but the result
-    for older in ({"seconds": 2.5, "made_by": {**found["made_by"], "seconds": 3.0}}, {}):
-        older.get("made_by", {}).pop("seconds", None)
-        older.get("made_by", {}).pop("device", None)
-        storage.write_json(tmp_path / "one.json", {"log_z": 1.5} | older)
-        [found] = kept(Work("one", None, [part], list), tmp_path, False)
-        assert found == {"log_z": 1.5} | older
+    for older in ({"seconds": 2.5, "made_by": {"processor": "x", "instructions": "y"}}, {}):
+        storage.write_json(file, {"log_z": 1.5} | older)
+        found = once()
+        assert found == {"log_z": 1.5} | {k: older[k] for k in older if k == "seconds"}
         assert shards_used()[-1].seconds == older.get("seconds")
+        assert shards_used()[-1].processor == ("x, y" if older else None)
+    # nothing is kept without a folder, and so nothing is said of it
+    before = len(shards_used())
+    assert remembered(None, ["one"], lambda: {"x": 1})["x"] == 1
+    assert len(shards_used()) == before
 
 
 def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch):
     def walk(shared, device, on_step):
         on_step(2)
-        return {"x": 1}
+        return {"x": torch.ones(1)}
 
     shown = []
 
@@ -519,7 +600,10 @@ def test_the_bar_counts_parts_that_do_not_count_themselves(tmp_path, monkeypatch
             shown.append(self.n)
 
     monkeypatch.setattr(threads, "tqdm", Bar)
-    parts = [Part("a.json", walk, 2), Part("b.json", lambda *_: {"x": 1}, 5)]
+    parts = [
+        Part("a.safetensors", walk, 2),
+        Part("b.safetensors", lambda *_: {"x": torch.ones(1)}, 5),
+    ]
     kept(Work("bar", None, parts[:1], list), tmp_path, True)
     kept(Work("bar", None, parts, list), tmp_path, True)
     assert shown == [2, 2, 2, 7]

@@ -220,14 +220,14 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
     (tmp_path / "data" / "shards").mkdir(parents=True)
     monkeypatch.setattr("paperlib.storage.repository_root", lambda: tmp_path)
     assert command("--pack") == "no new shards\n"
-    calls = interrupt_call(monkeypatch, keep, "_write", 5)
+    calls = interrupt_call(monkeypatch, keep, "write_safetensors", 5)
     with pytest.raises((KeyboardInterrupt, AssertionError)):
         command()
     assert len(list(size.folder.iterdir())) == 4
     first = Path(command("--pack").split()[-1])
     whole = first.read_bytes()
     command()
-    files = {file for file, _ in calls}
+    files = {file for file, *_ in calls}
     assert len(calls) - 1 == total == len(files)
     second = Path(command("--pack").split()[-1])
     assert [first.name, second.name] == ["long-01.tar.xz", "long-02.tar.xz"]

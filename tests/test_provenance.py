@@ -206,7 +206,6 @@ def test_record_sums_up_the_shards_of_its_chapter(save, monkeypatch):
         shards = record["provenance"]["shards"]
         assert (shards["count"], shards["found"]) == counted
     assert history(record) == History("committed", "committed", "committed")
-    assert history(record).established
     assert read_record(records.results_folder("paper") / "one.json") == record
 
 
@@ -216,7 +215,6 @@ def test_record_with_old_shards_does_not_claim_to_know_them(save, monkeypatch):
     forget(save.shards)
     record = save(300)
     assert history(record) == History("committed", "committed", "unknown")
-    assert not history(record).established
 
 
 @pytest.mark.parametrize(
@@ -230,7 +228,6 @@ def test_record_with_old_shards_does_not_claim_to_know_them(save, monkeypatch):
 def test_history_says_what_the_check_of_the_code_found(save, commit, dirty, expected):
     record = save(0, commit, dirty)
     assert history(record) == expected
-    assert history(record).established is (dirty is False)
     assert set(record["provenance"]["checked"]) == set(provenance.CHECKED)
 
 
@@ -245,4 +242,3 @@ OLD = [
 def test_older_records_leave_their_chapter_and_shards_unknown(record):
     """Some of them name commits in which there is no chapter at all."""
     assert history(record) == History("committed", "unknown", "unknown")
-    assert not history(record).established

@@ -300,11 +300,6 @@ class History:
     chapter: str
     shards: str
 
-    @property
-    def established(self) -> bool:
-        """Whether all that made the record is in the commits that it names."""
-        return {self.library, self.chapter, self.shards} <= {"committed", "none"}
-
 
 def history(record: Mapping[str, Any]) -> History:
     """What a record establishes about the code that made it.

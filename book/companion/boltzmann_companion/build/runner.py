@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -308,13 +307,6 @@ def _kernel(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     return {"kernel_manager_class": OfThisInterpreter, "config": config}
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    chapter: Path
-    seconds: float
-    error: str | None
-
-
 def execute_chapters(
     selected: Sequence[Path],
     profile: str,
@@ -393,20 +385,19 @@ def execute_chapters(
         environment[cluster.VARIABLE] = scheduler
     running: list[subprocess.Popen[str]] = []
 
-    def execute(chapter: Path) -> _Outcome:
-        started = time.perf_counter()
+    def execute(chapter: Path) -> str | None:
         arguments = [str(chapter), profile]
         arguments += [f"{name}={value!r}" for name, value in (parameters or {}).items()]
         process = _start(arguments, environment)
         running.append(process)
-        error = _finish(process)
-        return _Outcome(chapter, time.perf_counter() - started, error)
+        return _finish(process)
 
     failures: list[str] = []
     ready: list[Path] = []
     executed: set[Path] = set()
     with ThreadPoolExecutor(jobs) as pool:
-        pending: set[Future[_Outcome]] = set()
+        # With when each was started.
+        pending: dict[Future[str | None], tuple[Path, float]] = {}
         try:
             while order.is_active() and not (failures and not pending):
                 ready = sorted([*ready, *order.get_ready()], key=selected.index)
@@ -418,15 +409,16 @@ def execute_chapters(
                         order.done(chapter)
                     else:
                         executed.add(chapter)
-                        pending.add(pool.submit(execute, chapter))
+                        pending[pool.submit(execute, chapter)] = chapter, time.perf_counter()
                     continue
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for outcome in (future.result() for future in done):
-                    verb = "failed after" if outcome.error else "executed in"
-                    report(f"{outcome.chapter.stem}: {verb} {outcome.seconds:.0f} s")
-                    order.done(outcome.chapter)
-                    if outcome.error:
-                        failures.append(outcome.error)
+                for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                    chapter, started = pending.pop(future)
+                    error = future.result()
+                    verb = "failed after" if error else "executed in"
+                    report(f"{chapter.stem}: {verb} {time.perf_counter() - started:.0f} s")
+                    order.done(chapter)
+                    if error:
+                        failures.append(error)
         except KeyboardInterrupt:
             for future in pending:
                 future.cancel()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from boltzmann_companion.claims.checks import Check, Claims, Rows
-from boltzmann_companion.studies.tempering_runs import ESTIMATORS
+from boltzmann_companion.rows import where
 
 
 def one_link(rows: Rows) -> Claims:
@@ -20,8 +18,8 @@ def one_link(rows: Rows) -> Claims:
 def stated_errors(rows: Rows) -> Claims:
     """Of `tempering-link-errors`: the naive error against that from blocks of time."""
     last = rows[-1]
-    yield "the naive error of the last link is too small", last["naive_error"] < last["rmse"]
-    yield "its intervals hold the truth too rarely", last["naive_coverage"] < 0.9
+    rarely = last["naive_coverage"] < 0.9
+    yield "naive intervals of the last link hold the truth too rarely", rarely
     # 100 intervals; fewer than 88 of them would be 3 standard errors short of 95
     enough = all(row["blocks_coverage"] >= 0.88 for row in rows)
     yield "intervals from blocks hold the truth in all links", enough
@@ -34,22 +32,14 @@ def placed_temperatures(rows: Rows) -> Claims:
     yield "placed temperatures have the smaller largest rejection rate", smaller
     more = by_the_run["round_trips"] > evenly["round_trips"]
     yield "they make more round trips, the pilots' cost included", more
-    apart = abs(by_the_run["log_z"] - evenly["log_z"])
-    chance = math.hypot(by_the_run["std_error"], evenly["std_error"])
-    yield "the two estimates agree within 4 standard errors", apart < 4 * chance
 
 
 def equal_cost(rows: Rows, required: bool) -> Claims:
     """Of `tempering-error`: errors against chain-steps, and the first model at the smallest budget."""
-    rmse = {(row["model"], row["estimator"], row["chain_steps"]): row["rmse"] for row in rows}
     few, many = (choose(row["chain_steps"] for row in rows) for choose in (min, max))
-    for model, estimator, steps in rmse:
-        if steps == many > few:
-            falls = rmse[model, estimator, many] < rmse[model, estimator, few]
-            claim = f"{model}, {estimator}: the error falls with the cost"
-            yield Check(claim, falls, required=required)
     model = rows[0]["model"]
-    tempering_error, ais_error = (rmse[model, name, few] for name in ESTIMATORS)
+    own = where(rows, model=model, chain_steps=few)
+    tempering_error, ais_error = (row["rmse"] for row in own)
     claim = f"{model}: parallel tempering's error is the smaller at {few:,} chain-steps"
     yield Check(claim, tempering_error < ais_error, required=required)
     tempering_warned, ais_warned = (row["warned"] for row in rows[-2:])
@@ -58,11 +48,7 @@ def equal_cost(rows: Rows, required: bool) -> Claims:
 
 
 def closed_brackets(rows: Rows, on_digits: bool) -> Claims:
-    """Of `tempering-brackets`: on `digits` exact values are known, and no bracket is open."""
-    for row in rows if on_digits else []:
-        if row["exact"] is not None:
-            near = abs(row["ladder"] - row["exact"]) < 0.2
-            yield f"{row['model']}: parallel tempering within 0.2 nats of the exact value", near
+    """Of `tempering-brackets`: on `digits` no bracket is open."""
     both = all(row["reading"] == "both" for row in rows)
     yield Check("both ends of every bracket are right", both, required=on_digits)
 

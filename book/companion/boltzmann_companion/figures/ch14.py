@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from boltzmann_companion.plots import PALETTE
-from boltzmann_companion.rows import grouped
+from boltzmann_companion.rows import grouped, where
 from boltzmann_companion.studies.study import OUTCOMES, STARTS, holds_truth, trusted_rows
 from boltzmann_companion.tables import Table, format_value
 
@@ -53,21 +53,19 @@ def outcomes(rows: Rows) -> Table:
     return Table(heading, lines)
 
 
-def reported_errors(rows: Rows, *, only_wrong: bool = False) -> Table:
-    """What `evaluate` reports less the exact value, by model and start, at the larger number of steps.
+def wrong_models(rows: Rows) -> Table:
+    """The models on which `evaluate` is wrong from the base rates of the training images: what it reports less the exact value, by start.
 
-    With `only_wrong`, only models on which it is wrong from the base rates of the training images.
+    At the larger number of steps.
     """
     largest = max(row["steps"] for row in rows)
-    models: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["steps"] == largest:
-            models.setdefault((row["data"], row["model"]), {})[row["start"]] = row
-    lines = [
-        [*names, format_value(by[STARTS[0]]["exact"]), *(_marked(by.get(s)) for s in STARTS)]
-        for names, by in models.items()
-        if not only_wrong or "wrong" in by[STARTS[0]]["outcome"]
-    ]
+    lines = []
+    for names, members in grouped(where(rows, steps=largest), "data", "model").items():
+        of_start = {row["start"]: row for row in members}
+        first = of_start[STARTS[0]]
+        if "wrong" in first["outcome"]:
+            marked = (_marked(of_start.get(start)) for start in STARTS)
+            lines.append([*names, format_value(first["exact"]), *marked])
     return Table(["data", "model", "exact (nats)", *STARTS], lines)
 
 

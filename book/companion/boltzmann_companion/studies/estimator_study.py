@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,10 +40,9 @@ from paperlib import storage
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators.estimate import UNIFORM_START
-from paperlib.keep import note
+from paperlib.keep import extended
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
-from paperlib.provenance import made_by
 from paperlib.threads import one_thread
 from paperlib.validation import require_count
 
@@ -146,31 +145,26 @@ def _repeat(
     bar: tqdm,
 ) -> list[Outcome]:
     """The outcomes of all estimators in one repeat, read or computed."""
-    path = None if folder is None else outcome_file(folder, model, budget, seed)
-    found: dict[str, Any] = {"outcomes": {}}
-    if path is not None and path.is_file():
-        found = json.loads(path.read_text())
-    own = found["outcomes"]
     turn = seed % len(estimators)
-    computed = False
-    for name in (*estimators[turn:], *estimators[:turn]):
-        if name not in own:
-            own[name], computed = run_once(name, model, budget, seed), True
-            found["made_by"] = made_by()
-            if path is not None:
-                storage.write_json(path, found)
-        bar.update()
-    if path is not None:
-        seconds = sum(each["seconds"] for each in own.values())
-        made = found["made_by"] | {"device": "cpu", "seconds": seconds}
-        note(f"{model.name}-{budget}-{seed}", not computed, made)
-    return [own[name] for name in estimators]
+
+    def run(found: dict[str, Any], keep: Callable[[], None]) -> None:
+        own = found.setdefault("outcomes", {})
+        for name in (*estimators[turn:], *estimators[:turn]):
+            if name not in own:
+                own[name] = run_once(name, model, budget, seed)
+                keep()
+            bar.update()
+        found["seconds"] = sum(each["seconds"] for each in own.values())
+
+    identity = ["estimator-study", model.name, model.rbm.checksum(), budget, seed, DRAWS]
+    found = extended(folder, identity, run, outcome_file(model, budget, seed))
+    return [found["outcomes"][name] for name in estimators]
 
 
-def outcome_file(folder: Path, model: KnownModel, budget: int, seed: int) -> Path:
+def outcome_file(model: KnownModel, budget: int, seed: int) -> str:
     """Where the outcomes of a repeat are kept. Different models have different files, even if their names agree."""
     of_model = storage.sha256(f"{model.name} {model.rbm.checksum()}".encode())[:16]
-    return folder / of_model / str(budget) / f"seed-{seed:05}.json"
+    return f"{of_model}/{budget}/seed-{seed:05}.json"
 
 
 def run_once(estimator: str, model: KnownModel, budget: int, seed: int) -> Outcome:

@@ -17,14 +17,12 @@ every image. Used in chapter: why-trust-this-code.
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache, partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -44,6 +42,7 @@ from paperlib.estimators import exact_log_z, parallel_tempering
 from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.inputs import read_model
 from paperlib.evaluation.modes import mode_starts
+from paperlib.keep import remembered
 from paperlib.kernels import bernoulli
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
@@ -445,12 +444,15 @@ def _drawn_case(rng: random.Random, of_mnist: bool) -> Case:
 
 
 def study_folder() -> Path:
-    """Where a study keeps its rows: in the cache, under a name that changes with the library's code."""
-    library = Path(storage.__file__).parent
-    sources = b"".join(
-        path.read_bytes() for path in [*sorted(library.rglob("*.py")), Path(__file__)]
-    )
-    return cache_folder() / "evaluate-study" / storage.sha256(sources)[:16]
+    """Where the study keeps its rows."""
+    return cache_folder() / "evaluate-study"
+
+
+@cache
+def _code() -> str:
+    """The checksum of the code that rows depend on."""
+    library = sorted(Path(storage.__file__).parent.rglob("*.py"))
+    return storage.sha256(b"".join(path.read_bytes() for path in [*library, Path(__file__)]))
 
 
 def study(
@@ -471,8 +473,8 @@ def study(
     starts : sequence of str
         From `STARTS`.
     folder : Path, optional
-        Where the rows of each finished model are kept, so that an interrupted study can continue. Use `study_folder()`, since
-        stored rows do not reflect later changes to the code.
+        Where each row is kept, so that an interrupted study can continue; usually `study_folder()`. A row is found there only by the code
+        that computed it.
     progress : bool, optional
         Show a progress bar; by default where standard error is a terminal.
 
@@ -481,73 +483,70 @@ def study(
     list of dict
         `value`, `findings` and `outcome` are what `evaluate` reports.
     """
-    rows = []
+    tasks = list(product(cases, starts, largest_steps))
     hide = None if progress is None else not progress
-    for number, case in enumerate(tqdm(cases, "study", unit="model", disable=hide)):
-        compute = partial(_rows, case, largest_steps, starts)
-        rows += compute() if folder is None else _kept(folder / f"{number:02}.json", compute)
-    return rows
-
-
-def _kept(file: Path, compute: Callable[[], Any]) -> Any:
-    """What a file holds, or what is computed and then kept there."""
-    if file.is_file():
-        return json.loads(file.read_text())
-    found = compute()
-    with storage.atomic_path(file) as temporary:
-        temporary.write_text(json.dumps(found))
-    return found
-
-
-def _rows(
-    case: Case | DeepCase, largest_steps: Sequence[int], starts: Sequence[str]
-) -> list[dict[str, Any]]:
-    model, train, test, exact = case.known()
-    sizes = [model.num_visible, *model.hidden_layers]
     rows = []
-    for start in starts:
-        for steps in largest_steps:
-            found = evaluate(
-                model,
-                test,
-                train if start == "training images" else None,
-                generator=seeded_generator(_SEED),
-                progress=False,
-                steps=steps,
-                exact=False,
-                uniform_start=start == "uniform",
-            )
-            if found.interrupted or found.judgement is None:
-                raise KeyboardInterrupt
-            judgement, average = found.judgement, found.average
-            bracket = found.runs[-1].bracket
-            below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
-            row = {
-                "model": case.name,
-                "data": case.data,
-                "size": " × ".join(map(str, sizes)),
-                "start": start,
-                "steps": steps,
-                "exact": exact,
-                "ais": bracket.upper,
-                "ais_interval_3_sigma": list(bracket.upper_interval),
-                "raise": bracket.lower.mean,
-                "raise_std_error": bracket.lower.test_set_std_error,
-                "gap": bracket.gap,
-                "ais_error": bracket.upper - exact,
-                "raise_error": bracket.lower.mean - exact,
-                "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
-                "value": average.mean,
-                "value_interval": list(average.interval),
-                "value_error": average.mean - exact,
-                "verdict": judgement.word,
-                "round_trips": found.tempering.round_trips if found.tempering else 0,
-                "settled": list(judgement.settled),
-                "outcome": outcome(average.mean - exact, judgement.warnings),
-                "findings": list(judgement.warnings),
-            }
-            rows.append(row)
+    for case, start, steps in tqdm(tasks, "study", unit="evaluation", disable=hide):
+        model = _stored(getattr(case, "training", None))
+        identity = ["evaluate-study", asdict(case), model, start, steps, _SEED, _code()]
+        found = remembered(folder, identity, partial(_row, case, start, steps))
+        rows.append({key: value for key, value in found.items() if key != "seconds"})
     return rows
+
+
+@cache
+def _stored(training: object) -> str | None:
+    """The checksum of a stored model, which its id does not tell."""
+    return load_model(training, torch.float64).checksum() if isinstance(training, str) else None
+
+
+@lru_cache(1)
+def _known(case: Case | DeepCase) -> tuple[RBM | DBM | DBN, Tensor, Tensor, float]:
+    """What the rows of one model, which follow each other, have in common."""
+    return case.known()
+
+
+def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
+    model, train, test, exact = _known(case)
+    found = evaluate(
+        model,
+        test,
+        train if start == "training images" else None,
+        generator=seeded_generator(_SEED),
+        progress=False,
+        steps=steps,
+        exact=False,
+        uniform_start=start == "uniform",
+    )
+    if found.interrupted or found.judgement is None:
+        raise KeyboardInterrupt
+    judgement, average = found.judgement, found.average
+    bracket = found.runs[-1].bracket
+    below = bracket.lower.mean - 3 * bracket.lower.test_set_std_error
+    return {
+        "model": case.name,
+        "data": case.data,
+        "size": " × ".join(map(str, [model.num_visible, *model.hidden_layers])),
+        "start": start,
+        "steps": steps,
+        "exact": exact,
+        "ais": bracket.upper,
+        "ais_interval_3_sigma": list(bracket.upper_interval),
+        "raise": bracket.lower.mean,
+        "raise_std_error": bracket.lower.test_set_std_error,
+        "gap": bracket.gap,
+        "ais_error": bracket.upper - exact,
+        "raise_error": bracket.lower.mean - exact,
+        "held": "yes" if below <= exact <= bracket.upper_interval[1] else "no",
+        "value": average.mean,
+        "value_interval": list(average.interval),
+        "value_error": average.mean - exact,
+        "verdict": judgement.word,
+        "round_trips": found.tempering.round_trips if found.tempering else 0,
+        "settled": list(judgement.settled),
+        "outcome": outcome(average.mean - exact, judgement.warnings),
+        "findings": list(judgement.warnings),
+    }
 
 
 def outcome(error: float, findings: Sequence[str]) -> str:
@@ -654,14 +653,19 @@ def full_size_study(
         Show a progress bar; by default where standard error is a terminal.
     """
     tasks = [(m, seed, case) for m, n in seeds.items() for seed in range(n) for case in cases]
+    # Files of others need not be on this machine.
+    models = {c: None if c.source == "others" else c.make().checksum() for c in cases}
     hide = None if progress is None else not progress
     rows = []
     for minutes, seed, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
-        file = folder / f"{case.name}-{minutes}-{seed}.json"
-        if case.source == "others" and not (file.is_file() or case.files()):
+        file = f"{case.name}-{minutes}-{seed}.json"
+        if case.source == "others" and not ((folder / file).is_file() or case.files()):
             continue
-        row = _kept(file, partial(_full_size_row, case, minutes, seed))
-        truth = _kept(folder / f"{case.name}-truth.json", partial(_truth, case))
+        of_case = [_FULL_SIZE_VERSION, asdict(case), models[case]]
+        identity = ["full-size", *of_case, MINUTES[minutes], seed]
+        row = remembered(folder, identity, partial(_full_size_row, case, minutes, seed), file)
+        identity = ["full-size-truth", *of_case, _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
+        truth = remembered(folder, identity, partial(_truth, case), f"{case.name}-truth.json")
         rows.append(_compared(row, truth))
     return rows
 
@@ -694,7 +698,6 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     rbm, (train, test) = case.make(), case.images()
     share = min(1.0, _USUAL_SIZE / (rbm.num_visible * rbm.num_hidden))
     steps, tempering_steps = (round(share * number) for number in MINUTES[minutes])
-    began = time.perf_counter()
     found = evaluate(
         rbm,
         test,
@@ -724,7 +727,6 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
         "verdict": found.word,
         "findings": list(found.warnings),
         "advice": found.advice,
-        "seconds": time.perf_counter() - began,
     }
 
 

@@ -7,23 +7,22 @@ to the code; delete the folder after such changes.
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scipy.special import fdtri
+from tqdm import tqdm
 
 from boltzmann_companion.studies.budgeted_estimators import AIS_CHAINS, anneal
-from paperlib import storage
 from paperlib.annealing import AnnealingPath
 from paperlib.datasets import cache_folder
 from paperlib.errors import InputError
 from paperlib.estimators import PartitionEstimate, TemperingEstimate, parallel_tempering
-from paperlib.keep import Part, Work, kept
+from paperlib.keep import name_of, remembered
 from paperlib.kernels.version import DRAWS
 from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
@@ -67,7 +66,7 @@ def timed_run(
     Returns
     -------
     dict
-        `log_z`, `std_error`, `interval` (95 %), `warnings`, `seconds` and `made_by`; for parallel tempering also `chain_steps`,
+        `log_z`, `std_error`, `interval` (95 %), `warnings` and `seconds`; for parallel tempering also `chain_steps`,
         `round_trips`, `rungs` and `barrier`. An end of the interval is infinite where the error is not known.
 
     Raises
@@ -85,7 +84,21 @@ def timed_run(
     >>> low < run["log_z"] < high
     True
     """
-    [run] = _runs([(estimator, seed)], path, chain_steps, folder, False)
+    if estimator not in ESTIMATORS:
+        raise InputError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
+    seed = require_count("seed", seed, minimum=0)
+    identity = [] if folder is None else _identity(estimator, path, steps, seed)
+    if estimator == "AIS":
+        return remembered(folder, identity, partial(_ais, steps, seed, path), device=path.device)
+    checkpoint = None
+    if folder is not None and steps >= _LONG_RUN:
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint = (folder / name_of(identity)).with_suffix(".safetensors")
+    temper = partial(_temper, checkpoint, steps, seed, path)
+    run = remembered(folder, identity, temper, device=path.device)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     return run
 
 
@@ -117,50 +130,22 @@ def repeated_runs(
         As for `timed_run`.
     """
     seeds = range(seed, seed + require_count("repeats", repeats))
-    return _runs([(estimator, own) for own in seeds], path, chain_steps, folder, progress)
+    bar = _bar(seeds, f"{estimator}, {chain_steps:,} chain-steps", progress)
+    return [timed_run(estimator, path, chain_steps, own, folder) for own in bar]
 
 
-def _runs(
-    asked: Sequence[tuple[str, int]],
-    path: AnnealingPath[Any],
-    chain_steps: int,
-    folder: Path | None,
-    progress: bool | None,
-) -> list[dict[str, Any]]:
-    """A run for each estimator and seed that is asked for, in this order."""
-    steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
-    parts, checkpoints = [], []
-    for estimator, seed in asked:
-        if estimator not in ESTIMATORS:
-            raise InputError(
-                f"estimator: expected one of {', '.join(ESTIMATORS)}, got {estimator!r}"
-            )
-        require_count("seed", seed, minimum=0)
-        file = "run.json" if folder is None else _file_name(estimator, path, steps, seed)
-        checkpoint = None
-        if folder is not None and estimator == "ladder" and steps >= _LONG_RUN:
-            folder.mkdir(parents=True, exist_ok=True)
-            checkpoint = (folder / file).with_suffix(".safetensors")
-            checkpoints.append(checkpoint)
-        compute = partial(_temper, checkpoint) if estimator == "ladder" else _ais
-        parts.append(Part(file, partial(compute, steps, seed)))
-    description = f"{' and '.join(dict(asked))}, {chain_steps:,} chain-steps"
-    runs = kept(Work(description, path, parts, list, path.device, "run"), folder, progress)
-    for checkpoint in checkpoints:
-        checkpoint.unlink(missing_ok=True)
-    return runs
+def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]:
+    hide = None if progress is None else not progress
+    return tqdm(seeds, description, unit="seed", delay=2, disable=hide)
 
 
-def _file_name(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> str:
+def _identity(estimator: str, path: AnnealingPath[Any], steps: int, seed: int) -> list[Any]:
     identity = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
-    if estimator == "AIS":
-        identity.append(AIS_CHAINS)
-    key = storage.sha256(json.dumps(identity).encode())[:24]
-    return f"{estimator.lower()}-{key}.json"
+    return [*identity, AIS_CHAINS] if estimator == "AIS" else identity
 
 
 def _temper(
-    checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any], *_: object
+    checkpoint: Path | None, steps: int, seed: int, path: AnnealingPath[Any]
 ) -> dict[str, Any]:
     generator = seeded_generator(seed, path.device)
     estimate = parallel_tempering(path, steps, generator, False, checkpoint=checkpoint)
@@ -173,7 +158,7 @@ def _temper(
     }
 
 
-def _ais(steps: int, seed: int, path: AnnealingPath[Any], *_: object) -> dict[str, Any]:
+def _ais(steps: int, seed: int, path: AnnealingPath[Any]) -> dict[str, Any]:
     estimate = anneal(path, steps, seeded_generator(seed, path.device))[0]
     return _answer(estimate, _NORMAL)
 
@@ -314,12 +299,10 @@ def errors_in_turns(
     (2, 2000)
     """
     seeds = range(seed, seed + require_count("repeats", repeats, minimum=2))
-    in_turns = [(name, own) for own in seeds for name in ESTIMATORS]
-    done = _runs(in_turns, path, chain_steps, folder, progress)
-    runs = {
-        name: [run for (own, _), run in zip(in_turns, done, strict=True) if own == name]
-        for name in ESTIMATORS
-    }
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ESTIMATORS}
+    for own in _bar(seeds, f"in turns, {chain_steps:,} chain-steps", progress):
+        for name in ESTIMATORS:
+            runs[name].append(timed_run(name, path, chain_steps, own, folder))
     values = [run["log_z"] for run in runs["ladder"]]
     middle = statistics.fmean(values) if truth is None else truth
     found = {

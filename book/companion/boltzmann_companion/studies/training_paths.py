@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,16 @@ import torch
 from torch import Tensor
 
 from boltzmann_companion.rows import averages
-from paperlib import storage
 from paperlib.annealing import BaseRatePath, salakhutdinov_murray_betas
 from paperlib.datasets import BinaryImages, cache_folder, load_mnist_2008
 from paperlib.errors import InputError
 from paperlib.estimators import ais, exact_log_z
-from paperlib.keep import note
+from paperlib.keep import extended
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import RBM
 from paperlib.models.bounds import search_points
 from paperlib.models.files import read_metadata, read_safetensors
 from paperlib.numerics import seeded_generator
-from paperlib.provenance import made_by
 from paperlib.validation import as_tensor, require_count
 
 #: Numbers of epochs after which a model is examined.
@@ -89,6 +87,10 @@ def path_file(row: str, seed: int) -> Path:
     return cache_folder() / "training-paths" / f"{row}-seed-{seed}.json"
 
 
+def _lengths(row: str) -> set[int]:
+    return {length for length in LENGTHS if length <= ROWS[row].recipe.epochs}
+
+
 def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     """The path of one training run of a row, read from the cache; whatever is missing there is computed.
 
@@ -104,7 +106,7 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     Returns
     -------
     dict
-        `row`, `seed`, `made_by` and `points`, a list of what `look_at` returns, with `epoch`.
+        `row`, `seed`, `seconds` and `points`, a list of what `look_at` returns, with `epoch`.
 
     Raises
     ------
@@ -114,35 +116,41 @@ def training_path(row: str, seed: int, progress: bool | None = None) -> dict:
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
     seed = require_count("seed", seed, minimum=0)
-    path, recipe, judged_at = path_file(row, seed), ROWS[row].recipe, ROWS[row].judged_at
-    lengths = [length for length in LENGTHS if length <= recipe.epochs]
-    result = {"row": row, "seed": seed, "made_by": made_by(), "points": []}
-    if path.is_file():
-        result = json.loads(path.read_text())
-    seen = {point["epoch"] for point in result["points"]}
-    if seen.issuperset(lengths):
-        return result
-    images = load_mnist_2008()
-
-    def look(epoch: int, rbm: RBM) -> None:
-        if epoch in lengths and epoch not in seen:
-            started = time.perf_counter()
-            fraction = 1.0 if epoch == judged_at else 0.1
-            point = look_at(rbm, images, seed, fraction, progress)
-            point |= {"epoch": epoch, "seconds": time.perf_counter() - started}
-            result["points"].append(point)
-            seen.add(epoch)
-            storage.write_json(path, result)
-
+    recipe, judged_at = ROWS[row].recipe, ROWS[row].judged_at
+    path = path_file(row, seed)
     checkpoint = path.with_suffix(".safetensors")
-    if checkpoint.is_file():
-        # It is written before a model is examined; a run that ended between the two has not examined it.
-        stored = read_safetensors(checkpoint)
-        parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
-        look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
-    train_rbm(images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress)
-    checkpoint.unlink()
-    return result
+
+    def train(found: dict[str, Any], keep: Callable[[], None]) -> None:
+        found |= {"row": row, "seed": seed}
+        points = found.setdefault("points", [])
+        unseen = _lengths(row) - {point["epoch"] for point in points}
+        found["seconds"] = sum(point["seconds"] for point in points)
+        if not unseen:
+            return
+        images = load_mnist_2008()
+
+        def look(epoch: int, rbm: RBM) -> None:
+            if epoch in unseen:
+                started = time.perf_counter()
+                fraction = 1.0 if epoch == judged_at else 0.1
+                point = look_at(rbm, images, seed, fraction, progress)
+                points.append(point | {"epoch": epoch, "seconds": time.perf_counter() - started})
+                unseen.remove(epoch)
+                found["seconds"] += points[-1]["seconds"]
+                keep()
+
+        if checkpoint.is_file():
+            # It is written before a model is examined; a run that ended between the two has not examined it.
+            stored = read_safetensors(checkpoint)
+            parameters = (as_tensor(name, stored[name]) for name in _PARAMETERS)
+            look(int(read_metadata(checkpoint)["epochs_done"]), RBM(*parameters))
+        train_rbm(
+            images.train, recipe, seed, checkpoint=checkpoint, on_epoch=look, progress=progress
+        )
+        checkpoint.unlink()
+
+    identity = ["training-path", row, seed, asdict(recipe), judged_at]
+    return extended(path.parent, identity, train, path.name)
 
 
 def look_at(
@@ -223,17 +231,13 @@ def _likeliest_hidden_state(rbm: RBM, states: Tensor) -> tuple[Tensor, float]:
 
 def stored_paths() -> Iterator[dict]:
     """The finished paths in the cache, row by row and seed by seed. A record that is saved later names what computed them."""
-    for row, released in ROWS.items():
-        lengths = {length for length in LENGTHS if length <= released.recipe.epochs}
+    for row in ROWS:
         for seed in count():
             path = path_file(row, seed)
             if not path.is_file():
                 break
-            found = json.loads(path.read_text())
-            if lengths == {point["epoch"] for point in found["points"]}:
-                seconds = sum(point["seconds"] for point in found["points"])
-                note(path.stem, True, found["made_by"] | {"device": "cpu", "seconds": seconds})
-                yield found
+            if len(json.loads(path.read_text())["points"]) == len(_lengths(row)):
+                yield training_path(row, seed)
 
 
 def distrusted(point: Mapping[str, Any]) -> bool:
