@@ -448,7 +448,7 @@ def tempering_with(log_z, samples, std_error=0.0, round_trips=100, warnings=()):
     """A run with this value and these draws."""
     one, many = torch.zeros(1), torch.zeros(1, 1)
     return TemperingEstimate(
-        log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, 1, warnings=warnings
+        log_z, std_error, 19.0, one, one, round_trips, samples, many, one, 1, 1, warnings=warnings
     )  # fmt: skip
 
 
