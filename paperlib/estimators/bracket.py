@@ -11,7 +11,7 @@ control variate. Used in chapter: raise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -36,8 +36,8 @@ _LEVEL = math.erf(3 / math.sqrt(2))
 
 
 def bracket_verdict(
-    gap: float | None,
-    errors: Sequence[tuple[float | None, float]],
+    gap: float,
+    errors: Iterable[tuple[float, float]],
     effective_chains: float,
     tolerance: float = 1.0,
 ) -> str:
@@ -57,10 +57,11 @@ def bracket_verdict(
 
     Parameters
     ----------
-    gap : float or None
-        AIS's average less RAISE's, in nats.
-    errors : sequence of (float or None, float)
-        The independent parts of its standard error, each with its degrees of freedom, which are infinite for a known error.
+    gap : float
+        AIS's average less RAISE's, in nats; NaN if it is missing.
+    errors : iterable of (float, float)
+        The independent parts of its standard error, each with its degrees of freedom, which are infinite for a known error; NaN or infinite
+        if a part is missing.
     effective_chains : float
         How many chains AIS's estimate is worth.
     tolerance : float
@@ -72,20 +73,12 @@ def bracket_verdict(
     >>> [bracket_verdict(gap, known, 100) for gap in (0.3, 1.7, -1.7, 1.3)]
     ['closed', 'open', 'crossed', 'cannot tell']
     """
-    numbers = [gap, *(error for error, _ in errors)]
-    known = [number for number in numbers if number is not None and math.isfinite(number)]
-    if len(known) < len(numbers) or effective_chains < FEWEST_CHAINS:
+    if not (math.isfinite(gap) and effective_chains >= FEWEST_CHAINS):
         return CANNOT_TELL
-    middle, *spreads = known
-    freedoms = (freedom for _, freedom in errors)
-    half = math.hypot(
-        *(
-            student_quantile(_LEVEL, freedom) * error
-            for error, freedom in zip(spreads, freedoms, strict=True)
-            if error
-        )
-    )
-    low, high = middle - half, middle + half
+    # An error that is not finite leaves no comparison true.
+    widths = (student_quantile(_LEVEL, freedom) * error for error, freedom in errors if error)
+    half = math.hypot(*widths)
+    low, high = gap - half, gap + half
     if low > tolerance:
         return OPEN
     if high < -tolerance:

@@ -280,12 +280,12 @@ GROUPS = {
     "the verdict": [
         mutant(
             "a gap closes a bracket whatever its error",
-            "estimators/bracket.py: return CLOSED if «-tolerance <= low and high→abs(middle)» <= tolerance else CANNOT_TELL",
-            "tests/test_bracket.py::test_noise_can_only_silence_a_verdict",
+            "estimators/bracket.py: return CLOSED if «-tolerance <= low and high→abs(gap)» <= tolerance else CANNOT_TELL",
+            "tests/test_bracket.py::test_the_interval_of_the_gap_decides[0.4-0.21-cannot tell]",
         ),
         mutant(
             "a bracket is judged whatever AIS's chains are worth",
-            "estimators/bracket.py: if len(known) < len(numbers) or «effective_chains < FEWEST_CHAINS→False»:",
+            "estimators/bracket.py: if not (math.isfinite(gap)« and effective_chains >= FEWEST_CHAINS→»):",
             "tests/test_bracket.py::test_few_effective_chains_say_nothing[40.0]",
         ),
         mutant(
