@@ -155,21 +155,17 @@ def read_bytes(path: Path) -> bytes:
     """The contents of a file, decompressed if it is a gzip file that is whole and holds no more than `unpacked_limit` bytes."""
     if not is_gzip(path):
         return path.read_bytes()
-    limit, size = unpacked_limit(path), 0
+    limit, content = unpacked_limit(path), bytearray()
     try:
-        # Counted first, and kept only if there is not too much.
         with gzip.open(path) as file:
-            while size <= limit and (count := len(file.read(_PIECE))):
-                size += count
-        require_modest(path, min(size, limit + 1))
-        with gzip.open(path) as file:
-            return file.read()
-    except InputError:
-        raise
+            while len(content) <= limit and (piece := file.read(_PIECE)):
+                content += piece
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"expected a whole gzip file at {path}, it is damaged ({error})"
         ) from error
+    require_modest(path, min(len(content), limit + 1))
+    return bytes(content)
 
 
 def sha256(data: bytes) -> str:

@@ -1,5 +1,6 @@
 """AIS above, RAISE below: the truth between them, and a word for where they part."""
 
+import itertools
 import math
 
 import pytest
@@ -9,6 +10,7 @@ from evaluations import draws
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import ais, bracket, raise_log_prob
+from paperlib.estimators.bracket import CANNOT_TELL, FEWEST_CHAINS, bracket_verdict
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.reverse_ais import ReverseEstimate
 from paperlib.numerics import seeded_generator
@@ -57,7 +59,7 @@ def test_few_steps_leave_it_open_around_the_truth():
     assert result.lower.mean < truth
 
 
-def noisy(gap, std_error, log_weights=(0.0, 0.0)):
+def noisy(gap, std_error, log_weights=(0.0,) * 20):
     """A bracket with this gap, for which RAISE was run for five of ten vectors with this error."""
     x, chosen = torch.arange(10.0, dtype=torch.float64), torch.arange(5)
     log_weights = torch.tensor(log_weights, dtype=torch.float64)
@@ -75,14 +77,12 @@ def noisy(gap, std_error, log_weights=(0.0, 0.0)):
         (-0.5, 0.0, "closed"),
         (1.5, 0.0, "open"),
         (-1.5, 0.0, "crossed"),
-        (0.9, 0.3, "closed"),
-        (0.0, 0.6, "too noisy to tell"),
-        (1.5, 0.4, "open"),
-        (1.4, 0.49, "closed"),
-        (1.5, 0.6, "too noisy to tell"),
-        (-1.5, 0.4, "crossed"),
-        (-0.9, 0.6, "too noisy to tell"),
-        (1.89, 1.02, "too noisy to tell"),  # once counted as closed, and both were wrong
+        # five vectors leave four degrees of freedom, and 6.62 standard errors to either side
+        (2.0, 0.150, "open"),
+        (2.0, 0.152, CANNOT_TELL),
+        (-2.0, 0.150, "crossed"),
+        (0.0, 0.150, "closed"),
+        (0.0, 0.152, CANNOT_TELL),
     ],
 )
 def test_noise_is_no_agreement(gap, std_error, word):
@@ -95,17 +95,22 @@ def test_noise_is_no_agreement(gap, std_error, word):
     assert result.verdict() == word
 
 
-def test_unknown_error_of_ais_closes_nothing():
-    assert noisy(0.0, 0.0, [20.0] + [0.0] * 99).verdict() == "too noisy to tell"
+@pytest.mark.parametrize("gap", [0.0, 40.0, -40.0])
+def test_few_effective_chains_say_nothing(gap):
+    """Eight chains of 100 hold nearly all of the weight, so that the error is finite, and small beside the gap."""
+    result = noisy(gap, 0.0, [20.0] * 8 + [0.0] * 92)
+    assert result.upper_std_error < 0.4
+    assert result.verdict() == CANNOT_TELL
+    assert noisy(gap, 0.0, [20.0] * 50 + [0.0] * 50).verdict() != CANNOT_TELL
 
 
 def test_error_of_the_gap_has_no_upper_limit():
-    """One chain of 100 holds nearly all of the weight: nothing is known of the error, nor of what it excuses."""
+    """One chain of 100 holds nearly all of the weight: nothing is known of the error."""
     result = noisy(5.0, 0.0, [20.0] + [0.0] * 99)
     assert result.gap_std_error == result.upper_std_error == math.inf
     assert result.upper_slack == 0
     assert result.gap == pytest.approx(5.0)
-    assert result.verdict() == "open"
+    assert result.verdict() == CANNOT_TELL
     # the mean of 0 to 9 less 20 - ln 100, and 5 nats below
     lower = "-15.89 +- 0.00 nats"
     assert repr(result) == f"Bracket(upper -10.89 nats, error unknown; lower {lower})"
@@ -123,3 +128,72 @@ def test_error_of_the_gap_by_hand():
     assert result.upper_slack == pytest.approx(math.log(5 / 2), abs=1e-12)
     # differences 1, 2, 3 without noise have variance 1; 3 of 5 vectors leave (1 / 3) (1 - 3 / 5)
     assert result.gap_std_error == pytest.approx(math.sqrt(0.25 + 2 / 15), abs=1e-12)
+
+
+# ---- the rule, from the gap and its error alone
+
+
+@pytest.mark.parametrize(
+    ("gap", "std_error", "word"),
+    [
+        (0.0, 0.0, "closed"),
+        (1.0, 0.0, "closed"),
+        (-1.0, 0.0, "closed"),
+        (1.1, 0.0, "open"),
+        (-1.1, 0.0, "crossed"),
+        (0.4, 0.19, "closed"),
+        (-0.4, 0.19, "closed"),
+        (0.4, 0.21, CANNOT_TELL),
+        (-0.4, 0.21, CANNOT_TELL),
+        (1.7, 0.23, "open"),
+        (1.7, 0.24, CANNOT_TELL),
+        (-1.7, 0.23, "crossed"),
+        (-1.7, 0.24, CANNOT_TELL),
+        (1.53, 0.41, CANNOT_TELL),
+        (1.89, 1.02, CANNOT_TELL),  # once counted as closed, and both ends were wrong
+        (40.0, math.inf, CANNOT_TELL),
+        (40.0, math.nan, CANNOT_TELL),
+        (40.0, None, CANNOT_TELL),
+        (math.inf, 0.1, CANNOT_TELL),
+        (math.nan, 0.1, CANNOT_TELL),
+        (None, 0.1, CANNOT_TELL),
+    ],
+)
+def test_the_interval_of_the_gap_decides(gap, std_error, word):
+    assert bracket_verdict(gap, [(std_error, math.inf)], 100) == word
+    # a nat is only the unit
+    scaled = [None if number is None else number / 10 for number in (gap, std_error)]
+    assert bracket_verdict(scaled[0], [(scaled[1], math.inf)], 100, 0.1) == word
+
+
+def test_noise_can_only_silence_a_verdict():
+    """A larger error, fewer degrees of freedom and fewer chains turn an answer into `cannot tell`, and into no other word."""
+    gaps = [-40.0, -1.08, -0.41, -0.1, 0.0, 0.15, 0.99, 1.53, 3.87, 40.0]
+    errors = [0.0, 0.01, 0.1, 0.3, 0.5, 1.0, 5.0, 100.0, math.inf]
+    freedoms = [math.inf, 99.0, 29.0, 9.0, 3.0, 1.0, 0.0]
+    chains = [5_000.0, 60.0, FEWEST_CHAINS, FEWEST_CHAINS - 0.1, 2.0, 1.0]
+    grids = (errors, errors, freedoms, chains)
+    said = set()
+    for gap, tolerance in itertools.product(gaps, (0.1, 0.3, 1.0)):
+
+        def verdict(first, second, freedom, effective, gap=gap, tolerance=tolerance):
+            parts = [(first, freedom), (second, 50.0)]
+            return bracket_verdict(gap, parts, effective, tolerance)
+
+        for place in itertools.product(*(range(len(grid)) for grid in grids)):
+            word = verdict(*(grid[n] for grid, n in zip(grids, place, strict=True)))
+            said.add(word)
+            for axis, grid in enumerate(grids):
+                if place[axis] + 1 < len(grid):
+                    noisier = [n + (axis == number) for number, n in enumerate(place)]
+                    values = [grid[n] for grid, n in zip(grids, noisier, strict=True)]
+                    assert verdict(*values) in (word, CANNOT_TELL)
+    assert said == {"closed", "open", "crossed", CANNOT_TELL}
+
+
+def test_few_degrees_of_freedom_widen_the_interval():
+    """At 99.73 % Student's t has 3.85 standard errors to either side for 11 degrees of freedom, and 3 for infinitely many."""
+    for freedom, quantile in ((math.inf, 3.0), (11.0, 3.8497)):
+        for off, word in ((-0.001, "closed"), (0.001, CANNOT_TELL)):
+            error = (1 + off) / quantile
+            assert bracket_verdict(0.0, [(error, freedom)], 100) == word

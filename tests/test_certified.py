@@ -9,7 +9,7 @@ from evaluations import draws
 from scipy.stats import binom
 
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import CertifiedBound, PartitionEstimate, ais, certified_lower_bound
+from paperlib.estimators import PartitionEstimate, ais, certified_lower_bound
 from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_bounds
 from paperlib.numerics import log_mean_exp, seeded_generator
 
@@ -191,8 +191,8 @@ def test_the_larger_of_both_bounds():
     own = certified_lower_bound(log_weights, 0.9)
     states = torch.zeros(50, 3)
     for proven, expected in (
-        (None, CertifiedBound(own, 0.9, proven=False)),
-        (own - 1, CertifiedBound(own, 0.9, proven=False)),
-        (own + 1, CertifiedBound(own + 1, 0.9, proven=True)),
+        (None, own),
+        (own - 1, own),
+        (own + 1, own + 1),
     ):
         assert PartitionEstimate(log_weights, states, proven).certified_bound(0.9) == expected

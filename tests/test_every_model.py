@@ -6,7 +6,7 @@ import torch
 from enumeration import random_dbm, random_potts, random_rbm
 
 from paperlib.errors import InputError
-from paperlib.evaluation import read_model, read_rbm
+from paperlib.evaluation import read_model
 from paperlib.models import DBN, RBM, BernoulliMixture
 from paperlib.models.files import read_metadata
 
@@ -61,12 +61,7 @@ def test_the_tool_recognises_the_kind(tmp_path, model):
         found = read_model(tmp_path / name)
         assert type(found.rbm) is type(model)
         assert found.rbm.checksum() == model.checksum()
-        if isinstance(model, RBM):
-            assert read_rbm(tmp_path / name).checksum() == model.checksum()
-        else:
-            assert found.origin == f"{name}, {model.called}"
-            with pytest.raises(InputError, match="expected an RBM of binary units"):
-                read_rbm(tmp_path / name)
+        assert found.origin == (name if isinstance(model, RBM) else f"{name}, {model.called}")
 
 
 @EACH

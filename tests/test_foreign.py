@@ -11,7 +11,7 @@ from writers import as_hdf5, as_julia, as_rbms, rbms_update
 
 from paperlib.errors import InputError
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_images, read_model, read_rbm
+from paperlib.evaluation import read_model
 from paperlib.models import RBM, PottsRBM
 from paperlib.models.foreign import (
     archive_updates,
@@ -168,8 +168,6 @@ def test_categorical_units_of_rbms(archive, tmp_path):
         rtol=0,
         atol=1e-3,
     )
-    with pytest.raises(InputError, match="expected an RBM of binary units"):
-        read_rbm(tmp_path / "m.h5")
 
 
 @pytest.mark.parametrize("hidden", ["Binary", "Spin"])
@@ -189,7 +187,7 @@ def test_categorical_units_of_julia(archive, hidden, sides):
         assert found.log_z_offset == offset
 
 
-# ---- broken archives; `hostile_files` has others
+# ---- broken archives; `test_hostile_files` has others
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -204,20 +202,3 @@ def test_damaged_bytes(archive, seed):
     except InputError as refusal:
         outcome = str(refusal)
     assert isinstance(outcome, RBM) or "\n" not in outcome
-
-
-# ---- images of spins
-
-
-def test_images_of_spins(tmp_path):
-    bits = np.random.default_rng(1).integers(0, 2, (10, 6))
-    np.save(tmp_path / "spins.npy", 2 * bits - 1)
-    np.save(tmp_path / "bits.npy", bits)
-    for name in ("spins.npy", "bits.npy"):
-        images = read_images("data", tmp_path / name, 6, spins=True)
-        np.testing.assert_array_equal(images.numpy(), bits)
-    with pytest.raises(InputError, match="data: expected only 0 and 1"):
-        read_images("data", tmp_path / "spins.npy", 6)
-    np.save(tmp_path / "mixed.npy", np.where(bits, 1, -1) * (np.arange(6) > 0))
-    with pytest.raises(InputError, match="data: expected -1 and 1 throughout"):
-        read_images("data", tmp_path / "mixed.npy", 6, spins=True)

@@ -31,7 +31,7 @@ from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
-from paperlib.estimators import ais_in_shards, csl_in_shards, raise_in_shards
+from paperlib.estimators import ais_in_shards, csl_run, raise_in_shards
 from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
@@ -86,6 +86,10 @@ def anneal(**given):
 
 def raise_log_weights(**given):
     return (raise_in_shards(progress=False, **given).log_weights,)
+
+
+def csl_log_means(folder, executor=None, **given):
+    return (kept(csl_run(**given), folder, False, executor).log_means,)
 
 
 def log_unnormalized(folder, executor=None, **given):
@@ -151,7 +155,7 @@ SHARDS = {
         ],
     ),
     "CSL": Kind(
-        lambda **given: (csl_in_shards(progress=False, **given).log_means,),
+        csl_log_means,
         {"rbm": LOWER, "v": V, "num_chains": 250, "num_steps": 5, "seed": 1},
         "paperlib.estimators.csl.csl_log_prob",
         3,

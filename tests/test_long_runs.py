@@ -31,7 +31,6 @@ from paperlib import keep
 from paperlib.annealing import uniform_betas
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
-from paperlib.estimators import csl_in_shards
 from paperlib.estimators.csl import csl_run
 from paperlib.keep import kept
 from paperlib.models import DBM, DBN
@@ -248,7 +247,7 @@ def test_command_lists_stops_goes_on_and_packs(small, command, monkeypatch, tmp_
 def test_csl_in_shards_is_the_mean_over_independent_draws(tmp_path):
     # long enough that hardly any state remembers the uniform start
     run = csl_run(RBM, IMAGES, 2_000, 400, 1)
-    found = csl_in_shards(RBM, IMAGES, 2_000, 400, 1, tmp_path, progress=False)
+    found = kept(run, tmp_path, False)
     values = found.log_prob
     exact = RBM.log_unnormalized(IMAGES.double()) - log_z(RBM)
     parts = torch.stack([shard["log_prob"] for shard in kept(replace(run, join=list), tmp_path)])

@@ -18,7 +18,7 @@ from test_foreign import train_archive
 from writers import as_julia
 
 from paperlib.estimators import exact_log_z
-from paperlib.evaluation import read_rbm
+from paperlib.evaluation import read_model
 from paperlib.evaluation.audit import EXIT_CODES
 from paperlib.storage import repository_root
 
@@ -83,7 +83,7 @@ def test_rbms(images, tmp_path):
 def test_scikit_learn(images):
     rbm = BernoulliRBM(M, n_iter=2, random_state=0).fit(images)
     [printed] = type_in("scikit-learn", {"np": np, "rbm": rbm, "test": images})
-    read = read_rbm("model.npz")
+    read = read_model("model.npz").rbm
     np.testing.assert_array_equal(read.weights.numpy(), rbm.components_.T)
     assert f"ln Z = {exact_log_z(read):.3f}, exact" in printed
 
@@ -95,7 +95,7 @@ def test_pydeep(images):
     theirs = SimpleNamespace(**{name: rng.normal(size=shape) for name, shape in shapes.items()})
     names = {"np": np, "rbm": theirs, "test": images}
     type_in("PyDeep", names)
-    ours = read_rbm("model.npz")
+    ours = read_model("model.npz").rbm
     v, h = all_states(D).numpy() - theirs.ov, all_states(M).numpy() - theirs.oh
     minus_energy = v @ theirs.bv.T + (h @ theirs.bh.T).T + v @ theirs.w @ h.T
     expected = -ours.energy(all_states(D)[:, None], all_states(M)[None]).numpy()

@@ -32,6 +32,27 @@ def test_the_printed_index_of_the_kernel_would_be_noticed():
     assert ((expected["printed"] / truth).log().abs() > 0.05).any()
 
 
+def test_data_from_the_model_lie_between_raise_and_ais():
+    """All trajectories of two steps: p_fwd = w q_rev, and each of the two errs to its side by a divergence."""
+    walk = base_rates()
+    states, _ = walk.path.begin_reverse(
+        V, uniform_betas(2).tolist(), seeded_generator(0), lambda _: None
+    )
+    f0, f1, f2 = (walk.path.log_f(states, beta) for beta in (0.0, 0.5, 1.0))
+    first, second, target = walk.kernel(0.5), walk.kernel(1.0), f2.softmax(0)
+    # axes: x_0, x_1, x_2
+    forward = f0.softmax(0)[:, None, None] * first[:, :, None] * second[None]
+    backward = first.T[:, :, None] * second.T[None]
+    log_w = f2 - walk.path.log_z_start + (f1 - f2)[:, None] + (f0 - f1)[:, None, None]
+    torch.testing.assert_close(forward, log_w.exp() * backward, rtol=1e-10, atol=0)
+    r = target * backward
+    truth, low = (target * target.log()).sum(), (r * log_w).sum()
+    high = (target * f2).sum() - (forward * (f2 - log_w)).sum()
+    torch.testing.assert_close(truth - low, (r * (r / forward).log()).sum())
+    torch.testing.assert_close(high - truth, (forward * (forward / r).log()).sum())
+    assert low < truth < high
+
+
 def test_many_steps_approach_the_target():
     truth = RBM.log_unnormalized(V) - log_z(RBM)
     gaps = [

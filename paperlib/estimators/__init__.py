@@ -6,14 +6,13 @@ return to a mode that it has missed.
 """
 
 from paperlib.estimators.ais import ais
-from paperlib.estimators.bracket import Bracket, bracket
+from paperlib.estimators.bracket import Bracket, bracket, bracket_verdict
 from paperlib.estimators.certified import (
-    CertifiedBound,
     certified_lower_bound,
     upper_bound_from_reached,
 )
 from paperlib.estimators.control_variates import ControlVariateEstimate, control_variate_mean
-from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_in_shards, csl_log_prob
+from paperlib.estimators.csl import CSLEstimate, csl_estimate, csl_log_prob, csl_run
 from paperlib.estimators.dbn_bound import DBNBoundEstimate, dbn_lower_bound
 from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
@@ -30,7 +29,6 @@ __all__ = [
     "BennettEstimate",
     "Bracket",
     "CSLEstimate",
-    "CertifiedBound",
     "ControlVariateEstimate",
     "DBNBoundEstimate",
     "PartitionEstimate",
@@ -42,11 +40,12 @@ __all__ = [
     "ais_in_shards",
     "bennett",
     "bracket",
+    "bracket_verdict",
     "certified_lower_bound",
     "control_variate_mean",
     "csl_estimate",
-    "csl_in_shards",
     "csl_log_prob",
+    "csl_run",
     "dbn_lower_bound",
     "exact_hidden_samples",
     "exact_log_z",

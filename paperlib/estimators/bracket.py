@@ -11,6 +11,7 @@ control variate. Used in chapter: raise.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -23,8 +24,73 @@ from paperlib.estimators.control_variates import (
 )
 from paperlib.estimators.estimate import PartitionEstimate, format_estimate, summary
 from paperlib.estimators.reverse_ais import ReverseEstimate
-from paperlib.numerics import weighted_mean
+from paperlib.numerics import student_quantile, weighted_mean
 from paperlib.validation import DOUBLE, ArrayLike, as_tensor, parameter, require_shape
+
+#: What can be said of a bracket.
+VERDICTS = CLOSED, OPEN, CROSSED, CANNOT_TELL = "closed", "open", "crossed", "cannot tell"
+#: With fewer effective chains, three standard deviations of Z-hat exceed Z-hat itself, and AIS's interval has no upper end.
+FEWEST_CHAINS = 9
+# The level at which a normal distribution has three standard deviations to either side.
+_LEVEL = math.erf(3 / math.sqrt(2))
+
+
+def bracket_verdict(
+    gap: float | None,
+    errors: Sequence[tuple[float | None, float]],
+    effective_chains: float,
+    tolerance: float = 1.0,
+) -> str:
+    """What the signed gap of a bracket says, AIS's average less RAISE's: `closed`, `open`, `crossed` or `cannot tell`.
+
+    The verdict is that of the interval of the gap, and not of the gap. The interval has three standard errors to either side, or more where an
+    error has few degrees of freedom: by Student's t, at the same level of 99.73 %.
+
+    - `closed`: the whole interval is within `tolerance` of zero. The two ends agree.
+    - `open`: the whole interval is above `tolerance`.
+    - `crossed`: the whole interval is below `-tolerance`. Either the annealing model fits these vectors better than the model itself, or
+      ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN.
+    - `cannot tell`: one of the two limits is inside the interval; the gap or one of its errors is missing or not finite; or AIS rests on
+      fewer than `FEWEST_CHAINS` effective chains, which know neither their own error nor what longer annealing would find.
+
+    So a larger error, fewer degrees of freedom or fewer effective chains can only turn another verdict into `cannot tell`.
+
+    Parameters
+    ----------
+    gap : float or None
+        AIS's average less RAISE's, in nats.
+    errors : sequence of (float or None, float)
+        The independent parts of its standard error, each with its degrees of freedom, which are infinite for a known error.
+    effective_chains : float
+        How many chains AIS's estimate is worth.
+    tolerance : float
+        How far the two ends may be apart, in nats; by default the nat within which the RAISE paper says that they agree.
+
+    Examples
+    --------
+    >>> known = [(0.2, math.inf)]
+    >>> [bracket_verdict(gap, known, 100) for gap in (0.3, 1.7, -1.7, 1.3)]
+    ['closed', 'open', 'crossed', 'cannot tell']
+    """
+    numbers = [gap, *(error for error, _ in errors)]
+    known = [number for number in numbers if number is not None and math.isfinite(number)]
+    if len(known) < len(numbers) or effective_chains < FEWEST_CHAINS:
+        return CANNOT_TELL
+    middle, *spreads = known
+    freedoms = (freedom for _, freedom in errors)
+    half = math.hypot(
+        *(
+            student_quantile(_LEVEL, freedom) * error
+            for error, freedom in zip(spreads, freedoms, strict=True)
+            if error
+        )
+    )
+    low, high = middle - half, middle + half
+    if low > tolerance:
+        return OPEN
+    if high < -tolerance:
+        return CROSSED
+    return CLOSED if -tolerance <= low and high <= tolerance else CANNOT_TELL
 
 
 @dataclass(frozen=True)
@@ -39,6 +105,8 @@ class Bracket:
         Interval for `upper`, three standard deviations of Z-hat in each direction; its upper end may be infinite.
     upper_std_error : float
         Standard error of `upper`, the same as that of ln Z-hat; infinite where AIS's chains are worth fewer than two.
+    effective_chains : float
+        How many chains AIS's estimate is worth, its effective sample size.
     lower : ControlVariateEstimate
         RAISE's average; too small on average if p_ann fits no better than the model.
     warnings : tuple of str
@@ -51,7 +119,7 @@ class Bracket:
     Examples
     --------
     >>> from paperlib.estimators import PartitionEstimate
-    >>> above = PartitionEstimate(torch.zeros(4).double(), torch.zeros(4, 1))
+    >>> above = PartitionEstimate(torch.zeros(40).double(), torch.zeros(40, 1))
     >>> below = ReverseEstimate(torch.tensor([[-1.0, -1.0], [-2.0, -2.0]]).double())
     >>> found = bracket([-0.5, -1.5, -1.0], [0, 1], above, below)
     >>> found
@@ -63,6 +131,7 @@ class Bracket:
     upper: float
     upper_interval: tuple[float, float]
     upper_std_error: float
+    effective_chains: float
     lower: ControlVariateEstimate
     warnings: tuple[str, ...]
     vector_gaps: Tensor = field(repr=False)
@@ -99,18 +168,15 @@ class Bracket:
         """
         return self.upper - self.upper_interval[0] if math.isfinite(self.upper_std_error) else 0.0
 
-    def verdict(self, tolerance: float = 1.0) -> str:
-        """The bracket's verdict: `closed`, `open`, `crossed` or `too noisy to tell`.
+    @property
+    def errors(self) -> tuple[tuple[float, float], ...]:
+        """The independent parts of `gap_std_error`, RAISE's and AIS's, each with its degrees of freedom."""
+        below = self.lower.parts or ((self.lower.test_set_std_error, math.inf),)
+        return (*below, (self.upper_std_error, self.effective_chains - 1))
 
-        open: AIS is above RAISE by more than `tolerance` nats and by more than three standard deviations of both. crossed:
-        RAISE is above AIS by as much, either because the annealing model fits these vectors better than the model itself or because
-        ln p*(v) is itself an estimate that errs low, as for a DBM or a DBN. closed: neither, and the standard error of the
-        gap is at most half of `tolerance`. too noisy to tell: neither, but the error is larger or not known.
-        """
-        chance = math.hypot(self.upper_slack, 3 * self.lower.test_set_std_error)
-        if abs(self.gap) > max(tolerance, chance):
-            return "open" if self.gap > 0 else "crossed"
-        return "closed" if self.gap_std_error <= tolerance / 2 else "too noisy to tell"
+    def verdict(self, tolerance: float = 1.0) -> str:
+        """What the gap says, by `bracket_verdict`: `closed`, `open`, `crossed` or `cannot tell`."""
+        return bracket_verdict(self.gap, self.errors, self.effective_chains, tolerance)
 
 
 def bracket(
@@ -171,6 +237,7 @@ def bracket(
         average - above.log_z,
         (average - high, average - low),
         above.std_error,
+        above.effective_sample_size,
         control_variate_mean(
             below,
             of_chosen,

@@ -17,7 +17,6 @@ RAISE's estimates give an upper bound in the same way, for test vectors that are
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -36,30 +35,6 @@ _MAX_STEPS = 200
 _MOST = 10.0
 # In nats: how far beyond all images the bound is searched, and how exactly.
 _FAR, _EXACT = 10.0, 1e-6
-
-
-@dataclass(frozen=True)
-class CertifiedBound:
-    """A lower bound on ln Z together with the probability with which it holds.
-
-    Attributes
-    ----------
-    value : float
-        The bound, in nats.
-    level : float
-        The probability, at least, with which the bound is at most ln Z.
-    proven : bool
-        Whether it is a bound that always holds, which was larger than the one from the weights.
-
-    Examples
-    --------
-    >>> CertifiedBound(451.2, 0.99, proven=False)
-    CertifiedBound(value=451.2, level=0.99, proven=False)
-    """
-
-    value: float
-    level: float
-    proven: bool
 
 
 def certified_lower_bound(log_weights: ArrayLike, level: float = 0.99) -> float:

@@ -39,8 +39,6 @@ class ControlVariateEstimate:
     test_set_std_error : float
         Its standard error as an estimate of the average over these particular N cases: `monte_carlo_std_error` and `choice_std_error`
         together.
-    plain_std_error : float
-        Standard error of the plain average of the n values, for comparison with `std_error`.
     alpha : float
         The factor that was used.
     monte_carlo_std_error : float
@@ -52,14 +50,13 @@ class ControlVariateEstimate:
     Examples
     --------
     >>> estimate = control_variate_mean([0.9, 2.9, 5.1], [1.0, 3.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0])
-    >>> round(estimate.variance_reduction)
-    3
+    >>> print(f"{estimate.mean:.2f}")
+    2.97
     """
 
     mean: float
     std_error: float
     test_set_std_error: float
-    plain_std_error: float
     alpha: float
     monte_carlo_std_error: float = 0.0
     parts: tuple[tuple[float, float], ...] = ()
@@ -84,13 +81,6 @@ class ControlVariateEstimate:
         parts = self.parts or ((self.test_set_std_error, math.inf),)
         half = math.hypot(*(student_quantile(level, freedom) * error for error, freedom in parts))
         return self.mean - half, self.mean + half
-
-    @property
-    def variance_reduction(self) -> float:
-        """How many times smaller the variance is than that of the plain average."""
-        if self.std_error == 0:
-            return math.inf
-        return (self.plain_std_error / self.std_error) ** 2
 
 
 def control_variate_mean(
@@ -197,7 +187,6 @@ def control_variate_mean(
         # the sample covariance can outweigh the rest by chance
         std_error=math.sqrt(max(rest_variance + added, 0.0)),
         test_set_std_error=of_these,
-        plain_std_error=math.sqrt(_variance_of_mean(y, of_batch)),
         alpha=alpha,
         # by chance the few cases can spread less than their noise
         monte_carlo_std_error=min(noise, of_these),

@@ -9,8 +9,6 @@ models; Table 1 of the RAISE paper shows it beside better ones.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +17,7 @@ from torch import Tensor
 
 from paperlib.estimators.estimate import Estimate
 from paperlib.estimators.shards import Walk, device_of, identity_of, shard
-from paperlib.keep import Work, kept
+from paperlib.keep import Work
 from paperlib.kernels import bernoulli, chains_per_shard
 from paperlib.models import RBM
 from paperlib.models.files import tensors_checksum
@@ -166,34 +164,24 @@ def csl_log_prob(
     return csl_estimate(rbm, v, num_chains, num_steps, generator, progress).log_prob
 
 
-def csl_in_shards(
+def csl_run(
     rbm: RBM,
     v: ArrayLike,
     num_chains: int,
     num_steps: int,
     seed: int,
-    folder: str | os.PathLike[str],
-    progress: bool | None = None,
-    executor: Executor | None = None,
     device: torch.device | str | None = None,
-) -> CSLEstimate:
-    """CSL as in `paperlib.estimators.csl_estimate`, in shards of 100 chains (GPU: 5,000) kept in a folder.
+) -> Work[CSLEstimate]:
+    """CSL as in `csl_estimate`, in shards of 100 chains (GPU: 5,000) for `paperlib.keep.kept`, which returns a `CSLEstimate`.
 
     Parameters
     ----------
-    rbm : RBM
-        The model.
-    v : array or Tensor, shape [N, D]
-        Binary test vectors of any type.
+    rbm, v, num_steps
+        As in `csl_estimate`.
     num_chains : int
         Gibbs chains; a number that does not fill its last shard is raised to the one that does.
-    num_steps, seed, folder, progress, executor, device
-        As in `csl_estimate` and `ais_in_shards`.
-
-    Returns
-    -------
-    CSLEstimate
-        What each shard says about each vector. The same whether shards were found or computed, here or elsewhere, in one run or in many.
+    seed, device
+        As in `ais_in_shards`.
 
     Raises
     ------
@@ -203,24 +191,12 @@ def csl_in_shards(
     Examples
     --------
     >>> import tempfile
+    >>> from paperlib.keep import kept
     >>> rbm = RBM([[1.0, -1.0], [0.5, 2.0]], [0.0, 0.0], [0.0, 0.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     csl_in_shards(rbm, [[0, 1], [1, 1]], 200, 50, 1, folder).log_means.shape
+    ...     kept(csl_run(rbm, [[0, 1], [1, 1]], 200, 50, 1), folder).log_means.shape
     torch.Size([2, 2])
     """
-    run = csl_run(rbm, v, num_chains, num_steps, seed, device)
-    return kept(run, folder, progress, executor)
-
-
-def csl_run(
-    rbm: RBM,
-    v: ArrayLike,
-    num_chains: int,
-    num_steps: int,
-    seed: int,
-    device: torch.device | str | None = None,
-) -> Work[CSLEstimate]:
-    """The shards of `csl_in_shards` with these arguments."""
     vectors = as_binary("v", v, rbm.num_visible).to(torch.uint8)
     num_chains = require_count("num_chains", num_chains)
     num_steps = require_count("num_steps", num_steps)

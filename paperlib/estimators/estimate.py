@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.estimators.certified import CertifiedBound, certified_lower_bound
+from paperlib.estimators.certified import certified_lower_bound
 from paperlib.numerics import effective_sample_size, log_mean_exp, student_quantile
 
 # The columns that a notebook or a terminal shows; warnings after the third appear only in `.warnings`.
@@ -157,7 +157,7 @@ class PartitionEstimate(Estimate):
         low = self.log_z + math.log1p(-spread) if spread < 1 else -math.inf
         return low, self.log_z + math.log1p(spread)
 
-    def certified_bound(self, level: float = 0.99) -> CertifiedBound:
+    def certified_bound(self, level: float = 0.99) -> float:
         """A lower bound on ln Z that holds with probability `level`: the larger of the bound from the weights and the proven one.
 
         It assumes nothing about the chains or the steps except that the weights are independent and unbiased; see
@@ -165,9 +165,7 @@ class PartitionEstimate(Estimate):
         """
         bound = certified_lower_bound(self.log_weights, level)
         # Both hold together with this probability, since only the first can fail.
-        if self.lower_bound is not None and self.lower_bound > bound:
-            return CertifiedBound(self.lower_bound, level, proven=True)
-        return CertifiedBound(bound, level, proven=False)
+        return bound if self.lower_bound is None else max(bound, self.lower_bound)
 
     def _details(self) -> str:
         return f", {self.effective_sample_size:.1f} of {len(self.log_weights)} chains effective"

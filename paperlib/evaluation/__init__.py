@@ -13,7 +13,6 @@ from paperlib.evaluation.evaluation import evaluate
 from paperlib.evaluation.inputs import (
     read_images,
     read_model,
-    read_rbm,
     read_sequences,
     read_weights,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "read_checkpoints",
     "read_images",
     "read_model",
-    "read_rbm",
     "read_sequences",
     "read_weights",
 ]

@@ -121,30 +121,6 @@ def _of_files(location: str) -> Mapping[str, Entry]:
     return found
 
 
-def read_rbm(path: str | os.PathLike[str]) -> RBM:
-    """An RBM from a file, as `read_model` reads it, without the origin.
-
-    Raises
-    ------
-    InputError
-        As for `read_model`, or if the model is not an RBM of binary units.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> arrays = {"components_": np.ones((2, 3)), "intercept_visible_": np.zeros(3)}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(f"{folder}/model.npz", **arrays, intercept_hidden_=np.zeros(2))
-    ...     read_rbm(f"{folder}/model.npz")
-    RBM(3 visible, 2 hidden, torch.float64, cpu)
-    """
-    model = read_model(path).rbm
-    if not isinstance(model, RBM):
-        raise InputError(f"path: expected an RBM of binary units in {path}, got {model}")
-    return model
-
-
 def read_rows(
     name: str,
     path: str | os.PathLike[str],
@@ -301,7 +277,11 @@ def read_images(
             raise InputError(f"{error}; {COMPLETE}") from error
     low, high = images.min().item(), images.max().item()
     if spins and low == -1:
-        images, low = _binary_of_spins(name, images), 0
+        if not _are_spins(images):
+            raise InputError(
+                f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(images, low, high)}"
+            )
+        images, low = (images > 0).view(torch.uint8), 0
     if threshold is not None:
         if not low <= threshold < high:
             raise InputError(
@@ -318,15 +298,12 @@ def read_images(
         return binarize(images, binarize_seed, white)
     if white == 1 and images.dtype == torch.uint8 and high <= 1:
         return images
-    result = torch.empty(images.shape, dtype=torch.uint8)
-    for block, binary in zip(blocks(images), blocks(result), strict=True):
-        intensities = block / white
-        try:
-            require_binary(name, intensities)
-        except ValueError as error:
-            raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
-        binary.copy_(intensities)
-    return result
+    try:
+        for block in blocks(images):
+            require_binary(name, block / white)
+    except InputError as error:
+        raise InputError(f"{error}. {_what_to_do(images, low, high)}") from error
+    return (images > 0).view(torch.uint8)
 
 
 def _why_other_width(images: Tensor, width: int) -> str:
@@ -349,23 +326,28 @@ def _why_other_width(images: Tensor, width: int) -> str:
     return ""
 
 
+def _are(images: Tensor, told: Callable[[Tensor], Tensor]) -> bool:
+    """Whether this is so of all values. Asked block by block, since a mask of all images is as large as they are; most sets are told by the first."""
+    return all(bool(told(block).all()) for block in blocks(images))
+
+
+def _are_spins(images: Tensor) -> bool:
+    return _are(images, lambda block: block.abs() == 1)
+
+
 def _lacks_values(images: Tensor, low: float, high: float) -> bool:
     """Whether there is a -1 beside other whole numbers, or a 255 beside 0 and 1, which is a -1 as a byte."""
-    # Block by block, since a mask of all images is as large as they are; most sets are told by the first block.
     if low == -1:
-        whole = all(bool((block == block.long()).all()) for block in blocks(images))
-        return whole and any(bool((block.abs() != 1).any()) for block in blocks(images))
+        return _are(images, lambda block: block == block.long()) and not _are_spins(images)
     if low != 0 or high != 255:
         return False
-    few = all(
-        bool(((block == 0) | (block == 1) | (block == 255)).all()) for block in blocks(images)
-    )
-    return few and any(bool((block == 1).any()) for block in blocks(images))
+    few = _are(images, lambda block: (block == 0) | (block == 1) | (block == 255))
+    return few and not _are(images, lambda block: block != 1)
 
 
 def _what_to_do(images: Tensor, low: float, high: float) -> str:
     """How images with these values become binary."""
-    if low == -1 and bool((images.abs() == 1).all()):
+    if low == -1 and _are_spins(images):
         return (
             "Values of -1 and 1 are spins: for a model of bits, store (x + 1) / 2; a model of spins becomes one of bits with "
             "paperlib.models.foreign.binary_from_spins"
@@ -487,15 +469,3 @@ def read_weights(path: str | os.PathLike[str], count: int) -> Tensor:
     """
     numbers = read_rows("weights", path, fewest_axes=1)
     return as_weights("weights", as_tensor("weights", numbers.reshape(-1)), count)
-
-
-def _binary_of_spins(name: str, spins: Tensor) -> Tensor:
-    """0 for -1 and 1 for 1."""
-    result = torch.empty(spins.shape, dtype=torch.uint8)
-    for block, binary in zip(blocks(spins), blocks(result), strict=True):
-        if not bool((block.abs() == 1).all()):
-            raise InputError(
-                f"{name}: expected -1 and 1 throughout, got other values beside -1. {_what_to_do(block, -1, block.max().item())}"
-            )
-        binary.copy_(block > 0)
-    return result

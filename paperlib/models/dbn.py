@@ -128,19 +128,12 @@ class DBN(UnnormalizedModel):
 
     def recognize(self, v: ArrayLike, generator: torch.Generator) -> list[Tensor]:
         """A draw of h^1, ..., h^{L-1} from Q(. | v); `v` [..., D] gives one tensor [..., M_l] per directed layer."""
-        hidden, below = [], self._visible(v)
-        for layer in self.directed:
-            below = bernoulli(layer.hidden_probs(below), generator)
-            hidden.append(below)
-        return hidden
+        return _Recognition(self, self._visible(v)).draw(generator)
 
     def log_recognition(self, v: ArrayLike, hidden: Sequence[ArrayLike]) -> Tensor:
         """ln Q(h^1, ..., h^{L-1} | v) in nats; shapes and errors as in `log_joint_unnormalized`."""
-        states = self._states(v, hidden)
-        total = states[0].new_zeros(states[0].shape[:-1])
-        for layer, (below, above) in zip(self.directed, pairwise(states), strict=True):
-            total = total + bernoulli_log_prob(above, below @ layer.weights + layer.hidden_bias)
-        return total
+        v, *hidden = self._states(v, hidden)
+        return sum(_Recognition(self, v).log_layers(hidden), v.new_zeros(v.shape[:-1]))
 
     def log_unnormalized(
         self, v: ArrayLike, num_samples: int = 500, generator: torch.Generator | None = None
@@ -372,7 +365,7 @@ class _Recognition(Proposal):
         self.num_layers = len(dbn.directed)
         self._dbn, self._rows = dbn, rows
         # The rows stay the same, and with them the first layer's logits.
-        self._first = self._upwards(0, rows) if dbn.directed else rows[:, :0]
+        self._first = self._upwards(0, rows) if dbn.directed else rows[..., :0]
 
     def _upwards(self, layer: int, below: Tensor) -> Tensor:
         rbm = self._dbn.directed[layer]

@@ -3,8 +3,8 @@
 A file may be gzipped. Groups, structs and nested dictionaries are flattened, with dots between the names: `rbm.weights`. A list or a
 MATLAB cell counts from 0. A format without names, such as `.npy`, gives one array under the empty name.
 
-Files from elsewhere are not trusted. Nothing is read that would need many times the file's size in memory, and of HDF5 only plain data of
-the file itself: no links to other files, no virtual or external data.
+Files from elsewhere are not trusted. No array is read that is many times larger than its file, and of HDF5 only plain data of the file
+itself: no links to other files, no virtual or external data.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import math
 import os
 import pickle
 import re
-import struct
 import warnings
 import zipfile
-import zlib
 from collections import Counter, UserDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -79,8 +77,6 @@ _A_PICKLE = (
     "a pickle, which can run any code when it is read. Where you trust it, write its arrays anew: torch.save(model.state_dict(), "
     "'model.pt'), or numpy.savez('model.npz', weights=W, visible_bias=..., hidden_bias=...) with W [visible, hidden]"
 )
-# Types of elements in a level 5 MATLAB file, packed and plain, and how many bytes are unpacked at a time.
-_PACKED, _PLAIN, _PIECE = 15, 14, 2**20
 _DEEPEST = 8
 # Words of the training in names: of what accompanies each parameter there, and others.
 _OF_A_PARAMETER = {
@@ -294,10 +290,8 @@ def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
     from scipy.io import loadmat
     from scipy.sparse import issparse
 
-    with _opened(source) as file:
-        storage.require_modest(path, _matlab_size(file, path))
-    found = loadmat(source)
-    flat: dict[str, Any] = _flat({name: value for name, value in found.items() if name[:2] != "__"})
+    found = {name: value for name, value in loadmat(source).items() if name[:2] != "__"}
+    flat: dict[str, Any] = _flat(found)
     for name, value in flat.items():
         if issparse(value):
             storage.require_modest(path, math.prod(value.shape) * value.dtype.itemsize)
@@ -306,33 +300,6 @@ def _read_matlab(source: _Source, path: Path) -> Mapping[str, Entry]:
             columns.check_format()
             flat[name] = columns.toarray()
     return flat
-
-
-def _matlab_size(file: BinaryIO, path: Path) -> int:
-    """Unpacked size in bytes of the packed elements of a level 5 MATLAB file, counted up to just above the limit."""
-    limit, total, at_end = storage.unpacked_limit(path), 0, file.seek(0, os.SEEK_END)
-    file.seek(0)
-    order = {b"IM": "<", b"MI": ">"}.get(file.read(128)[126:])
-    # Other levels pack nothing.
-    while order is not None and total <= limit and file.tell() + 8 <= at_end:
-        kind, size = struct.unpack(f"{order}II", file.read(8))
-        after = file.tell() + size
-        if kind not in (_PACKED, _PLAIN):
-            raise InputError(
-                f"expected matrices in the MATLAB file {path}, got an element of type {kind}"
-            )
-        if kind == _PACKED:
-            unpacker, left = zlib.decompressobj(), size
-            while left > 0 and total <= limit and not unpacker.eof:
-                piece = file.read(min(left, _PIECE))
-                if not piece:
-                    break
-                left -= len(piece)
-                while piece and total <= limit:
-                    total += len(unpacker.decompress(piece, _PIECE))
-                    piece = unpacker.unconsumed_tail
-        file.seek(after)
-    return min(total, limit + 1)
 
 
 def _read_safetensors(source: _Source, path: Path) -> Mapping[str, Entry]:
@@ -495,8 +462,6 @@ class _Hdf5(UserDict[str, Entry]):
     def __init__(self, source: _Source, path: Path) -> None:
         super().__init__()
         self._source, self.path = source, path
-        # Bytes of what has been read, by name.
-        self._sizes: dict[str, int] = {}
         with self._opened() as file:
             places = list(_places_below(file, "", set()))
         # A name may have dots of its own, and `a.b` may stand beside the group `a` with a `b`: then each has its path as its name.
@@ -543,10 +508,7 @@ class _Hdf5(UserDict[str, Entry]):
             raise self._refused(name, "data of the file itself", "data of other files")
         if found.shape is None:
             raise self._refused(name, "numbers", "no data")
-        # A chunk may be larger than its array, and is always unpacked as a whole.
-        chunk = math.prod(found.chunks) * found.dtype.itemsize if found.chunks else 0
-        self._sizes[name] = max(found.nbytes, chunk)
-        storage.require_modest(self.path, sum(self._sizes.values()))
+        storage.require_modest(self.path, found.nbytes)
         if h5py.check_string_dtype(found.dtype) is not None:
             return found.asstr()[()] if found.shape == () else np.asarray(found.asstr()[()], "U")
         if found.dtype.kind not in "biuf":

@@ -279,6 +279,16 @@ GROUPS = {
     ],
     "the verdict": [
         mutant(
+            "a gap closes a bracket whatever its error",
+            "estimators/bracket.py: return CLOSED if «-tolerance <= low and high→abs(middle)» <= tolerance else CANNOT_TELL",
+            "tests/test_bracket.py::test_noise_can_only_silence_a_verdict",
+        ),
+        mutant(
+            "a bracket is judged whatever AIS's chains are worth",
+            "estimators/bracket.py: if len(known) < len(numbers) or «effective_chains < FEWEST_CHAINS→False»:",
+            "tests/test_bracket.py::test_few_effective_chains_say_nothing[40.0]",
+        ),
+        mutant(
             "AIS contradicts from below as it does from above",
             "evaluation/verdict.py: if «certified <= tempering.interval(_CERTAIN)[1]→abs(ais.log_z - tempering.log_z) <= SMALL»:",
             f"{EVALUATE}ais_contradicts_from_above_only_and_as_far_as_markov_allows[log_weights0-trusted]",

@@ -11,7 +11,7 @@ is exactly one root.
 With equal numbers of draws the equation stays the same if a draw of 0 and a draw of 1 are swapped. Parallel tempering
 (`paperlib.estimators.tempering.tempering`) therefore gains nothing from averaging over the swaps that it might have made.
 
-The two distributions may also be those of whole walks, AIS forward and back (`paperlib.estimators.two_sided`).
+The two distributions may also be those of whole walks, AIS forward and back (Grosse, Ghahramani & Adams 2015).
 """
 
 from __future__ import annotations

@@ -91,8 +91,6 @@ class TemperingEstimate(StudentEstimate[float]):
         Chains at each temperature, R.
     chain_steps : int
         Transitions of single chains that were spent, including pilots and burn-in.
-    counted_steps : int
-        The number of these whose states count in the estimate.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
     warnings : tuple of str
@@ -120,7 +118,6 @@ class TemperingEstimate(StudentEstimate[float]):
     log_z_at_betas: Tensor
     num_replicas: int
     chain_steps: int
-    counted_steps: int
     lower_bound: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -254,7 +251,6 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
         log_z_at_betas=log_z_at_betas,
         num_replicas=replicas,
         chain_steps=run.spent,
-        counted_steps=len(series) * replicas * len(record.betas),
         warnings=find_tempering_warnings(counted, series, std_error, freedom),
     )
     return _compared_with_bound(path, estimate) if check else estimate

@@ -38,7 +38,7 @@ from torch import Tensor
 
 from paperlib.models import RBM
 from paperlib.numerics import bernoulli_entropy, softplus
-from paperlib.validation import ArrayLike, require_count
+from paperlib.validation import require_count
 from paperlib.variational.log_z.units import (
     LogZApproximation,
     as_double,
@@ -47,6 +47,8 @@ from paperlib.variational.log_z.units import (
     require_tolerance,
 )
 
+# Share of the old messages in the new ones.
+_DAMPING = 0.5
 _LARGEST_LOGIT = 300.0
 # Factor by which the temperature of the entropies falls, and the most steps before it does. It falls earlier if the gap is below the temperature.
 _COOLING, _STEPS_PER_TEMPERATURE = 0.5, 8
@@ -164,18 +166,13 @@ class _PairModel:
 
 
 def bethe_log_z(
-    rbm: RBM,
-    starts: ArrayLike | None = None,
-    *,
-    damping: float = 0.5,
-    max_iterations: int = 300,
-    tolerance: float = 1e-6,
+    rbm: RBM, *, max_iterations: int = 300, tolerance: float = 1e-6
 ) -> LogZApproximation:
     """ln Z by loopy belief propagation, at the best of the fixed points found.
 
     Parameters
     ----------
-    rbm, starts, damping, max_iterations
+    rbm, max_iterations
         As in `tap_log_z`; the first messages are made from the starts, and the updates are of messages.
     tolerance : float
         Converged when no message would change by more than this in one update without damping, in nats.
@@ -222,7 +219,7 @@ def bethe_log_z(
         return weights.new_tensor(values), torch.sigmoid(logits[0]), torch.sigmoid(logits[1])
 
     # Messages to visible units as if the hidden ones had these means regardless of the visible ones.
-    means = hidden_starts(model, starts).clamp(1e-12, 1 - 1e-12)
+    means = hidden_starts(model).clamp(1e-12, 1 - 1e-12)
     to_visible = messages(torch.logit(means)[:, None].expand(-1, *weights.shape))
     to_hidden = update_to_hidden(to_visible, to_visible)
     return best_fixed_point(
@@ -231,7 +228,7 @@ def bethe_log_z(
         update_to_hidden,
         update_to_visible,
         evaluate,
-        damping,
+        _DAMPING,
         max_iterations,
         tolerance,
     )

@@ -10,8 +10,8 @@ k = m (1 - m) (1 - 2 m),
 
     ln Z = entropies + b' m_v + a' m_h + m_v' W m_h + 1/2 s_v' W^2 s_h + 1/6 k_v' W^3 k_h + ...,
 
-where powers of W are elementwise (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is naive mean field. Higher orders are no
-longer bounds. Loops of the graph first matter in the terms of fourth order.
+where powers of W are elementwise (Gabrie, Tramel & Krzakala 2015, eq. 6 and 7). The first order is naive mean field, and `tap_log_z` ends
+with the second. Higher orders are no longer bounds. Loops of the graph first matter in the terms of fourth order.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from paperlib.errors import InputError
 from paperlib.models import RBM
 from paperlib.models.bounds import distinct, mean_field_optima, search_points
 from paperlib.models.rbm import as_rbm
-from paperlib.validation import ArrayLike, as_states, is_number, require_count, require_shape
+from paperlib.validation import is_number, require_count
 
 _Kind: TypeAlias = Literal["lower bound", "upper bound", "approximation"]
 
 # Number of mean-field optima from which the other approximations start, in addition to means of one half.
 _OPTIMA_AS_STARTS = 3
+# Share of the old means in the new ones.
+_DAMPING = 0.9
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class LogZApproximation:
     hidden_means: Tensor = field(repr=False)
 
 
-def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproximation:
+def mean_field_log_z(rbm: RBM) -> LogZApproximation:
     """The naive mean-field bound on ln Z, the largest of many local optima.
 
     Units are treated as independent. For any means this is a lower bound (chapter 19 of Goodfellow, Bengio & Courville, eq. 19.7, for Z in place
@@ -79,14 +81,12 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
     Parameters
     ----------
     rbm : RBM
-        The model; computed in float64.
-    starts : array or Tensor, shape [N, M], optional
-        Initial means of the hidden units; by default random states of every density, each unit on alone, all on, and all off.
+        The model; computed in float64. The search starts at random hidden states of every density, each unit on alone, all on, and all off.
 
     Raises
     ------
     InputError
-        If `rbm` is not an RBM, or `starts` has the wrong shape or holds numbers outside [0, 1].
+        If `rbm` is not an RBM.
 
     Examples
     --------
@@ -96,8 +96,7 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
     5.0498, lower bound
     """
     model = as_double(rbm)
-    given = search_points(model) if starts is None else hidden_starts(model, starts)
-    means, bounds, at_rest, updates = mean_field_optima(model, given)
+    means, bounds, at_rest, updates = mean_field_optima(model, search_points(model))
     best = bounds.argmax()
     return LogZApproximation(
         bounds[best].item(),
@@ -110,26 +109,14 @@ def mean_field_log_z(rbm: RBM, starts: ArrayLike | None = None) -> LogZApproxima
 
 
 def tap_log_z(
-    rbm: RBM,
-    order: int = 2,
-    starts: ArrayLike | None = None,
-    *,
-    damping: float = 0.9,
-    max_iterations: int = 2000,
-    tolerance: float = 1e-8,
+    rbm: RBM, *, max_iterations: int = 2000, tolerance: float = 1e-8
 ) -> LogZApproximation:
-    """ln Z by the TAP expansion to second or third order, at the best of the fixed points found.
+    """ln Z by the TAP expansion to second order, at the best of the fixed points found.
 
     Parameters
     ----------
     rbm : RBM
-        The model; computed in float64.
-    order : int
-        2 or 3.
-    starts : array or Tensor, shape [N, M], optional
-        Initial means of the hidden units; by default one half, and the best optima of mean field.
-    damping : float
-        Share of the old means in the new ones, at least 0 and below 1.
+        The model; computed in float64. The search starts at means of one half, and at the best optima of mean field.
     max_iterations : int
         Maximum number of updates of both layers.
     tolerance : float
@@ -154,22 +141,20 @@ def tap_log_z(
     --------
     >>> rbm = RBM([[0.5, -0.5], [0.2, 0.8], [0.0, 0.4]], [0.0, 0.5, -1.0], [0.2, 0.0])
     >>> from paperlib.estimators import exact_log_z
-    >>> print(f"{tap_log_z(rbm).value:.4f} {tap_log_z(rbm, 3).value:.4f}, exact {exact_log_z(rbm):.4f}")
-    3.9691 3.9695, exact 3.9692
+    >>> print(f"{tap_log_z(rbm).value:.4f}, exact {exact_log_z(rbm):.4f}")
+    3.9691, exact 3.9692
     """
     model = as_double(rbm)
-    if require_count("order", order, 2) > 3:
-        raise InputError(f"order: expected 2 or 3, got {order!r}")
-    to_hidden = [model.weights, model.weights.square(), model.weights**3][:order]
-    to_visible = [power.T for power in to_hidden]
-    hidden = hidden_starts(model, starts)
+    to_hidden = model.weights, model.weights.square()
+    to_visible = model.weights.T, model.weights.square().T
+    hidden = hidden_starts(model)
     return best_fixed_point(
         model.visible_probs(hidden),
         hidden,
-        lambda v, h: _update(v, h, model.visible_bias, to_visible),
-        lambda h, v: _update(h, v, model.hidden_bias, to_hidden),
-        lambda v, h: (_expansion(model, to_hidden, v, h), v, h),
-        damping,
+        lambda v, h: _update(v, h, model.visible_bias, *to_visible),
+        lambda h, v: _update(h, v, model.hidden_bias, *to_hidden),
+        lambda v, h: (_expansion(model, v, h), v, h),
+        _DAMPING,
         max_iterations,
         tolerance,
     )
@@ -186,19 +171,11 @@ def require_tolerance(tolerance: object) -> None:
         raise InputError(f"tolerance: expected a number of at least 0, got {tolerance!r}")
 
 
-def hidden_starts(model: RBM, starts: ArrayLike | None) -> Tensor:
-    """Initial means of the hidden units, [N, M]: those given, or one half and the best optima of mean field."""
-    if starts is None:
-        means, bounds, *_ = mean_field_optima(model, search_points(model))
-        best = distinct(means, bounds)[:_OPTIMA_AS_STARTS]
-        return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
-    given = as_states("starts", starts, model.weights, model.num_hidden)
-    require_shape("starts", given, [None, model.num_hidden])
-    if not bool(((given >= 0) & (given <= 1)).all()):
-        raise InputError(
-            f"starts: expected means in [0, 1], got {given.min():g} to {given.max():g}"
-        )
-    return given
+def hidden_starts(model: RBM) -> Tensor:
+    """Initial means of the hidden units, [N, M]: one half, and the best optima of mean field."""
+    means, bounds, *_ = mean_field_optima(model, search_points(model))
+    best = distinct(means, bounds)[:_OPTIMA_AS_STARTS]
+    return torch.cat([torch.full_like(means[:1], 0.5), means[best]])
 
 
 def best_fixed_point(
@@ -213,11 +190,9 @@ def best_fixed_point(
 ) -> LogZApproximation:
     """The best fixed point of two updates that take turns, each from the old values and those of the other side.
 
-    Starts, [N, ...], move together, each until its own updates without damping change nothing by more than the tolerance. `evaluate` gives
+    `damping` is the share of the old values in the new ones. Starts, [N, ...], move together, each until its own updates without damping change nothing by more than the tolerance. `evaluate` gives
     ln Z [N] and the means of both layers. Without a fixed point, the start that came nearest to one is returned.
     """
-    if not is_number(damping) or not 0 <= damping < 1:
-        raise InputError(f"damping: expected a number of at least 0 and below 1, got {damping!r}")
     require_tolerance(tolerance)
     first, second = first.clone(), second.clone()
     moving = torch.arange(len(first), device=first.device)
@@ -248,32 +223,24 @@ def best_fixed_point(
     )
 
 
-def _expansion(model: RBM, powers: list[Tensor], visible: Tensor, hidden: Tensor) -> Tensor:
-    """The expansion itself at means [N, D] and [N, M], to as many orders as there are powers of the weights: [N]."""
+def _expansion(model: RBM, visible: Tensor, hidden: Tensor) -> Tensor:
+    """The expansion itself at means [N, D] and [N, M]: [N]."""
     entropies = sum(
         (torch.special.entr(m) + torch.special.entr(1 - m)).sum(1) for m in (visible, hidden)
     )
     value = entropies + (visible @ model.visible_bias + hidden @ model.hidden_bias)
-    moments = (lambda means: means, 1), (_variance, 2), (_skew, 6)
-    for power, (moment, factorial) in zip(powers, moments, strict=False):
-        value = value + ((moment(visible) @ power) * moment(hidden)).sum(1) / factorial
-    return value
+    value = value + ((visible @ model.weights) * hidden).sum(1)
+    second = ((_variance(visible) @ model.weights.square()) * _variance(hidden)).sum(1)
+    return value + second / 2
 
 
-def _update(means: Tensor, others: Tensor, bias: Tensor, powers: list[Tensor]) -> Tensor:
+def _update(
+    means: Tensor, others: Tensor, bias: Tensor, weights: Tensor, squares: Tensor
+) -> Tensor:
     """Means at which the derivative with respect to this layer's means is zero, with means on the right side held fixed."""
-    weights, squares, *cubes = powers
-    logits = bias + others @ weights + (0.5 - means) * (_variance(others) @ squares)
-    if cubes:
-        # the derivative of m (1 - m) (1 - 2 m)
-        logits = logits + (1 - 6 * _variance(means)) * (_skew(others) @ cubes[0]) / 6
-    return torch.sigmoid(logits)
+    correction = (0.5 - means) * (_variance(others) @ squares)
+    return torch.sigmoid(bias + others @ weights + correction)
 
 
 def _variance(means: Tensor) -> Tensor:
     return means * (1 - means)
-
-
-def _skew(means: Tensor) -> Tensor:
-    """Third central moment of a binary unit."""
-    return means * (1 - means) * (1 - 2 * means)

@@ -80,7 +80,7 @@ def gap(rows: Rows, on_digits: bool) -> Claims:
     """What the bound leaves out, for three DBNs after a random start and one after the transposed start."""
     *from_random, from_transposed = (row["gap"] for row in rows)
     least = min(from_random)
-    claim = "after a random start the bound leaves out at least a tenth of a nat, after the transposed less"
+    claim = "after a random start the bound leaves out at least a tenth of a nat, after the transposed one less"
     yield claim, least > 0.1 and from_transposed < least
     if on_digits:
         cd1, cd3, cd25, _ = (row["gain"] for row in rows)

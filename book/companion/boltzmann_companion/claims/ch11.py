@@ -17,7 +17,7 @@ def sparse_codes(dictionary: LaplaceSparseCoding, patches: Tensor, codes: Tensor
     zeros = (codes == 0).double().mean().item()
     inverse = torch.linalg.pinv(dictionary.weights).T
     none = ((patches - dictionary.visible_bias) @ inverse != 0).all().item()
-    claim = "more than half of the codes are exactly zero; of the shortest codes, none is"
+    claim = "more than half of the codes are exactly zero; of the shortest codes without a prior, none is"
     yield claim, zeros > 0.5 and none
 
 

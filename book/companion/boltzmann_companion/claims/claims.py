@@ -15,7 +15,9 @@ from boltzmann_companion.claims.checks import Claim, Records, Row, Rows, Stored,
 from boltzmann_companion.recipes import RECIPES, model_path
 from boltzmann_companion.rows import where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
+from boltzmann_companion.studies.bracket_tables import effective_chains, gap_verdict
 from boltzmann_companion.tables import format_value
+from paperlib.estimators.bracket import CANNOT_TELL, CLOSED, CROSSED, FEWEST_CHAINS
 from paperlib.learning import ContrastiveDivergence
 from paperlib.models.files import read_metadata
 
@@ -446,45 +448,62 @@ def _bracket_holds_truth(rows: Rows) -> Finding:
     return _share(held, ours, "brackets", why)
 
 
-def _gap_case(row: Row, start: str, gap: float) -> Row:
-    """A gap of a model from a start, with the error of the start's bracket and its K."""
-    own = {key: row[key] for key in ("model", "steps")}
-    return own | {"start": start, "gap": gap, "error": row[f"{start}_gap_error"]}
+def _gap_case(row: Row, above: str, below: str) -> Row:
+    """AIS from one start less RAISE from another, with the errors of the two."""
+    return {
+        "model": row["model"],
+        "steps": row["steps"],
+        "start": below,
+        "gap": row[f"{above}_ais"] - row[f"{below}_raise"],
+        "ais_error": row[f"{above}_ais_error"],
+        "raise_error": row[f"{below}_raise_error"],
+    }
 
 
 def _gap_cases(rows: Rows, start: str, models: Callable[[str], bool] = lambda _: True) -> list[Row]:
-    return [_gap_case(row, start, row[f"{start}_gap"]) for row in rows if models(row["model"])]
+    return [_gap_case(row, start, start) for row in rows if models(row["model"])]
+
+
+def _said(case: Row, limit: float) -> str:
+    """What a gap says, by the one rule for brackets."""
+    return gap_verdict(case["gap"], case["raise_error"], case["ais_error"], tolerance=limit)
 
 
 def _gap_text(case: Row) -> str:
-    return f"{format_value(case['gap'])} ± {format_value(case['error'])} at K = {case['steps']:,}"
+    error = math.hypot(case["raise_error"], case["ais_error"])
+    return f"{format_value(case['gap'])} ± {format_value(error)} at K = {case['steps']:,}"
 
 
 def _case(case: Row, limit: float) -> Finding:
-    """Whether one gap is at most `limit` within three standard errors."""
+    """Whether one gap is at most `limit`, in either direction."""
     ours = f"gap {_gap_text(case)}"
-    if abs(case["gap"]) > limit + 3 * case["error"]:
-        return Finding("does not hold", ours)
-    # As for a bracket, it proves nothing if two noisy numbers are near each other.
-    if case["error"] > limit / 2:
-        return Finding("no estimate", ours, f"the error of the gap is large: {_gap_text(case)}")
-    return Finding("holds", ours)
+    said = _said(case, limit)
+    if said == CANNOT_TELL:
+        return Finding("no estimate", ours, f"cannot tell: {_gap_text(case)}")
+    return Finding("holds" if said == CLOSED else "does not hold", ours)
 
 
 def _within(cases: Rows, limit: float) -> Finding:
-    """Whether all gaps are at most `limit`, within three standard errors."""
+    """Whether all gaps are at most `limit`, in either direction."""
     found = {(case["model"], case["start"]): _case(case, limit) for case in cases}
-    ours = f"{_number(found, 'holds')} of {len(cases)} within {limit:g}"
-    details = "; ".join(f"{case['model']} {_gap_text(case)}" for case in cases)
-    wide, noisy = (
-        ", ".join(model for (model, _), finding in found.items() if finding.outcome == outcome)
+    within = _number(found, "holds")
+    wide, unknown = (
+        ", ".join(
+            dict.fromkeys(model for (model, _), each in found.items() if each.outcome == outcome)
+        )
         for outcome in ("does not hold", "no estimate")
     )
-    if not wide:
-        why = f"the error of the gap is more than half of that for {noisy}" if noisy else ""
-        return Finding("no estimate" if noisy else "holds", ours, why, details, found)
-    outcome = "partly" if _number(found, "holds") else "does not hold"
-    return Finding(outcome, ours, f"not for {wide}", details, found)
+    ours = f"{within} of {len(cases)} within {limit:g}"
+    if unknown:
+        ours += f", cannot tell for {_number(found, 'no estimate')}"
+    whys = {"not for": wide, "cannot tell for": unknown}
+    why = "; ".join(f"{words} {models}" for words, models in whys.items() if models)
+    details = "; ".join(f"{case['model']} {_gap_text(case)}" for case in cases)
+    if wide:
+        outcome = "partly" if within else "does not hold"
+    else:
+        outcome = "no estimate" if unknown else "holds"
+    return Finding(outcome, ours, why, details, found)
 
 
 def _number(found: Mapping[tuple[str, str], Finding], outcome: str) -> int:
@@ -500,13 +519,16 @@ def _base_rates_within_1(rows: Rows) -> Finding:
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
 def _base_rates_many(rows: Rows) -> Finding:
     """In many cases they agree within 0.1 nats."""
-    cases = _gap_cases(rows, "base_rate")
-    found = _within(cases, 0.1)
-    small = sum(abs(case["gap"]) <= 0.1 for case in cases)
-    ours = f"{small} of {len(cases)}"
-    if 2 * small > len(cases):
-        return Finding("holds", ours, details=found.details)
-    return Finding("partly" if small else "does not hold", ours, found.why, found.details)
+    found = _within(_gap_cases(rows, "base_rate"), 0.1)
+    within, unknown = (_number(found.cases, outcome) for outcome in ("holds", "no estimate"))
+    # many are more than half
+    if 2 * within > len(rows):
+        return Finding("holds", found.ours, details=found.details)
+    if 2 * (within + unknown) > len(rows):
+        outcome = "no estimate"
+    else:
+        outcome = "partly" if within else "does not hold"
+    return Finding(outcome, found.ours, found.why, found.details)
 
 
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
@@ -515,16 +537,19 @@ def _base_rates_others(rows: Rows) -> Finding:
     return _within(_gap_cases(rows, "base_rate", lambda name: name != "mnistCD1-20"), 0.1)
 
 
-def _conservative(rows: Rows, starts: Iterable[str]) -> list[str]:
-    """Models for which RAISE exceeds the lowest AIS estimate by more than three standard errors."""
-    exceptions = []
-    for row in rows:
-        lowest = min(row[f"{start}_ais"] for start in starts)
-        for start in starts:
-            if row[f"{start}_raise"] - 3 * row[f"{start}_raise_error"] > lowest:
-                exceptions.append(row["model"])
-                break
-    return exceptions
+def _lowest(row: Row, starts: Iterable[str]) -> str:
+    """The start whose AIS average is the lowest of those that rest on enough chains; of all, if none does."""
+    known = [s for s in starts if effective_chains(row[f"{s}_ais_error"]) >= FEWEST_CHAINS]
+    return min(known or starts, key=lambda start: row[f"{start}_ais"])
+
+
+def _conservative(rows: Rows, starts: Sequence[str]) -> list[str]:
+    """Models for which RAISE exceeds the lowest AIS estimate by more than the errors of the two."""
+    return [
+        row["model"]
+        for row in rows
+        if any(_said(_gap_case(row, _lowest(row, starts), s), 0) == CROSSED for s in starts)
+    ]
 
 
 def _exceptions(found: Sequence[str], *named: str) -> Finding:
@@ -610,7 +635,7 @@ def _one_hidden_state(rows: Rows) -> Finding:
 def _mnist_dbm_agrees(rows: Rows) -> Finding:
     """AIS and RAISE agree within a nat for the MNIST DBM."""
     row = _named(rows)["MNIST DBM"]
-    return _within([_gap_case(row, start, row[f"{start}_gap"]) for start in STARTS], 1)
+    return _within([_gap_case(row, start, start) for start in STARTS], 1)
 
 
 @conclusion("raise2015", "Section 5.2", _DBM, "RAISE", _DEEP)
@@ -643,6 +668,5 @@ def _all_accurate(rbms: Rows, deep: Rows) -> Finding:
         if row["model"] == "Omniglot DBM":  # the paper's exception
             continue
         best = max(STARTS, key=lambda start: row[f"{start}_raise"])
-        lowest = min(row[f"{start}_ais"] for start in STARTS)
-        cases.append(_gap_case(row, best, lowest - row[f"{best}_raise"]))
+        cases.append(_gap_case(row, _lowest(row, STARTS), best))
     return _within(cases, 1)

@@ -20,6 +20,7 @@ from boltzmann_companion.claims.claims import (
 from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, is_fitted, judge
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
 from boltzmann_companion.records import source_line
+from boltzmann_companion.studies.bracket_tables import verdict_of
 from boltzmann_companion.tables import (
     Table,
     cell_of,
@@ -28,6 +29,7 @@ from boltzmann_companion.tables import (
     format_value,
     row_of,
 )
+from paperlib.estimators.bracket import VERDICTS as BRACKETS
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
 # Names for narrow columns.
@@ -233,25 +235,28 @@ def conclusion_table(found: Mapping[str, Finding]) -> Table:
 def bracket_table(rows: Iterable[ReportRow]) -> Table:
     """How the brackets of the second paper's tables came out, by start and by our number of steps.
 
-    Closed ones are at most a nat wide, within three standard errors.
+    Those that are not closed are named, with their gaps.
 
     Parameters
     ----------
     rows : iterable of ReportRow
         From `report_rows`.
     """
-    gaps: dict[tuple[str, int], list[ReportRow]] = {}
+    stored = Stored().record
+    found: dict[tuple[str, int], dict[str, list[str]]] = {}
     for row in rows:
         if row.cell is not None and row.cell.column.endswith("_gap") and row.steps is not None:
-            gaps.setdefault((start_of(row.cell.column), row.steps), []).append(row)
+            start = start_of(row.cell.column)
+            said = verdict_of(row_of(row.cell, stored(row.cell.record)), start)
+            of_start = found.setdefault((start, row.steps), {verdict: [] for verdict in BRACKETS})
+            of_start[said].append(f"{row.entry.row} {format_value(row.value)}")
     table = []
-    for (start, steps), own in sorted(gaps.items()):
-        wide = [row for row in own if abs(row.value) > 1 + 3 * (row.std_error or 0.0)]
-        models = ", ".join(f"{row.entry.row} {format_value(row.value)}" for row in wide)
-        number = [str(len(own)), str(len(own) - len(wide)), models or "none"]
-        table.append([start.replace("_", " "), f"{steps:,}", *number])
-    heading = ["start", "K", "brackets", "closed", "open (nats)"]
-    return Table(heading, table)
+    for (start, steps), said in sorted(found.items()):
+        closed, *others = said.values()
+        number = str(sum(map(len, said.values())))
+        named = [", ".join(models) or "–" for models in others]
+        table.append([start.replace("_", " "), f"{steps:,}", number, str(len(closed)), *named])
+    return Table(["start", "K", "brackets", *BRACKETS], table)
 
 
 def outcome_counts(found: Mapping[str, Finding]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The RBMs of chapter 8, and what it says of their brackets: rows, verdicts in words, and the CSL and the milliseconds beside them."""
+"""The RBMs of chapter 8, and the rows of their brackets, with the CSL and the milliseconds beside them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from boltzmann_companion.recipes import recipe
 from boltzmann_companion.rows import by_blocks, pixels_on
 from boltzmann_companion.studies.bracket_tables import (
     CSL_STREAM,
-    STARTS,
     BracketTable,
     ends_and_gap,
     from_start,
@@ -126,9 +125,8 @@ def bracket_row(
     steps: int,
     above: PartitionEstimate,
     found: Bracket,
-    tolerance: float,
 ) -> dict[str, Any]:
-    """A bracket as a row of `raise-figure-3` and of its parts; AIS and RAISE agree if they are within `tolerance` nats."""
+    """A bracket as a row of `raise-figure-3` and of its parts."""
     return {
         "model": entry.name,
         "start": start,
@@ -137,7 +135,6 @@ def bracket_row(
         "ais_interval": found.upper_interval,
         "effective_sample_size": above.effective_sample_size,
         "exact": entry.exact,
-        "verdict": found.verdict(tolerance),
     }
 
 
@@ -146,7 +143,6 @@ def table_row(
     brackets: Mapping[str, Bracket],
     steps: int,
     above: PartitionEstimate,
-    tolerance: float,
 ) -> dict[str, Any]:
     """A row of `raise-table-1` without CSL.
 
@@ -159,7 +155,7 @@ def table_row(
     fewest_pixels = entry.images.train.sum(1).min()
     blank = above.final_states.sum(1) < fewest_pixels
     row["blank_share"] = above.log_weights.softmax(0)[blank].sum().item()
-    return row | {"verdict": in_words(brackets, tolerance)}
+    return row
 
 
 def _gap_row(entry: Entry, steps: int, found: Bracket) -> dict[str, Any]:
@@ -197,26 +193,6 @@ def longer_row(
         "effective_sample_size": above.effective_sample_size,
         "gap_error": found.gap_std_error,
     }
-
-
-def in_words(brackets: Mapping[str, Bracket], tolerance: float) -> str:
-    """What the brackets from the two `STARTS` say, and which start or whether K is to blame."""
-    of = {start: brackets[start].verdict(tolerance) for start in STARTS}
-    if "crossed" in of.values():
-        crossed = " and ".join(start for start in STARTS if of[start] == "crossed")
-        others = [f"{of[start]} from {start}" for start in STARTS if of[start] != "crossed"]
-        blamed = "the annealing model fits better than the RBM, until K is larger"
-        return "; ".join([f"crossed from {crossed}: {blamed}", *others])
-    if of == {"uniform": "closed", "base rates": "closed"}:
-        return "closed from both starts"
-    if "too noisy to tell" in of.values():
-        return "; ".join(f"{of[start]} from {start}" for start in STARTS)
-    for closed, other in (("base rates", "uniform"), ("uniform", "base rates")):
-        if of[closed] == "closed":
-            return f"closed from {closed}; open from {other}: that start is too far off for this K"
-    if abs(brackets["base rates"].median_gap) <= tolerance:
-        return "open from both starts: closed for half of the images, wide open for a few"
-    return "open from both starts: K is too small"
 
 
 def csl_average(

@@ -6,8 +6,10 @@ A stored shard is found only by exactly the same numbers, so they are stated onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -16,10 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from boltzmann_companion.columns import record_columns
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model
+from boltzmann_companion.tables import Record, format_value
 from paperlib.annealing import BaseRatePath, base_rate_path, path_to, uniform_betas
-from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate
+from paperlib.estimators import Bracket, PartitionEstimate, ReverseEstimate, bracket_verdict
 from paperlib.estimators.csl import CSLEstimate, csl_run
 from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.keep import Work, kept
@@ -28,6 +32,8 @@ from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import seeded_generator
 
 STARTS = ("uniform", "base rates")
+#: Test images for which RAISE is run in the paper's tables.
+PAPERS_IMAGES = 100
 # What CSL adds to the chapter's seed, with the model's place in the table.
 CSL_STREAM = 200
 # CSL at the paper's effort: 5 x 10^8 hidden states.
@@ -192,6 +198,75 @@ def from_start(start: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{key}_{name}": value for name, value in values.items()}
 
 
+def effective_chains(ais_error: float) -> float:
+    """How many chains AIS's estimate is worth, by its standard error; infinite without one."""
+    return 1 / ais_error**2 if ais_error else math.inf
+
+
+def gap_verdict(
+    gap: float,
+    raise_error: float,
+    ais_error: float,
+    images: int = PAPERS_IMAGES,
+    tolerance: float = 1.0,
+) -> str:
+    """What AIS's average less RAISE's says, by the rule of the library, from the standard errors of the two."""
+    chains = effective_chains(ais_error)
+    errors = [(raise_error, images - 1.0), (ais_error, chains - 1)]
+    return bracket_verdict(gap, errors, chains, tolerance)
+
+
+def verdict_of(
+    row: Mapping[str, Any], start: str = "", images: int = PAPERS_IMAGES, tolerance: float = 1.0
+) -> str:
+    """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`."""
+    prefix = f"{start}_" if start else ""
+    gap, error, below = (row[f"{prefix}{key}"] for key in ("gap", "gap_error", "raise_error"))
+    # the gap's error is that of the two ends together
+    above = math.sqrt(max(error**2 - below**2, 0.0))
+    return gap_verdict(gap, below, above, images, tolerance)
+
+
+def gap_lines(
+    rows: Sequence[Mapping[str, Any]], images: int = PAPERS_IMAGES, tolerance: float = 1.0
+) -> Iterator[str]:
+    """A line for each bracket in the rows of `raise-table-1` or `raise-table-2`: its gap, and what that says."""
+    for row, start in itertools.product(rows, ("base_rate", "uniform")):
+        name = start.replace("_", " ")
+        said = verdict_of(row, start, images, tolerance)
+        gap, error = (format_value(row[f"{start}_{key}"]) for key in ("gap", "gap_error"))
+        yield f"{row['model']}, {name}, K = {row['steps']:,}: gap {gap} ± {error} nats, {said}"
+
+
+def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float = 1.0) -> Record:
+    """A record of brackets with what each of them says.
+
+    A record keeps gaps and errors. What they say is found when it is read, so that it is everywhere what the rule says now.
+
+    Parameters
+    ----------
+    record : Record
+        From `Chapter.record` or `Chapter.stored`.
+    images : int
+        For how many test images RAISE was run.
+    tolerance : float
+        As for `bracket_verdict`.
+    """
+    starts = ("uniform", "base_rate") if "uniform_gap" in record["columns"] else ("",)
+    rows = [
+        row
+        | {
+            f"{start}_verdict".lstrip("_"): verdict_of(row, start, images, tolerance)
+            for start in starts
+        }
+        for row in record["rows"]
+    ]
+    columns = record_columns(record["name"], record["profile"], rows)
+    return Record(
+        record, rows=rows, columns={key: asdict(column) for key, column in columns.items()}
+    )
+
+
 def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> Work[CSLEstimate]:
     """The shards of CSL at the paper's effort, for the model of this place in the table; all have as many hidden states."""
     first = seed + CSL_STREAM + number
@@ -217,7 +292,7 @@ _PAPERS: dict[str, Any] = {
     "steps": (10, 100, 1_000, 10_000, 100_000),
     "ais_chains": 5_000,
     "raise_chains": 50,
-    "images": 100,
+    "images": PAPERS_IMAGES,
 }
 #: For each profile, the tables by the names of their records.
 TABLES: dict[str, dict[str, BracketTable]] = {

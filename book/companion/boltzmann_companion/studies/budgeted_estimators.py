@@ -102,7 +102,7 @@ def _ais_mean_field(model: KnownModel, budget: int, generator: torch.Generator) 
 
 def _certified(model: KnownModel, budget: int, generator: torch.Generator) -> Answer:
     estimate, spent = anneal(_base_rates(model), budget, generator)
-    bounds = [estimate.certified_bound(level).value for level in LEVELS]
+    bounds = [estimate.certified_bound(level) for level in LEVELS]
     intervals = tuple((bound, math.inf) for bound in bounds)
     return Answer(bounds[LEVELS.index(0.95)], math.inf, intervals, (), spent)
 

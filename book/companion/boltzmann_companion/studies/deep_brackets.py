@@ -30,7 +30,7 @@ from paperlib.estimators import PartitionEstimate, exact_log_z
 from paperlib.estimators.bracket import Bracket
 from paperlib.learning import ContrastiveDivergence, train_rbm
 from paperlib.models import DBM, DBN, RBM
-from paperlib.numerics import all_states, bernoulli_log_prob, log_mean_exp
+from paperlib.numerics import log_mean_exp
 
 # AIS and its bracket for each model, start and number of distributions, in increasing order.
 Runs: TypeAlias = Mapping[tuple[str, str, int], tuple[PartitionEstimate, Bracket]]
@@ -88,20 +88,6 @@ def deep_models(
 def exact_log_unnormalized(model: DBM | DBN, v: Tensor) -> tuple[Tensor, float]:
     """The exact ln p*(v) [N] of images [N, D], and ln Z, by enumeration of a small h1, which is cut in two halves."""
     return model.exact_log_unnormalized(v), exact_log_z(model)
-
-
-def unrolled_probs(dbn: DBN, betas: Sequence[float] | Tensor) -> Tensor:
-    """p_ann(v) of an unrolled DBN from a uniform start, for all 2^D images, as a product of matrices."""
-    first, top = dbn.layers
-    v, h1, g = (all_states(n) for n in (first.num_visible, top.num_visible, top.num_hidden))
-    probs = torch.full((len(h1),), 1 / len(h1), dtype=torch.float64)
-    for beta in list(betas)[1:]:
-        to_g = beta * (h1 @ top.weights + top.hidden_bias)[:, None]
-        to_h1 = beta * (g @ top.weights.T + top.visible_bias)[:, None]
-        kernel = bernoulli_log_prob(g[None], to_g).exp() @ bernoulli_log_prob(h1[None], to_h1).exp()
-        probs = probs @ kernel
-    to_v = (h1 @ first.weights.T + first.visible_bias)[:, None]
-    return probs @ bernoulli_log_prob(v[None], to_v).exp()
 
 
 def enumerable_dbn(number: int, num_images: int | None, seed: int) -> DeepModel:
@@ -186,7 +172,6 @@ def bracket_points(runs: Runs, exact: Mapping[str, float]) -> list[dict[str, Any
             "steps": steps,
             **point_of(found),
             "ais_interval": found.upper_interval,
-            "bracket": found.verdict(),
             "exact": exact.get(name),
         }
         for (name, start, steps), (_, found) in runs.items()
@@ -200,45 +185,14 @@ def table_row(of: DeepModel, runs: Runs, exact: Mapping[str, float]) -> dict[str
         "exact": exact.get(of.name),
         "images": of.images.grey.name,
     }
-    brackets: dict[str, dict[int, Bracket]] = {}
-    effective = {}
-    for (name, start, steps), (above, found) in runs.items():
-        if name == of.name:
-            brackets.setdefault(start, {})[steps] = found
-            effective[start] = above.effective_sample_size
-    for start, own in brackets.items():
-        steps, last = list(own.items())[-1]
+    # from each start the last one has the most distributions
+    last = {start: (steps, *run) for (name, start, steps), run in runs.items() if name == of.name}
+    for start, (steps, above, found) in last.items():
         row["steps"] = steps
-        columns = ends_and_gap(last) | {
-            "ais_interval": last.upper_interval,
-            "effective": effective[start],
-            "warnings": words(last.warnings),
-            "verdict": in_words(start, brackets),
+        columns = ends_and_gap(found) | {
+            "ais_interval": found.upper_interval,
+            "effective": above.effective_sample_size,
+            "warnings": words(found.warnings),
         }
         row |= from_start(start, columns)
     return row
-
-
-def in_words(start: str, brackets: Mapping[str, Mapping[int, Bracket]]) -> str:
-    """What the last of the brackets from a start says, by start and K; where it is open or crossed, what may be to blame."""
-    counts, (*earlier, last) = list(brackets[start]), brackets[start].values()
-    word = last.verdict()
-    if word in ("closed", "too noisy to tell"):
-        return word
-    if word == "crossed":
-        return (
-            "crossed: the annealing model fits better than the model, or ln p*(v) "
-            "is estimated too low"
-        )
-    others = [list(own.values())[-1] for own in brackets.values()]
-    too_high = last.upper - min(other.upper for other in others)
-    too_low = max(other.lower.mean for other in others) - last.lower.mean
-    causes = []
-    if too_high > 1:
-        causes.append(f"AIS from this start is too high, by {too_high:.1f} nats or more")
-    if too_low > 1:
-        causes.append(f"RAISE is {too_low:.1f} nats lower than from the other start")
-    if not causes and earlier:
-        gap, steps = earlier[-1].gap, counts[-2]
-        causes.append(f"too few distributions; the gap was {gap:.1f} nats with {steps:,}")
-    return "open: " + "; ".join(causes or ["too few distributions"])
