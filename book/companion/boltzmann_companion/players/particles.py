@@ -19,7 +19,8 @@ from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_s
 
 # Size of the drawing in its own units, and where the density and the lanes begin and end.
 _WIDTH, _HEIGHT = 480, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 12, 468, 30, 160
+_BOX = {"left": 12, "right": 468, "top": 30, "bottom": 160}
+_LEFT, _RIGHT, _TOP, _BOTTOM = _BOX.values()
 _LANES = (176, 318)
 # Radius of a disc with weight zero, and how much the largest weight adds.
 _RADIUS, _GROWTH = 2.0, 7.0
@@ -137,10 +138,7 @@ def particle_player(
             "runs": [vars(run) for run in runs],
             "start": lows,
             "target": highs,
-            "left": _LEFT,
-            "right": _RIGHT,
-            "top": _TOP,
-            "bottom": _BOTTOM,
+            **_BOX,
             "radius": _RADIUS,
             "growth": _GROWTH,
         },

@@ -17,7 +17,8 @@ from paperlib.validation import ArrayLike, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the plotting area begins and ends.
 _WIDTH, _HEIGHT = 480, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 468, 30, 254
+_BOX = {"left": 60, "right": 468, "top": 30, "bottom": 254}
+_LEFT, _RIGHT, _TOP, _BOTTOM = _BOX.values()
 
 
 def tempering_player(visited: ArrayLike, betas: Sequence[float], description: str) -> Player:
@@ -60,15 +61,7 @@ def tempering_player(visited: ArrayLike, betas: Sequence[float], description: st
         caption,
         f"Step: {description}",
         last,
-        {
-            "rungs": rows,
-            "betas": temperatures,
-            "trips": trips,
-            "left": _LEFT,
-            "right": _RIGHT,
-            "top": _TOP,
-            "bottom": _BOTTOM,
-        },
+        {"rungs": rows, "betas": temperatures, "trips": trips, **_BOX},
         word="step",
         choices=select("chain", [str(chain + 1) for chain in range(len(betas))]),
     )

@@ -18,7 +18,8 @@ from paperlib.errors import InputError
 from paperlib.validation import require_finite, require_shape
 
 # The plotting area of both drawings, in units of about one screen pixel.
-_LEFT, _TOP, _WIDTH, _HEIGHT = 44, 24, 250, 150
+_BOX = {"left": 44, "top": 24, "width": 250, "height": 150}
+_LEFT, _TOP, _WIDTH, _HEIGHT = _BOX.values()
 _RIGHT, _BOTTOM = _LEFT + _WIDTH, _TOP + _HEIGHT
 _AXES = f'<path d="M{_LEFT} {_TOP} V{_BOTTOM} H{_RIGHT}" fill="none" stroke="#999"/>'
 # Four decimals in the JSON are enough for drawing, and keep it small.
@@ -88,15 +89,7 @@ def trace_player(
         f"{shown['label']}, update {last}: bound {_minus(format(shown['bounds'][-1], '.2f'))} nats",
         f"Update: {description}",
         last,
-        {
-            "runs": data,
-            "low": low,
-            "high": high,
-            "left": _LEFT,
-            "top": _TOP,
-            "width": _WIDTH,
-            "height": _HEIGHT,
-        },
+        {"runs": data, "low": low, "high": high, **_BOX},
         word="update",
         choices='<label>step <input class="choice" type="range" min="0" '
         f'max="{len(data) - 1}" value="0" step="1" aria-label="{name}"></label>',

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -15,10 +14,11 @@ from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import recipe
 from boltzmann_companion.records import load_result
+from boltzmann_companion.rows import words
 from paperlib.annealing import BaseRatePath
-from paperlib.datasets import cache_folder
 from paperlib.estimators import PartitionEstimate
 from paperlib.estimators.dbn_bound import DBNBoundEstimate
+from paperlib.keep import shards_used
 
 # Averages of the bound and of ln p(v) before each step, by the RBM below and the start of the second layer.
 Courses: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
@@ -37,16 +37,10 @@ def timed_ais(
     size: Profile, path: BaseRatePath, betas: Tensor, chains: int, seed: int
 ) -> tuple[PartitionEstimate, float | None]:
     """An estimate and its minutes; None if some of it was found on disk (see `paperlib.estimators.ais_in_shards`)."""
-    before, started = _stored_shards(), time.perf_counter()
+    before, started = len(shards_used()), time.perf_counter()
     result = size.ais(path, betas, chains, seed)
     minutes = (time.perf_counter() - started) / 60
-    new = len(_stored_shards() - before)
-    fresh = size.name == "digits" or new >= math.ceil(chains / 100)
-    return result, minutes if fresh else None
-
-
-def _stored_shards() -> set[Path]:
-    return set((cache_folder() / "shards").glob("*.safetensors"))
+    return result, None if any(use.found for use in shards_used()[before:]) else minutes
 
 
 def recorded_log_z(size: Profile, record_name: str, model_id: str) -> float | None:
@@ -85,7 +79,7 @@ def bound_row(name: str, estimate: DBNBoundEstimate, result: PartitionEstimate) 
         "monte_carlo_error": 3 * estimate.monte_carlo_std_error,
         "ais_error": [end - result.log_z for end in result.interval(3)],
         "log_z": result.log_z,
-        "warnings": " ".join(result.warnings) or "none",
+        "warnings": words(result.warnings),
     }
 
 
