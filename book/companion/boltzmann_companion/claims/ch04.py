@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 from torch import Tensor
 
@@ -52,25 +51,24 @@ def on_the_way(speed: Mapping[str, Tensor]) -> Claims:
 
 def schedules(rows: Rows) -> Claims:
     """Of starts and schedules at the same work, on the small digits."""
-    starts, kinds, positions = ("uniform", "base-rate"), ("equal steps", "2008"), range(4)
-
-    def cell(start: str, schedule: str, position: int) -> Mapping[str, Any]:
-        return where(rows, start=start, schedule=schedule)[position]
-
+    starts, kinds = ("uniform", "base-rate"), ("equal steps", "2008")
+    cells = {each: where(rows, start=each[0], schedule=each[1]) for each in product(starts, kinds)}
     better = all(
-        cell("base-rate", kind, i)["error"] < cell("uniform", kind, i)["error"]
-        for kind, i in product(kinds, positions)
+        near["error"] < far["error"]
+        for kind in kinds
+        for near, far in zip(cells["base-rate", kind], cells["uniform", kind], strict=True)
     )
     yield "base rates beat the uniform start in every row", better
     better = all(
-        cell(start, "equal steps", i)["error"] < cell(start, "2008", i)["error"]
-        for start, i in product(starts, positions)
+        equal["error"] < published["error"]
+        for start in starts
+        for equal, published in zip(cells[start, "equal steps"], cells[start, "2008"], strict=True)
     )
     yield "equal steps beat the 2008 schedule on this model in every row", better
-    hasty = cell("uniform", "2008", 0)
+    hasty = cells["uniform", "2008"][0]
     overconfident = hasty["error"] > 3 * hasty["sigma"]
     yield "hastiest setting: error more than 3 times the reported sigma", overconfident
-    scaled = [cell("base-rate", "equal steps", i)["scaled_variance"] for i in positions]
+    scaled = [row["scaled_variance"] for row in cells["base-rate", "equal steps"]]
     level = max(scaled) - min(scaled) < math.log10(2)
     yield "equal steps from base rates: K Var(w) within a factor of 2 for all K", level
 

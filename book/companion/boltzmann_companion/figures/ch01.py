@@ -218,15 +218,6 @@ def traces(
     return figure
 
 
-def samples(blocks: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
-    """Twenty images of each block [N, D]."""
-    figure, panels = plt.subplots(len(blocks), 1, figsize=(5.6, 1.4 * len(blocks)))
-    for panel, (name, block) in zip(panels, blocks.items(), strict=True):
-        draw_images(panel, block[:20], image_shape, 10)
-        panel.text(-1, 1.0 * (image_shape[0] + 1), name, ha="right", va="center", fontsize=9)
-    return figure
-
-
 def scores(values: Mapping[str, Tensor]) -> Figure:
     """The middle half, the median and the extremes of ln p*(v) [N] for each kind of image."""
     figure, axes = plt.subplots(figsize=(6.6, 2.9))

@@ -15,7 +15,6 @@ from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain, draw_frame
 from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.tiny_chains import bounds, distances
-from boltzmann_companion.tables import Table
 from paperlib.mcmc import MarkovChain, acceptance_matrix, autocorrelation, total_variation
 from paperlib.numerics import all_states
 
@@ -61,19 +60,6 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
     below.set(yscale="log", ylim=(1e-4, 2), xlabel="steps $t$", ylabel="distance")
     below.legend(fontsize=8, loc=(0.66, 0.42))
     return figure
-
-
-def stationary(eigenvectors: Mapping[str, Tensor]) -> Table:
-    """The eigenvectors [n, S] of each chain to the eigenvalue 1, divided by their sums, as a table."""
-    most = max(vectors.shape[1] for vectors in eigenvectors.values())
-    rows = []
-    for name, vectors in eigenvectors.items():
-        cells = ["not unique"]
-        if len(vectors) == 1:
-            shares = (vectors[0] / vectors.sum()).round(decimals=3).add(0.0)  # no negative zero
-            cells = [f"{share:.3f}" for share in shares.tolist()]
-        rows.append([name, *cells, *[""] * (most - len(cells))])
-    return Table(["chain", *(f"$\\pi({x})$" for x in range(1, most + 1))], rows)
 
 
 def rates(rings: Mapping[str, MarkovChain]) -> Figure:
