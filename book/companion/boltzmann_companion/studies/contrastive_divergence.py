@@ -164,12 +164,6 @@ def _single(runs: Mapping[str, Course]) -> dict[str, list[Tensor]]:
     return {name: [run.log_likelihood] for name, run in runs.items()}
 
 
-def late_averages(run: Course) -> tuple[float, float]:
-    """Likelihood and reconstruction error, averaged over the last fifth of a run."""
-    fifth = slice(-(len(run.epochs) // 5), None)
-    return run.log_likelihood[fifth].mean().item(), run.smoothed_errors[fifth].mean().item()
-
-
 class Bias(NamedTuple):
     """Norm and angle in degrees of CD-T's bias after each number of steps, and the norm that unbiased chains seem to have."""
 
