@@ -128,7 +128,7 @@ def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
 def convergence(rows: Rows, p_v: Tensor, rate: float, num_chains: int) -> Figure:
     """Distances from p(v) [S] by the number of steps, exact and of so many chains, beside a rate for each step."""
     # expected distance of independent exact draws
-    noise_floor = torch.sqrt(p_v * (1 - p_v) / num_chains).sum() / math.sqrt(2 * math.pi)
+    noise_floor = torch.sqrt(p_v * (1 - p_v) / num_chains).sum().item() / math.sqrt(2 * math.pi)
     steps, exact, simulated = columns(rows, "step", "exact", "simulated")
     by_rate = [2 * exact[10] * rate ** (step - 10) for step in steps]
     curves = {"exact": exact, "simulated": simulated, "eigenvalue's rate": by_rate}
