@@ -30,6 +30,13 @@ def test_zero_weights_make_every_weight_exact():
     assert estimate.interval() == pytest.approx((expected, expected), abs=1e-9)
 
 
+def test_importance_sampling_is_ais_with_one_step():
+    path = BaseRatePath(random_rbm(6, 4, seed=24))
+    jump = importance_sampling(path, 20, seeded_generator(0)).log_weights
+    one_step = ais(path, uniform_betas(1), 20, seeded_generator(0)).log_weights
+    torch.testing.assert_close(jump, one_step)
+
+
 def test_three_sigma_interval_covers_as_often_as_it_says():
     rbm = random_rbm(6, 4, seed=24)
     truth = log_z(rbm)

@@ -133,8 +133,13 @@ class Chapter:
         a hundred chains suffice: no (with your settings)
         """
         wrong = required and bool(holds) != expected
-        print(f"{claim}: {self._word(holds, wrong)}")
-        self._stop_if(wrong, claim)
+        settings = " (with your settings)" if wrong and not self._binding else ""
+        print(f"{claim}: {'yes' if holds else 'no'}{settings}")
+        if wrong and self._binding:
+            raise AssertionError(
+                f"{claim}: something else came out than the chapter says. After a change of the "
+                "code, `chapter.as_given = False` lets the run go on."
+            )
 
     def checks(self, found: Iterable[Check | tuple[str, object]]) -> None:
         """Print every one of these claims, as `check` does; see `boltzmann_companion.claims.checks`."""
@@ -142,26 +147,9 @@ class Chapter:
             claim, holds, expected, required = in_full(each)
             self.check(claim, holds, expected=expected, required=required)
 
-    def answer(self, holds: object, *, expected: bool = True, required: bool = True) -> str:
-        """`yes` or `no`, for a line that states several claims at once; otherwise as `check`."""
-        wrong = required and bool(holds) != expected
-        self._stop_if(wrong, "a claim of this chapter")
-        return self._word(holds, wrong)
-
     @property
     def _binding(self) -> bool:
         return self.as_given and self.settings.as_given
-
-    def _word(self, holds: object, wrong: bool) -> str:
-        settings = " (with your settings)" if wrong and not self._binding else ""
-        return f"{'yes' if holds else 'no'}{settings}"
-
-    def _stop_if(self, wrong: bool, claim: str) -> None:
-        if wrong and self._binding:
-            raise AssertionError(
-                f"{claim}: something else came out than the chapter says. After a change of the "
-                "code, `chapter.as_given = False` lets the run go on."
-            )
 
     def stored(self, name: str) -> Record:
         """The committed record at the papers' size.

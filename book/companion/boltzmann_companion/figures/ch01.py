@@ -17,14 +17,8 @@ from torch import Tensor
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import PALETTE, draw_frame, draw_images
 from boltzmann_companion.rows import columns
-from boltzmann_companion.tables import Table
 from paperlib.models import RBM
 from paperlib.numerics import all_states
-
-
-def digits(state: Tensor) -> str:
-    """The units [n] of a state as zeros and ones."""
-    return "".join(str(int(unit)) for unit in state)
 
 
 def duration(log10_seconds: float) -> str:
@@ -49,15 +43,6 @@ def terms_row(name: str, visible: int, hidden: int) -> dict[str, Any]:
         "reduced": reduced,
         "duration": duration(reduced - 6),
     }
-
-
-def in_two_halves(table: Table) -> Table:
-    """A long and narrow table with its second half beside its first."""
-    half = len(table.rows) // 2
-    rows = [
-        [*left, *right] for left, right in zip(table.rows[:half], table.rows[half:], strict=True)
-    ]
-    return Table([*table.heading] * 2, rows, table.source)
 
 
 def graph(rbm: RBM) -> Figure:
@@ -94,7 +79,7 @@ def in_full(rbm: RBM, p_joint: Tensor) -> Figure:
     all_v, all_h = all_states(rbm.num_visible), all_states(rbm.num_hidden)
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9), width_ratios=[1, 1.5])
     left.imshow(p_joint.T, cmap="gray_r", aspect="auto", vmin=0)
-    names = [digits(h) for h in all_h]
+    names = ["".join(str(int(unit)) for unit in h) for h in all_h]
     left.set_yticks(range(len(all_h)), names, fontsize=8, family="monospace")
     left.set_xticks([])
     left.grid(False)
@@ -123,36 +108,6 @@ def experts(votes: Sequence[Tensor], all_v: Tensor) -> Figure:
     return figure
 
 
-def mixture(rbm: RBM, p_joint: Tensor) -> Figure:
-    """A row for each hidden state of a tiny RBM: its share of the joint distribution [2^D, 2^M], and its component."""
-    all_v, all_h, p_h = all_states(rbm.num_visible), all_states(rbm.num_hidden), p_joint.sum(0)
-    last = len(all_h) - 1
-    figure = plt.figure(figsize=(6.6, 5.2))
-    grid = figure.add_gridspec(len(all_h), 3, width_ratios=[1.4, 0.5, 4])
-    for k, h in enumerate(all_h):
-        proportion, pixels, share = (figure.add_subplot(grid[k, column]) for column in range(3))
-        proportion.barh([0], [p_h[k]], color=PALETTE[1], height=0.7)
-        proportion.set(
-            xlim=(0, 1.05 * p_h.max()), ylim=(-0.6, 0.6), yticks=[0], yticklabels=[digits(h)]
-        )
-        proportion.grid(False)
-        pixels.imshow(rbm.visible_probs(h).reshape(2, 2), vmin=0, vmax=1)
-        draw_frame(pixels)
-        share.bar(range(len(all_v)), p_joint[:, k], color=PALETTE[0])
-        share.set(ylim=(0, 1.05 * p_joint.max()), yticks=[], xlim=(-0.7, 15.7))
-        share.grid(False)
-        if k < last:
-            proportion.set_xticks([])
-            share.set_xticks([])
-        else:
-            _image_ticks(share, all_v)
-        if k == 0:
-            proportion.set_title("$p(\\mathbf{h})$")
-            pixels.set_title("$p(v_i \\mid \\mathbf{h})$")
-            share.set_title("$p(\\mathbf{h})\\, p(\\mathbf{v} \\mid \\mathbf{h})$")
-    return figure
-
-
 def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
     """Both halves of a step, [2^D, 2^M] and [2^M, 2^D], their product, and the traffic between images."""
     transition = h_given_v @ v_given_h
@@ -170,30 +125,21 @@ def gibbs_step(h_given_v: Tensor, v_given_h: Tensor, p_v: Tensor) -> Figure:
     return figure
 
 
-def convergence(rows: Rows, p_v: Tensor, frequency: Tensor, rate: float, num_chains: int) -> Figure:
-    """Distances from p(v) [S] by the number of steps, beside a rate for each step; and where the chains are in the end."""
-    standard_error = torch.sqrt(p_v * (1 - p_v) / num_chains)
+def convergence(rows: Rows, p_v: Tensor, rate: float, num_chains: int) -> Figure:
+    """Distances from p(v) [S] by the number of steps, exact and of so many chains, beside a rate for each step."""
     # expected distance of independent exact draws
-    noise_floor = standard_error.sum() / math.sqrt(2 * math.pi)
+    noise_floor = torch.sqrt(p_v * (1 - p_v) / num_chains).sum().item() / math.sqrt(2 * math.pi)
     steps, exact, simulated = columns(rows, "step", "exact", "simulated")
     by_rate = [2 * exact[10] * rate ** (step - 10) for step in steps]
     curves = {"exact": exact, "simulated": simulated, "eigenvalue's rate": by_rate}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.0), width_ratios=[1, 1.3])
+    figure, axes = plt.subplots(figsize=(6.0, 3.0))
     colors = (PALETTE[0], PALETTE[1], PALETTE[5])
     for (label, values), color, style in zip(curves.items(), colors, ("-", "--", ":"), strict=True):
-        left.plot(steps, values, label=label, color=color, linestyle=style)
-    left.axhline(noise_floor, color="0.6", linestyle="-", linewidth=1)
-    left.set(yscale="log", xlabel="Gibbs steps $t$", title="distance from $p(\\mathbf{v})$")
-    left.set_ylim(exact[-1] / 2, 2)
-    left.legend(fontsize=8)
-    places = range(len(p_v))
-    right.bar(places, p_v, color=PALETTE[4], label="$p(\\mathbf{v})$")
-    look = {"fmt": "o", "color": "black", "markersize": 3, "linewidth": 1}
-    right.errorbar(places, frequency, yerr=3 * standard_error, label="chains", **look)
-    _image_ticks(right, all_states(4))
-    right.set(xlim=(-0.7, 15.7), title=f"after {steps[-1]} steps")
-    right.grid(False, axis="x")
-    right.legend(fontsize=8)
+        axes.plot(steps, values, label=label, color=color, linestyle=style)
+    axes.axhline(noise_floor, color="0.6", linestyle="-", linewidth=1)
+    axes.set(yscale="log", xlabel="Gibbs steps $t$", ylabel="distance from $p(\\mathbf{v})$")
+    axes.set_ylim(exact[-1] / 2, 2)
+    axes.legend()
     return figure
 
 
@@ -272,15 +218,6 @@ def traces(
     return figure
 
 
-def samples(blocks: Mapping[str, Tensor], image_shape: tuple[int, int]) -> Figure:
-    """Twenty images of each block [N, D]."""
-    figure, panels = plt.subplots(len(blocks), 1, figsize=(5.6, 1.4 * len(blocks)))
-    for panel, (name, block) in zip(panels, blocks.items(), strict=True):
-        draw_images(panel, block[:20], image_shape, 10)
-        panel.text(-1, 1.0 * (image_shape[0] + 1), name, ha="right", va="center", fontsize=9)
-    return figure
-
-
 def scores(values: Mapping[str, Tensor]) -> Figure:
     """The middle half, the median and the extremes of ln p*(v) [N] for each kind of image."""
     figure, axes = plt.subplots(figsize=(6.6, 2.9))
@@ -310,17 +247,6 @@ def gaps(normalised: Tensor, unnormalised: Tensor, said: str) -> Figure:
         axes.axvline(values.mean().item(), color=line, linestyle=style, linewidth=2)
     axes.axvline(0, color="black", linestyle=":", linewidth=1.5)
     axes.set(xlabel=f"{said}, nats per test image", ylabel="test images")
-    axes.legend()
-    return figure
-
-
-def versions(log_zs: Tensor, marked: Mapping[str, float]) -> Figure:
-    """A histogram of the ln Z [2^M] of all flipped versions of a model; lines mark that of two models."""
-    figure, axes = plt.subplots(figsize=(6.6, 2.7))
-    axes.hist(log_zs, bins=60, color="0.8", edgecolor="white", linewidth=0.4)
-    for (label, log_z), color, style in zip(marked.items(), PALETTE, ("-", "--"), strict=False):
-        axes.axvline(log_z, color=color, linestyle=style, linewidth=2, label=label)
-    axes.set(xlabel="$\\ln Z$ in nats", ylabel="flipped versions")
     axes.legend()
     return figure
 

@@ -15,7 +15,6 @@ from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_chain, draw_frame
 from boltzmann_companion.rows import columns, grouped
 from boltzmann_companion.studies.tiny_chains import bounds, distances
-from boltzmann_companion.tables import Table
 from paperlib.mcmc import MarkovChain, acceptance_matrix, autocorrelation, total_variation
 from paperlib.numerics import all_states
 
@@ -63,51 +62,15 @@ def zoo(chains: Mapping[str, MarkovChain]) -> Figure:
     return figure
 
 
-def stationary(eigenvectors: Mapping[str, Tensor]) -> Table:
-    """The eigenvectors [n, S] of each chain to the eigenvalue 1, divided by their sums, as a table."""
-    most = max(vectors.shape[1] for vectors in eigenvectors.values())
-    rows = []
-    for name, vectors in eigenvectors.items():
-        cells = ["not unique"]
-        if len(vectors) == 1:
-            shares = (vectors[0] / vectors.sum()).round(decimals=3).add(0.0)  # no negative zero
-            cells = [f"{share:.3f}" for share in shares.tolist()]
-        rows.append([name, *cells, *[""] * (most - len(cells))])
-    return Table(["chain", *(f"$\\pi({x})$" for x in range(1, most + 1))], rows)
-
-
-def flows(chains: Mapping[str, MarkovChain]) -> Figure:
-    """The flow between the states of two chains in equilibrium, as graphs and as matrices."""
-    figure, grid = plt.subplots(2, 2, figsize=(5.6, 4.8), height_ratios=[1, 1.2])
-    for (graph, panel), (name, chain) in zip(grid.T, chains.items(), strict=True):
-        flow = chain.flow(chain.stationary)
-        draw_chain(graph, flow, labels=[str(state + 1) for state in range(chain.num_states)])
-        graph.set_title(name, fontsize=9)
-        _matrix(panel, flow, "$\\pi(x)\\,T(x' \\mid x)$")
-        for x, row in enumerate(flow.tolist()):
-            for following, value in enumerate(row):
-                if value > 0:
-                    ink = {"color": "white" if value > flow.max() / 2 else "black", "fontsize": 7}
-                    said = f"{value:.2f}"
-                    panel.text(following, x, said, ha="center", va="center", **ink)
-    return figure
-
-
-def rates(rows: Rows, rings: Mapping[str, MarkovChain]) -> Figure:
-    """Distances on some rings and their bounds against the number of steps; measured factors of all chains against predicted."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.2), width_ratios=[1.4, 1])
+def rates(rings: Mapping[str, MarkovChain]) -> Figure:
+    """Distances on some rings and their bounds against the number of steps."""
+    figure, axes = plt.subplots(figsize=(6.0, 3.2))
     for number, (name, chain) in enumerate(rings.items()):
         look = {"color": PALETTE[number], "linestyle": LINE_STYLES[number]}
-        left.plot(distances(chain, 119), label=name, **look)
-        left.plot(bounds(chain, 119), color=PALETTE[number], linewidth=0.8, linestyle=":")
-    for number, row in enumerate(rows):
-        look = {"marker": "os^vDP"[number], "linestyle": "", "color": PALETTE[number]}
-        right.plot(row["predicted"], row["measured"], **look)
-    left.set(yscale="log", ylim=(1e-6, 3), xlabel="steps $t$", ylabel="distance")
-    left.legend(fontsize=8)
-    right.plot([0.3, 1], [0.3, 1], color="0.6", linewidth=1, linestyle="-", zorder=0)
-    right.set(xlabel="$|\\lambda_2|$", ylabel="measured factor per step")
-    right.set(xlim=(0.3, 1.02), ylim=(0.3, 1.02))
+        axes.plot(distances(chain, 119), label=name, **look)
+        axes.plot(bounds(chain, 119), color=PALETTE[number], linewidth=0.8, linestyle=":")
+    axes.set(yscale="log", ylim=(1e-6, 3), xlabel="steps $t$", ylabel="distance")
+    axes.legend()
     return figure
 
 
@@ -122,8 +85,10 @@ def metropolis(
         "chain $T(x' \\mid x)$": chain.transition,
         "flow $p(x)\\,T(x' \\mid x)$": chain.flow(log_target.softmax(0)),
     }
-    figure = _matrices(titled)
-    figure.axes[0].set_yticks(range(len(names)), names, fontsize=7, family="monospace")
+    figure, panels = plt.subplots(1, len(titled), figsize=(7.0, 2.3))
+    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
+        _matrix(panel, matrix, title)
+    panels[0].set_yticks(range(len(names)), names, fontsize=7, family="monospace")
     return figure
 
 
@@ -157,19 +122,6 @@ def gibbs(chains: Mapping[str, MarkovChain], target: Tensor) -> Figure:
         graph.set_title(title, fontsize=9)
         _matrix(panel, chain.transition, "")
     return figure
-
-
-def block(half_steps: Sequence[MarkovChain], both: MarkovChain, visible: MarkovChain) -> Figure:
-    """The half-steps of block Gibbs sampling, their product, and the chain of the visible units alone."""
-    draw_hidden, draw_visible = half_steps
-    return _matrices(
-        {
-            "draw $\\mathbf{h}$ given $\\mathbf{v}$": draw_hidden.transition,
-            "draw $\\mathbf{v}$ given $\\mathbf{h}$": draw_visible.transition,
-            "both: $T$": both.transition,
-            "visible units alone": visible.transition,
-        }
-    )
 
 
 def strength(rows: Rows) -> Figure:
@@ -246,11 +198,3 @@ def _matrix(panel: Axes, matrix: Tensor, title: str) -> None:
     panel.imshow(matrix, vmin=0, vmax=max(1e-9, matrix.max().item()))
     panel.set_title(title, fontsize=9)
     draw_frame(panel)
-
-
-def _matrices(titled: Mapping[str, Tensor]) -> Figure:
-    """Matrices in a row, each below its title."""
-    figure, panels = plt.subplots(1, len(titled), figsize=(7.0, 2.3))
-    for panel, (title, matrix) in zip(panels, titled.items(), strict=True):
-        _matrix(panel, matrix, title)
-    return figure

@@ -155,12 +155,6 @@ def sampled(runs: Mapping[str, Course], steps: Tensor, gradient: Tensor) -> Figu
     return figure
 
 
-def sampled_table(late: Mapping[str, tuple[float, float]]) -> Table:
-    """Late likelihood and reconstruction error of each method."""
-    lines = [[name, _signed(value, ".3f"), f"{error:.5f}"] for name, (value, error) in late.items()]
-    return Table(["method", "log-likelihood (nats)", "reconstruction error"], lines)
-
-
 def digits(constant: Mapping[str, Course], falling: Mapping[str, Sequence[Course]]) -> Figure:
     """Test log-probability against epochs, at a constant rate and in the first run with a falling one; magnified below."""
     figure, grid = plt.subplots(2, 2, figsize=(7, 5.2), sharex=True, sharey="row")

@@ -1,4 +1,4 @@
-"""Figures of chapter 04: importance sampling, the moments of AIS, the course of its runs, and modes that they miss."""
+"""Figures of chapter 04: importance sampling, errors of AIS, the course of its runs, and a mode that they miss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.players.page import Player
 from boltzmann_companion.players.particles import particle_player, particle_run
 from boltzmann_companion.plots import PALETTE, draw_images
-from boltzmann_companion.rows import columns, grouped, where
+from boltzmann_companion.rows import columns, where
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal
 from paperlib.numerics import log_mean_exp
 
@@ -64,20 +64,6 @@ def two_bumps_player(
     )
 
 
-def moments(relative_variance: Mapping[int, float], skewness: Mapping[int, float]) -> Figure:
-    """The relative variance and the skewness of AIS weights against the number of steps."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 2.9))
-    steps = list(relative_variance)
-    left.loglog(steps, list(relative_variance.values()), marker="o", label="exact")
-    last = relative_variance[steps[-1]] * steps[-1]
-    left.loglog(steps, [last / K for K in steps], label="$\\propto 1/K$")
-    left.set(xlabel="steps $K$", ylabel="Var$(w) / Z^2$")
-    left.legend()
-    right.loglog(steps, list(skewness.values()), marker="o")
-    right.set(xlabel="steps $K$", ylabel="skewness of $w$")
-    return figure
-
-
 def bias(errors: Mapping[int, Tensor]) -> Figure:
     """Errors [N] of ln Z by the number of runs, and how often they exceed b, beside Markov's bound."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.0, 3.1))
@@ -96,20 +82,6 @@ def bias(errors: Mapping[int, Tensor]) -> Figure:
     right.semilogy(thresholds, markov, color="black", linestyle=":", label="$e^{-b}$")
     right.set(xlabel="$b$ in nats", ylabel="share with $\\ln \\hat Z > \\ln Z + b$")
     right.legend()
-    return figure
-
-
-def coverage(rows: Rows) -> Figure:
-    """How many of 100 intervals hold the truth, against the number of steps."""
-    figure, axes = plt.subplots(figsize=(7.0, 3.0))
-    for num_runs, own in grouped(rows, "runs").items():
-        axes.plot(*columns(own, "steps", "covered"), marker="o", label=f"$M = {num_runs}$ runs")
-    axes.axhline(99.7, color="black", linestyle=":", linewidth=1)
-    steps = list(grouped(rows, "steps"))
-    axes.set(xscale="log", xlabel="steps $K$", ylabel="coverage in %")
-    axes.set(xticks=steps, xticklabels=steps)
-    axes.minorticks_off()
-    axes.legend(loc="lower right")
     return figure
 
 
@@ -176,27 +148,4 @@ def phases(states: Mapping[str, Mapping[str, Tensor]], image_shape: tuple[int, i
         for axes, (title, own) in zip(row, kinds.items(), strict=True):
             draw_images(axes, own[:16], image_shape, 4)
             axes.set_title(f"{name}: {title}", fontsize=8)
-    return figure
-
-
-def missed(rows: Rows) -> Figure:
-    """Estimates relative to the exact ln Z, their intervals and the proven lower bounds, the first row at the top."""
-    figure, axes = plt.subplots(figsize=(7.0, 3.4))
-    axes.axvline(0, color="black", linestyle="-", linewidth=1)
-    for height, row in enumerate(reversed(rows)):
-        truth = row["exact_log_z"]
-        low, high = (end - truth for end in row["interval_3_sigma"])
-        centre = row["log_z"] - truth
-        ends = [max(low, centre - 3), high]
-        axes.plot(ends, [height] * 2, color=PALETTE[0], linestyle="-", linewidth=2)
-        if low == -math.inf:
-            axes.plot(centre - 3, height, marker="<", color=PALETTE[0])
-        axes.plot(centre, height, marker="o", color=PALETTE[1])
-        axes.plot(row["lower_bound"] - truth, height + 0.2, marker="v", color=PALETTE[2])
-    axes.set(
-        yticks=range(len(rows)),
-        yticklabels=[f"{row['model']}, {row['start']}" for row in reversed(rows)],
-        xlabel="$\\ln \\hat Z - \\ln Z$ in nats",
-        ylim=(-0.6, len(rows) - 0.3),
-    )
     return figure

@@ -37,7 +37,6 @@ def errors_row(log_weights: Tensor, truth: float, relative_variance: float) -> d
     share = 100 / len(estimates)
     return {
         "runs": num_runs,
-        "relative_variance": relative_variance,
         "effective": num_runs / (1 + relative_variance),
         "second_order": -relative_variance / (2 * num_runs),
         "bias": gaps.mean().item(),

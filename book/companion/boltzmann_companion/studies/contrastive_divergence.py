@@ -34,24 +34,6 @@ def bias_row(gradient: Tensor, expected_update: Tensor, lambda_2: float) -> Row:
     }
 
 
-def decay_time(
-    difference: Tensor,
-    h_given_v: Tensor,
-    v_given_h: Tensor,
-    statistics: Callable[[Tensor], Tensor],
-    lambda_2: float,
-) -> float:
-    """Gibbs steps in which the bias falls by a factor e, measured where little is left of it after many steps of the exact chain.
-
-    It follows the difference [V] between the distributions of the start and of the model, which keeps rounding errors out of it.
-    """
-    num_steps = math.ceil(math.log(1e-8) / math.log(lambda_2))
-    step = v_given_h @ h_given_v
-    before = difference @ h_given_v @ torch.linalg.matrix_power(step, num_steps)
-    left = [statistics(h @ v_given_h).norm().item() for h in (before, before @ step)]
-    return 1 / math.log(left[0] / left[1])
-
-
 def asymmetry(jacobian: Tensor) -> float:
     """Norm of the antisymmetric part of a matrix [P, P] over that of the symmetric part."""
     return ((jacobian - jacobian.T).norm() / (jacobian + jacobian.T).norm()).item()
@@ -180,12 +162,6 @@ def rows_of_all(
 
 def _single(runs: Mapping[str, Course]) -> dict[str, list[Tensor]]:
     return {name: [run.log_likelihood] for name, run in runs.items()}
-
-
-def late_averages(run: Course) -> tuple[float, float]:
-    """Likelihood and reconstruction error, averaged over the last fifth of a run."""
-    fifth = slice(-(len(run.epochs) // 5), None)
-    return run.log_likelihood[fifth].mean().item(), run.smoothed_errors[fifth].mean().item()
 
 
 class Bias(NamedTuple):

@@ -80,20 +80,6 @@ def bounds(chain: MarkovChain, num_steps: int) -> Tensor:
     return math.sqrt((1 - share) / share) / 2 * chain.convergence_rate**times
 
 
-def rate_row(name: str, chain: MarkovChain) -> dict[str, Any]:
-    """The factor by which a step shrinks the distance, predicted and measured, and the steps to a distance of 0.01."""
-    distance = distances(chain, 3_000)
-    # a stretch in which the largest mode is alone and rounding does not matter yet
-    late = int((distance > 1e-9).sum()) - 1
-    early = int((distance > 1e-6).sum()) - 1
-    return {
-        "chain": name,
-        "predicted": chain.convergence_rate,
-        "measured": (distance[late] / distance[early]) ** (1 / (late - early)),
-        "steps": (distance > 0.01).sum(),
-    }
-
-
 def worth_row(name: str, chain: MarkovChain, values: Tensor, runs: Tensor) -> dict[str, Any]:
     """What a chain's steps are worth for the mean of the values [S] of its states; with the values along runs [R, N]."""
     exact = chain.autocovariance(values, 2_000)
