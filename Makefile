@@ -86,7 +86,7 @@ lint: $(TESTS) ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 
-bench: $(TESTS) ## measure speed and memory beside peers and the machine's floor (45 minutes; BENCH=--quick: seconds)
+bench: $(TESTS) ## measure speed beside peers (45 minutes; BENCH=--quick: seconds)
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
 serve: ## show the built book at http://localhost:8000
