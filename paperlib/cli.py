@@ -33,7 +33,7 @@ _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "boo
 class _Commands(TyperGroup):
     """The commands of the library, and those that other installed packages bring."""
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
         if found is None and cmd_name in _OF_THE_BOOK:
             raise InputError(
