@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks import floors, library, parts, peers, reference
+from benchmarks import library, peers, reference
 from benchmarks.work import Work
 from boltzmann_companion import speed
 
 Prepare = Callable[[Work, str], Callable[[], Any] | None]
 
-_ANNEALING_FLOORS: dict[str, Prepare] = {
-    "float32 products": floors.prepare_annealing,
-    "integer products": floors.prepare_integer_annealing,
-}
 _TRAINING: dict[str, Prepare] = {
     "paperlib": library.prepare_training,
     "plain torch": reference.prepare_training,
     "rbms": peers.prepare_rbms_training,
-    "float32 products": floors.prepare_training,
 }
 
 COMPETITORS: dict[str, dict[str, Prepare]] = {
@@ -27,28 +22,12 @@ COMPETITORS: dict[str, dict[str, Prepare]] = {
         "paperlib": library.prepare_ais,
         "plain torch": reference.prepare_ais,
         "rbms": peers.prepare_rbms_ais,
-        **_ANNEALING_FLOORS,
     },
     "RAISE": {
         "paperlib": library.prepare_raise,
         "plain torch": reference.prepare_raise,
-        **_ANNEALING_FLOORS,
     },
-    # not competitors, but what the library's step consists of
-    speed.STEP: {
-        "draws of h": parts.prepare_hidden_draws,
-        "products with h": parts.prepare_visible_products,
-        "draws of v": parts.prepare_visible_draws,
-        "products with v": parts.prepare_hidden_products,
-        "weights": parts.prepare_weights,
-    },
-    speed.UPDATE: {
-        "products": floors.prepare_training,
-        "random numbers": parts.prepare_update_draws,
-        "logistic functions": parts.prepare_update_logistics,
-        "new weights": parts.prepare_update_weights,
-    },
-    "bound": {"paperlib": library.prepare_bound},
+    speed.CHECK: {"paperlib": library.prepare_bound},
     "exact ln Z": {
         "paperlib": library.prepare_exact,
         "plain torch": reference.prepare_exact,
@@ -74,11 +53,6 @@ def runs(work: Work, device: str, only: str | None = None) -> dict[str, Callable
     prepared = {}
     for name, prepare in COMPETITORS[work.task].items():
         if only not in (None, name):
-            continue
-        # Plain enumeration of more states would take minutes, growth curves of everybody too.
-        if work.task == "exact ln Z" and name == "plain torch" and work.hidden > 18:
-            continue
-        if work.sweep and name not in ("paperlib", "rbms"):
             continue
         run = prepare(work, device)
         if run is not None:

@@ -4,8 +4,6 @@
   original opens an HDF5 file at every update, which is left out in its favour.
 - scikit-learn's `BernoulliRBM` knows one algorithm: PCD with one Gibbs step for each update. It stands beside CD-1, too, since both
   need one step.
-
-They are imported where they are used, so that the memory of one is not that of another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Measure this library, its peers and the machine's floor in one run: `python -m benchmarks.run`, or `make bench`.
+"""Measure this library and its peers in one run: `python -m benchmarks.run`, or `make bench`.
 
-Every number of threads gets a process of its own, and so does the memory. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
+Every number of threads gets a process of its own. The result is `figures/bench/<machine>.json`, a record like those of the chapters, with all repeats.
 """
 
 from __future__ import annotations
@@ -32,36 +32,17 @@ _THREAD_VARIABLES = (
 )
 
 
-def work_in_process(threads: int, what: str, device: str, which: str, repeats: int) -> list[dict]:
+def rows_of(threads: int, device: str, which: str, repeats: int) -> list[dict[str, Any]]:
     """The rows that a worker with so many threads measures."""
-    command = [sys.executable, "-m", "benchmarks.worker", what, device, which, str(repeats)]
+    command = [sys.executable, "-m", "benchmarks.worker", device, which, str(repeats)]
     limits = dict.fromkeys(_THREAD_VARIABLES, str(threads))
-    print(f"{what}, {which} work, {threads} threads", file=sys.stderr)
+    print(f"{which} work, {threads} threads", file=sys.stderr)
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | limits, stdout=subprocess.PIPE, text=True
     )
     if done.returncode != 0:
         sys.exit(f"benchmarks: the worker ended with exit code {done.returncode}; see above")
     return [{**json.loads(line), "threads": threads} for line in done.stdout.splitlines()]
-
-
-def measure(threads: list[int], device: str, quick: bool, repeats: int) -> list[dict[str, Any]]:
-    """All rows: the main work on every number of threads, ascending, growth and memory on the largest."""
-    which = "quick" if quick else "main"
-    rows = []
-    for count in threads:
-        rows += work_in_process(count, "time", device, which, repeats)
-    if not quick:
-        rows += work_in_process(threads[-1], "time", device, "growth", repeats)
-    memory = work_in_process(threads[-1], "memory", device, which, 1)
-    peaks = {identity(row): row for row in memory}
-    return [{**peaks.get(identity(row), {}), **row} for row in rows]
-
-
-def identity(row: dict[str, Any]) -> tuple:
-    """What a row is about; memory is that of the largest number of threads for all of them."""
-    keys = ("task", "visible", "hidden", "chains", "steps", "sweep", "by")
-    return tuple(row[key] for key in keys)
 
 
 def provenance(device: str, threads: int, command: str) -> dict[str, Any]:
@@ -121,7 +102,10 @@ def main() -> None:
     )
     made = provenance(chosen.device, threads[-1], command)
     started = time.perf_counter()
-    rows = measure(threads, chosen.device, chosen.quick, chosen.repeats)
+    which = "quick" if chosen.quick else "main"
+    rows = [
+        row for count in threads for row in rows_of(count, chosen.device, which, chosen.repeats)
+    ]
     record = {
         "name": speed.machine_slug(made["machine"]),
         "profile": speed.PROFILE,
@@ -133,8 +117,7 @@ def main() -> None:
     path = chosen.output or folder / f"{record['name']}.json"
     with storage.atomic_path(path) as temporary:
         temporary.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
-    for title, table in speed.tables(record):
-        print(f"\n{title}\n\n{table}")
+    print(f"\nTimes as long as this library\n\n{speed.speed_table([record])}")
     for line in speed.disagreements(record):
         print(f"\nDIFFERENT ANSWERS: {line}")
     print(f"\nWritten to {path}, after {record['provenance']['seconds'] / 60:.1f} minutes.")

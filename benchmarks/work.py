@@ -37,15 +37,13 @@ class Work:
     Attributes
     ----------
     task : str
-        `AIS`, `AIS step`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-1 update`, `CD-25` or `PCD`.
+        `AIS`, `RAISE`, `bound`, `exact ln Z`, `CD-1`, `CD-25` or `PCD`.
     visible, hidden : int
         Units.
     chains : int
         Chains, or images of a minibatch; 0 where there are none.
     steps : int
         Steps K of the annealing, or updates of the parameters, a multiple of 20 if more than that; 1 where there is one result.
-    sweep : str
-        What a growth curve runs over, empty for all else.
     """
 
     task: str
@@ -53,7 +51,6 @@ class Work:
     hidden: int
     chains: int = 0
     steps: int = 1
-    sweep: str = ""
 
     @property
     def vectors(self) -> int:
@@ -65,10 +62,6 @@ class Work:
         if self.task in ("bound", "exact ln Z"):
             return replace(self, hidden=min(self.hidden, 8))
         return replace(self, steps=min(self.steps, 4))
-
-    def short(self) -> Work:
-        """A version that takes as much memory in less time."""
-        return replace(self, steps=min(self.steps, 4)) if self.task in ("AIS", "RAISE") else self
 
     def model(self, device: str = "cpu") -> RBM:
         """An RBM whose pixels are mostly off, as in pictures of digits, and whose hidden units are as decided as after training."""
@@ -101,7 +94,7 @@ class Work:
 
 
 def main_work() -> list[Work]:
-    """The items of the table of ratios.
+    """The items of the table.
 
     Steps are so many that what a run does only once, such as rounding the weights, is a few hundredths of its time.
     """
@@ -117,39 +110,21 @@ def main_work() -> list[Work]:
                 Work(task, visible, hidden, 5_000, many),
             ]
     works += [
-        Work("AIS step", visible, hidden, 100, steps)
-        for visible, hidden, steps in ((784, 20, 2_000), (784, 500, 1_000), (500, 2000, 300))
-    ]
-    works += [
         Work("bound", visible, hidden, 100)
         for visible, hidden in ((784, 20), (784, 500), (500, 2000))
     ]
-    works += [Work("exact ln Z", 784, hidden) for hidden in (18, 20, 25)]
-    works += [Work(task, 784, 500, 100, 200) for task in ("CD-1", "CD-1 update")]
-    works += [Work("CD-25", 784, 500, 100, 20)]
-    return [*works, Work("PCD", 784, 500, 100, 200)]
-
-
-def growth_work() -> list[Work]:
-    """The items of the growth curves: one size of an AIS run changes, the others stay."""
-    works = [
-        Work("AIS", 784, hidden, 500, 40, "hidden units")
-        for hidden in (125, 250, 500, 1_000, 2_000)
+    works += [Work("exact ln Z", 784, 18)]
+    return works + [
+        Work(task, 784, 500, 100, steps)
+        for task, steps in (("CD-1", 200), ("CD-25", 20), ("PCD", 200))
     ]
-    works += [
-        Work("AIS", 784, 500, chains, 40, "chains") for chains in (100, 250, 500, 1_250, 2_500)
-    ]
-    return works + [Work("AIS", 784, 500, 100, steps, "K") for steps in (50, 100, 200, 400, 800)]
 
 
 def quick_work() -> list[Work]:
-    """Seconds in all: every task and a growth curve, for tests."""
+    """Seconds in all: every task, for tests."""
     works = [
         Work("AIS", 64, 10, 200, 100),
-        Work("AIS step", 64, 10, 100, 100),
-        Work("CD-1 update", 64, 10, 100, 4),
         Work("RAISE", 64, 10, 200, 100),
         Work("bound", 64, 10, 100),
     ]
-    works += [Work("exact ln Z", 64, 10), *(Work(task, 64, 10, 100, 4) for task in CD_STEPS)]
-    return works + [Work("AIS", 64, 10, 50, steps, "K") for steps in (20, 80)]
+    return [*works, Work("exact ln Z", 64, 10), *(Work(task, 64, 10, 100, 4) for task in CD_STEPS)]

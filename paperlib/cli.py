@@ -8,12 +8,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
-import boltzmann_companion.commands
 from paperlib import __version__, storage
 from paperlib.cli_options import Job, ModelArgument, command, require_own_files
 from paperlib.errors import InputError, ReproductionError
@@ -25,7 +26,25 @@ if TYPE_CHECKING:
     from paperlib.models.foreign import ForeignRBM
     from paperlib.models.unnormalized_model import UnnormalizedModel
 
+# The book's companion brings these; without it, they say how to get it.
+_OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
+
+
+class _Commands(TyperGroup):
+    """The commands of the library, and those that other installed packages bring."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _OF_THE_BOOK:
+            raise InputError(
+                f"{cmd_name}: expected the package boltzmann-companion to be installed, which brings this command "
+                "(in a clone of the repository: make install, or pip install ./book/companion)"
+            )
+        return found
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -307,7 +326,8 @@ def _write(name: str, path: Path | None, write: Callable[[Path], object]) -> Non
         ) from error
 
 
-app.add_typer(boltzmann_companion.commands.app)
+for _package in entry_points(group="paperlib.commands"):
+    app.add_typer(_package.load())
 
 
 def main() -> None:

@@ -202,8 +202,9 @@ def test_with_an_address_it_can_be_cloned_cited_and_opened_on_colab():
     assert f"git clone {ADDRESS} companion\n" in text
     assert f"  url     = {{{ADDRESS}}},\n" in text
     assert "[Colab](https://colab.research.google.com/)" in text
-    assert f"installs the library from <{ADDRESS}>" in text
-    assert f'%pip install --quiet "boltzmann-likelihood[chapter] @ git+{ADDRESS}@main"' in text
+    assert f"installs both from <{ADDRESS}>" in text
+    for name, where in (("likelihood", "main"), ("companion", "main#subdirectory=book/companion")):
+        assert f'"boltzmann-{name} @ git+{ADDRESS}@{where}"' in text
     assert "REPOSITORY_URL" not in text
 
 

@@ -18,7 +18,10 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT, COMPANION = (
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    for folder in ("", "book/companion")
+)
 
 
 def normalized(name):
@@ -30,8 +33,12 @@ def pins():
     return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
 
-EXTRAS = PROJECT["optional-dependencies"]
-REQUIREMENTS = [Requirement(text) for text in chain(PROJECT["dependencies"], *EXTRAS.values())]
+def all_of(project):
+    return [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+
+
+# The first of the companion's is the library itself.
+REQUIREMENTS = [*map(Requirement, (*all_of(PROJECT), *all_of(COMPANION)[1:]))]
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.name)
@@ -93,7 +100,8 @@ def undeclared(found, requirements):
 def test_every_import_is_declared(folder):
     found = list(foreign_imports(folder))
     assert len({name for _, name, _ in found}) >= 4
-    assert undeclared(found, chain(PROJECT["dependencies"], *EXTRAS.values())) == []
+    more = all_of(COMPANION) if folder == "book/companion" else []
+    assert undeclared(found, [*all_of(PROJECT), *more]) == []
 
 
 def test_the_library_imports_without_extras():
@@ -168,8 +176,12 @@ def others_than(requirements):
     }
 
 
-def test_every_chapter_imports_with_the_small_extra():
-    others = others_than([*PROJECT["dependencies"], *EXTRAS["chapter"]])
+def test_every_chapter_imports_without_extras_of_the_companion():
+    library, *own = COMPANION["dependencies"]
+    assert Requirement(library).extras == {"plot"}
+    others = others_than(
+        [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["plot"], *own]
+    )
     assert others >= {"jupyter_book", "sphinx", "papermill", "nbformat", "playwright", "dask"}
     cells = (
         cell.source
@@ -251,7 +263,8 @@ def test_conda_environment_uses_the_same_pins_and_extras():
     assert "python=3.11" in environment["dependencies"]
     pip = next(item["pip"] for item in environment["dependencies"] if isinstance(item, dict))
     assert "--constraint constraints.txt" in pip
-    assert f"--editable .[{','.join(EXTRAS)}]" in pip
+    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+        assert f"--editable {folder}[{','.join(project['optional-dependencies'])}]" in pip
 
 
 FIRST, LAST = (int(declared_pythons()[end].partition(".")[2]) for end in (0, -1))
@@ -269,8 +282,9 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
         "[ $1 = --version ] && echo Python of the test\nexit 3\n"
     )
     python.chmod(0o755)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "book" / "companion").mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", "book/companion/pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
     command = ["make", "install", f"PYTHON={python}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ("expected Python 3.11, 3.12 or 3.13, got Python of the test" in done.stdout) == refused
@@ -281,9 +295,12 @@ def test_makefile_refuses_other_pythons_before_it_makes_anything(tmp_path, minor
 def test_makefile_installs_all_extras_with_the_same_constraints():
     makefile = (ROOT / "Makefile").read_text()
     assert "INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable\n" in makefile  # fmt: skip
-    for_book, *others = re.findall(r"\$\(INSTALL\) '\.\[(.+)\]'", makefile)
-    assert for_book == "chapter,book,hdf5,cluster"
-    assert {*",".join([for_book, *others]).split(",")} == {*EXTRAS}
+    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+        installed = re.findall(rf"'{folder}\[(.+?)\]'", makefile)
+        assert {*",".join(installed).split(",")} == {*project["optional-dependencies"]}
+    # whoever reads the book needs neither
+    first = next(line for line in makefile.splitlines() if line.startswith("\t$(INSTALL)"))
+    assert not re.search("lab|test", first)
 
 
 # ---- the workflows
@@ -325,12 +342,14 @@ def test_workflow_runs_what_everyone_runs():
 
 def test_library_is_tested_on_every_python_that_it_declares_each_week_too():
     declared = declared_pythons()
+    assert COMPANION["requires-python"] == PROJECT["requires-python"]
     assert LIBRARY["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
     assert PROJECT["requires-python"] == f">={declared[0]}"
     assert "schedule" in LIBRARY[True]
     assert LIBRARY["permissions"] == {"contents": "read"}
     commands = [step["run"] for step in steps(LIBRARY) if "run" in step]
-    assert f"'.[{','.join(EXTRAS)}]'" in commands[0]
+    for folder, project in ((".", PROJECT), ("./book/companion", COMPANION)):
+        assert f"'{folder}[{','.join(project['optional-dependencies'])}]'" in commands[0]
     assert not any("constraints" in command for command in commands)
 
 

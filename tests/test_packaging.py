@@ -1,8 +1,9 @@
-"""The wheel in a clean environment, far from the checkout: the command gives a verdict, and a downloaded chapter runs as it is."""
+"""The wheels in a clean environment, far from the checkout: the command gives a verdict, and a downloaded chapter runs as it is."""
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import site
 import subprocess
@@ -23,6 +24,8 @@ import paperlib
 from boltzmann_companion import model_store
 from boltzmann_companion.recipes import RECIPES, load_model
 from paperlib import storage
+from paperlib.cli import _OF_THE_BOOK
+from paperlib.models import RBM
 
 ROOT = Path(__file__).parents[1]
 # What reads all that a wheel must bring along: published numbers, models and records. It takes seconds.
@@ -39,51 +42,65 @@ def run(*command, folder, expected=0, **environment):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def wheels(tmp_path_factory):
+    """Those of the library and of the book's companion."""
     source = tmp_path_factory.mktemp("source")
     for name in ("paperlib", "book/companion", "data", "figures"):
-        ignored = shutil.ignore_patterns("__pycache__", "cache", "digits")
-        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        ignored = shutil.ignore_patterns("__pycache__", "cache", "digits", "*.egg-info")
+        shutil.copytree(ROOT / name, source / name, ignore=ignored, symlinks=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     # setuptools is here, since torch needs it: nothing is fetched.
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    run(*build, "--wheel-dir", "dist", ".", folder=source)
-    (built,) = (source / "dist").glob("*.whl")
-    return built
+    run(*build, "--wheel-dir", "dist", ".", "./book/companion", folder=source)
+    library, companion = (
+        next((source / "dist").glob(f"boltzmann_{name}-*.whl"))
+        for name in ("likelihood", "companion")
+    )
+    return library, companion
 
 
-@pytest.fixture(scope="module")
-def clean_python(wheel, tmp_path_factory):
-    """A fresh environment with the wheel. Its dependencies are those of the present one, which a path file adds."""
-    folder = tmp_path_factory.mktemp("environment")
+def environment(folder, *installed):
+    """A fresh one with these wheels. Their dependencies are those of the present one, without its own paperlib and companion."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, folder=folder)
     python = folder / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", python, "install"]
-    run(*install, "--quiet", "--no-index", "--no-deps", wheel, folder=folder)
+    run(*install, "--quiet", "--no-index", "--no-deps", *installed, folder=folder)
+    dependencies = folder / "dependencies"
+    dependencies.mkdir()
+    for path in (found for place in site.getsitepackages() for found in Path(place).glob("*")):
+        if not path.name.startswith(("boltzmann_", "paperlib", "__editable__")):
+            (dependencies / path.name).symlink_to(path)
     (packages,) = folder.glob("lib/python*/site-packages")
-    # Path files there are not read, so that an editable paperlib of the present environment stays out.
-    (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    (packages / "dependencies.pth").write_text(f"{dependencies}\n")
     return python
+
+
+@pytest.fixture(scope="module")
+def clean_python(wheels, tmp_path_factory):
+    return environment(tmp_path_factory.mktemp("environment"), *wheels)
 
 
 # ---- contents
 
 
-def test_wheel_has_a_name_of_its_own_and_the_version_of_the_code(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-        found = message_from_string(archive.read(file).decode())
-        folders = {name.partition("/")[0] for name in archive.namelist()}
-    # `paperlib` on the package index is another project's.
-    assert (found["Name"], found["Version"]) == (model_store._DISTRIBUTION, paperlib.__version__)
-    assert {name for name in folders if "." not in name} == {"paperlib", "boltzmann_companion"}
+def test_wheels_have_names_of_their_own_and_the_version_of_the_code(wheels):
+    """`paperlib` on the package index is another project's."""
+    packages = ("paperlib", "boltzmann_companion")
+    names = (model_store._DISTRIBUTION, "boltzmann-companion")
+    for wheel, package, name in zip(wheels, packages, names, strict=True):
+        with zipfile.ZipFile(wheel) as archive:
+            (file,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+            found = message_from_string(archive.read(file).decode())
+            folders = {name.partition("/")[0] for name in archive.namelist()}
+            assert any(name.endswith("/licenses/LICENSE") for name in archive.namelist())
+        assert (found["Name"], found["Version"]) == (name, paperlib.__version__)
+        assert {name for name in folders if "." not in name} == {package}
 
 
-def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
-    assert wheel.stat().st_size < 3_000_000
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
+def test_wheels_are_small_and_have_what_a_chapter_reads(wheels):
+    assert sum(wheel.stat().st_size for wheel in wheels) < 3_000_000
+    names = [name for wheel in wheels for name in zipfile.ZipFile(wheel).namelist()]
     share = {name.partition("/share/paperlib/")[2] for name in names if "/share/paperlib/" in name}
     stored = [path.name for path in (ROOT / "data" / "models").glob("digits-*")]
     models = {*stored, "mnist-cd1-20", "mnist-cd1-25", "mnist-cd3-25", "mnist-pcd-20"}
@@ -95,7 +112,7 @@ def test_wheel_is_small_and_has_what_a_chapter_reads(wheel):
         *(f"data/models/{Path(name).stem}.safetensors" for name in models),
         *(f"figures/paper/{path.name}" for path in pictures if path.suffix != ".png"),
     }
-    # Nothing of the package itself is forgotten, whatever its kind.
+    # Nothing of the packages themselves is forgotten, whatever its kind.
     for folder in (ROOT / "paperlib", ROOT / "book" / "companion" / "boltzmann_companion"):
         package = [path for path in folder.rglob("*") if path.is_file()]
         expected = {
@@ -208,7 +225,7 @@ def test_model_that_was_never_stored_wants_training(installed, monkeypatch):
         load_model("mnist-new", torch.float32)
 
 
-# ---- the wheel at work
+# ---- the wheels at work
 
 
 def test_the_installed_library_is_the_wheel_with_style_and_script_of_its_players(
@@ -259,3 +276,43 @@ def test_commands_for_the_checkout_say_so_elsewhere(clean_python, tmp_path):
     said = run(*command, folder=tmp_path, expected=2)
     assert said.startswith("paperlib: expected to run inside a clone")
     assert len(said.splitlines()) == 1
+
+
+# ---- the library alone
+
+ONE_AFTER_THE_OTHER = """
+import sys
+from paperlib import cli
+
+for line in {lines}:
+    sys.argv[1:] = line.split()
+    try:
+        cli.main()
+    except SystemExit as ended:
+        print("ended with", ended.code)
+print("imported:", sorted({{name.partition(".")[0] for name in sys.modules}} & {{"paperlib", "boltzmann_companion"}}))
+"""
+
+
+def test_the_library_alone_has_its_four_commands_and_says_what_brings_the_others(
+    wheels, folder, tmp_path_factory
+):
+    python = environment(tmp_path_factory.mktemp("library"), wheels[0])
+    RBM(*(0.5 * tensor for tensor in SMALL.tensors().values())).save(folder / "earlier.npz")
+    lines = [
+        "evaluate m.npz --data t.npy",
+        f"audit m.npz --data t.npy --claimed-log-z {log_z(SMALL) + 1}",
+        "compare m.npz other.npz --data t.npy",
+        "training earlier.npz m.npz --data t.npy",
+        *_OF_THE_BOOK,
+        "--help",
+    ]
+    said = run(python, "-c", ONE_AFTER_THE_OTHER.format(lines=lines), folder=folder)
+    assert re.findall("ended with (.*)", said) == ["0", "4", "0", "0", *["2"] * 7, "0"]
+    assert "Verdict: trusted" in said
+    shown = [line.split()[1] for line in said.splitlines() if re.match("│ [a-z]", line)]
+    assert shown == ["evaluate", "audit", "compare", "training"]
+    for name in _OF_THE_BOOK:
+        assert f"paperlib: {name}: expected the package boltzmann-companion to be installed, which brings this command (in a clone" in said  # fmt: skip
+    assert said.count("paperlib:") == len(_OF_THE_BOOK)
+    assert "imported: ['paperlib']" in said

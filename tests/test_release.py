@@ -13,16 +13,23 @@ from paperlib import provenance
 
 ROOT = Path(__file__).parents[1]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, COMPANION = (
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+    for folder in ("", "book/companion")
+)
 
 
 # ---- the version
 
 
 def test_the_version_is_written_once_and_cited_alike():
-    assert PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
+    for one in (PROJECT, COMPANION):
+        assert one["project"]["dynamic"] == ["version"]
+        assert one["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "paperlib.__version__"}
     assert CITATION["version"] == paperlib.__version__
+    # its other dependencies have lower bounds
+    library, *_ = COMPANION["project"]["dependencies"]
+    assert library == f"boltzmann-likelihood[plot]=={paperlib.__version__}"
 
 
 def test_changelog_begins_with_this_version_and_the_date_of_the_citation():

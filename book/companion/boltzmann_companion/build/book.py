@@ -43,14 +43,14 @@ _CHECKED = re.compile(r": (yes|no)( \(with your settings\))?$", re.MULTILINE)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
-<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the library installed beside it: {{doc}}`running` says how.
+<a href="../_sources/book/{name}.ipynb" download>Download the notebook</a> and open it in Jupyter, with the library and its companion installed: {{doc}}`running` says how.
 Its settings are in the cell below.
 Or execute a copy in a clone of the repository, with a setting of your own if you like:
 ```console
 paperlib reproduce --only {number}
 paperlib reproduce --only {number} --set {setting}
 ```
-Or upload the notebook to [Colab](https://colab.research.google.com/), where its first code cell installs the library from <REPOSITORY_URL>.
+Or upload the notebook to [Colab](https://colab.research.google.com/), where its first code cell installs both from <REPOSITORY_URL>.
 :::"""
 # The first setting that a chapter suggests, other than its profile and its seed.
 _TO_TRY = re.compile(
@@ -59,11 +59,11 @@ _TO_TRY = re.compile(
 # What stands in a page for the address of the repository.
 _ADDRESS = "REPOSITORY_URL"
 _ON_COLAB = """\
-# Installs the library on Colab, and does nothing elsewhere.
+# Installs the library and its companion on Colab, and does nothing elsewhere.
 import sys
 
 if "google.colab" in sys.modules:
-    %pip install --quiet "boltzmann-likelihood[chapter] @ git+{url}@{branch}\""""
+    %pip install --quiet "boltzmann-likelihood @ git+{url}@{branch}" "boltzmann-companion @ git+{url}@{branch}#subdirectory=book/companion\""""
 
 
 def build_book(profile: str) -> Path:
