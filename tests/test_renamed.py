@@ -7,7 +7,7 @@ from paperlib import estimators
 from paperlib.annealing import BaseRatePath
 from paperlib.errors import InputError
 from paperlib.estimators import bennett, join_tempering, parallel_tempering, tempering_in_shards
-from paperlib.evaluation import Effort, TrainingLikelihood, audit, compare, evaluate
+from paperlib.evaluation import Effort, audit, compare, evaluate
 from paperlib.models import RBM
 from paperlib.numerics import seeded_generator
 
@@ -39,7 +39,6 @@ OLD = {
     "ladder_steps": (lambda _: evaluated(ladder_steps=5_000).effort, lambda _: evaluated(tempering_steps=5_000).effort),
     "ladder": (lambda _: evaluated().ladder.log_z, lambda _: evaluated().tempering.log_z),
     "findings": (lambda _: evaluated().findings, lambda _: evaluated().warnings),
-    "findings of a training": (lambda _: TrainingLikelihood((), 0, "exact", 0, findings=("a",), interrupted=False).findings, lambda _: ("a",)),
     "ladder_steps of Effort": (lambda _: Effort(32, ladder_steps=9).ladder_steps, lambda _: 9),
 }  # fmt: skip
 

@@ -17,7 +17,6 @@ from paperlib.annealing.starts import (
     path_to,
     start_bias,
 )
-from paperlib.annealing.trajectory_path import TrajectoryPath
 from paperlib.surroundings import undisturbed_in
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "PosteriorPath",
     "PottsPath",
     "RBMPairPath",
-    "TrajectoryPath",
     "base_rate_path",
     "check_betas",
     "mean_field_bias",

@@ -21,7 +21,6 @@ from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards, tempering_in_shards
 from paperlib.estimators.smc.smc import SMCEstimate, smc
-from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_training
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.estimators.tempering.tempering import (
     TemperingEstimate,
@@ -43,7 +42,6 @@ __all__ = [
     "ReverseEstimate",
     "SMCEstimate",
     "TemperingEstimate",
-    "TrajectoryEstimate",
     "TwoSidedEstimate",
     "ais",
     "ais_in_shards",
@@ -59,7 +57,6 @@ __all__ = [
     "exact_log_z",
     "importance_sampling",
     "join_tempering",
-    "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",
