@@ -101,7 +101,7 @@ TEMPERING_SHARDS = partial(estimators.tempering_in_shards, seed=1, folder="unuse
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
 COMPARE = partial(evaluation.compare, RBM_5_4, RBM_5_4, V)
 AUDIT = partial(evaluation.audit, RBM_5_4, V)
-ALONG = partial(evaluation.evaluate_training, [RBM_5_4] * 2, V, progress=False)
+ALONG = partial(evaluation.evaluate_training, [RBM_5_4], V, progress=False)
 CHECKPOINTS = evaluation.read_checkpoints
 DEEP = learning.DeepBoltzmannLearning
 SPARSE = BinarySparseCoding(full((3, 4), 0.5), zeros(4), full((3,), 1.0))
