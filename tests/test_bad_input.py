@@ -471,7 +471,7 @@ CASES = [
     ("test: expected", evaluation.evaluate_training, [RBM_5_4], V[:, :3]),
     ("test: expected", evaluation.evaluate_training, [RBM_5_4], V * 0.5),
     ("train: expected", ALONG, V * 3.0),
-    ("names: 2", partial(ALONG, names=["a"])),
+    ("names: 1", partial(ALONG, names=["a", "b"])),
     ("minutes: expected", partial(ALONG, minutes=NAN)),
     ("models: an archive", CHECKPOINTS, []),
     ("path: a file, found none", CHECKPOINTS, ["a.npz", "b.npz"]),

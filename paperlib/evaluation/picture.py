@@ -172,7 +172,7 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     import matplotlib.pyplot as plt
 
     places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
-    averages = [checkpoint.evaluation.average for checkpoint in found.checkpoints]
+    averages = [checkpoint.average for checkpoint in found.checkpoints]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
     axes.fill_between(
         places,

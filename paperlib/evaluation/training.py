@@ -61,6 +61,11 @@ class CheckpointLikelihood:
     behind_best: ImageAverage
 
     @property
+    def average(self) -> ImageAverage:
+        """The average ln p(v) of the test images, with 95 % intervals."""
+        return self.evaluation.average
+
+    @property
     def told_from_best(self) -> str:
         """Whether the best one is shown to be better, as `yes` (for all images of this kind), `on these images`, `no` or `not trusted`."""
         if self.evaluation.word == NOT_TRUSTED:
