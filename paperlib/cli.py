@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -22,9 +22,7 @@ from paperlib.errors import InputError, ReproductionError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from paperlib.models import RBM
     from paperlib.models.foreign import ForeignRBM
-    from paperlib.models.unnormalized_model import UnnormalizedModel
 
 # The book's companion brings these; without it, they say how to get it.
 _OF_THE_BOOK = {"train", "models", "reproduce", "check", "long", "refresh", "book"}
@@ -72,7 +70,9 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     _require_files(job.files({"model": model}).values(), json=job.json, plot=plot)
-    found, moved, test_images, options = _inputs(job, model)
+    found = job.read_model(model)
+    test_images, options = _inputs(job, found)
+    moved = found.rbm.to(job.device)
     result = evaluate_model(moved, test_images, **options)
     typer.echo(describe(result, job.binarization))
     record = as_dict(result, job.binarization)
@@ -122,7 +122,8 @@ def audit(
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    found, moved, test_images, options = _inputs(job, model)
+    found = job.read_model(model)
+    test_images, options = _inputs(job, found)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
         if claimed_log_z is None:
@@ -130,7 +131,7 @@ def audit(
                 f"claimed-log-z: expected it, or --claimed-log-prob, since {model} stores no ln Z of its own"
             )
     result = audit_claim(
-        moved,
+        found.rbm.to(job.device),
         test_images,
         claimed_log_z=claimed_log_z,
         claimed_log_prob=claimed_log_prob,
@@ -155,14 +156,16 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
 
     models = {"model": first, "second": second}
     _require_files(job.files(models).values(), json=job.json)
-    of_first, model_a, test_images, options = _inputs(job, first)
+    of_first = job.read_model(first)
+    test_images, options = _inputs(job, of_first)
     of_second = job.read_model(second)
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
     for line in (f"Second model: {of_second.origin}", *of_second.notes):
         typer.echo(line)
-    result = compare_models(model_a, of_second.rbm.to(job.device), test_images, **options)
+    moved = (each.rbm.to(job.device) for each in (of_first, of_second))
+    result = compare_models(*moved, test_images, **options)
     typer.echo(describe_comparison(result))
     run = job.record("compare", models, [result.first, result.second], {})
     _write_json(job.json, {**comparison_as_dict(result), "run": run})
@@ -171,26 +174,17 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
 @command(app)
 def training(
     models: list[Path],
+    job: Job,
     *,
-    data: Path,
-    train: Path | None = None,
     updates: str | None = None,
     at_most: Annotated[int, typer.Option(min=1)] = 20,
-    by: str | None = None,
-    binarize: int | None = None,
-    threshold: float | None = None,
-    names: str | None = None,
-    minutes: float = 2.0,
-    chain_steps: int | None = None,
-    seed: int = 0,
-    device: str = "cpu",
-    json: Path | None = None,
     csv: Path | None = None,
     plot: Path | None = None,
 ) -> None:
-    """Where along its training was an RBM best? The test log-probability of every checkpoint, with intervals.
+    """Where along its training was a model best? The test log-probability of every checkpoint, with intervals and a verdict.
 
-    Says whether the best one can be told from its neighbours. Ctrl-C ends the run with the results so far.
+    All checkpoints get a quarter of the minutes, and those that could be best the rest. Says whether the best one can be told from its
+    neighbours. Ctrl-C ends the run with the results so far.
 
     Parameters
     ----------
@@ -200,67 +194,52 @@ def training(
         Which updates of an archive; by default all.
     at_most
         Largest number of checkpoints to take, evenly spaced.
-    by
-        Where ln Z comes from: trajectory (one walk through all checkpoints) or ladder (parallel tempering for each). By default enumeration
-        up to 25 units, otherwise a trajectory.
-    minutes
-        Time to spend on ln Z, about.
-    chain_steps
-        Number of chain transitions, instead of minutes; the same seed then gives the same numbers.
     csv : FILE
         Also write the table as CSV.
     plot : FILE
         Also draw the curve, as .svg, .png or .pdf.
     """
-    from paperlib.evaluation import evaluate_training, read_checkpoints, read_images
-    from paperlib.evaluation.inputs import read_rows
-    from paperlib.evaluation.picture import plot_training
-    from paperlib.evaluation.training_report import (
-        describe_training,
-        training_as_csv,
-        training_as_dict,
-    )
-    from paperlib.numerics import seeded_generator
-    from paperlib.validation import require_device
+    from csv import DictWriter
 
-    read = [*models, data, *([] if train is None else [train])]
-    _require_files(read, json=json, csv=csv, plot=plot)
-    require_device("device", device)
+    from paperlib.evaluation import evaluate_training, read_checkpoints
+    from paperlib.evaluation.picture import plot_training
+    from paperlib.evaluation.report import describe_training, training_as_dict
+
+    named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
+    _require_files(job.files(named).values(), json=job.json, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
-    found = read_checkpoints(
-        models, chosen, at_most, left_out.append, lambda: read_rows("data", data).shape[1], names
-    )
-    rbms = {name: cast("RBM", checkpoint.rbm).to(device) for name, checkpoint in found.items()}
-    first = next(iter(found.values()))
-    how = (first.rbm.num_visible, binarize, first.spin_visible, threshold)
-    test_images = read_images("data", data, *how, left_out=left_out.append)
-    train_images = (
-        None if train is None else read_images("train", train, *how, left_out=left_out.append)
-    )
-    for line in (*first.notes, *left_out):
-        typer.echo(line)
+    found = read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    test_images, options = _inputs(job, next(iter(found.values())), "First model")
     result = evaluate_training(
-        list(rbms.values()),
+        [checkpoint.rbm.to(job.device) for checkpoint in found.values()],
         test_images,
-        train_images,
-        names=list(rbms),
-        by=by,
-        minutes=minutes,
-        chain_steps=chain_steps,
-        generator=seeded_generator(seed, device),
+        names=list(found),
+        left_out=left_out.append,
+        **options,
     )
     claims = {
         name: checkpoint.stored_log_z - checkpoint.log_z_offset
         for name, checkpoint in found.items()
         if checkpoint.stored_log_z is not None
     }
+    for line in left_out:
+        typer.echo(line)
     typer.echo(describe_training(result, claims))
-    record = training_as_dict(result, claims) | {"left_out": left_out, "seed": seed}
-    _write_json(json, record)
-    # the names of files as they are, also where ASCII is forced
-    rows = training_as_csv(record["checkpoints"])
-    _write("csv", csv, lambda file: file.write_text(rows, "utf-8", "surrogateescape"))
+    record = training_as_dict(result, claims) | {"left_out": left_out, "seed": job.seed}
+    own = {"minutes": job.minutes, "steps": job.steps, "tempering-steps": job.tempering_steps}
+    own |= {"updates": updates, "at-most": at_most}
+    record["run"] = job.record("training", named, [], own)
+    _write_json(job.json, record)
+
+    def write_table(file: Path) -> None:
+        # the names of files as they are, also where ASCII is forced
+        with file.open("w", encoding="utf-8", errors="surrogateescape", newline="") as text:
+            writer = DictWriter(text, record["checkpoints"][0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(record["checkpoints"])
+
+    _write("csv", csv, write_table)
     _write("plot", plot, lambda file: plot_training(result).savefig(file))
 
 
@@ -271,14 +250,13 @@ def _whole_numbers(name: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tensor, dict[str, Any]]:
-    """The model as its file has it and on its device, test images and further arguments; prints what was changed on the way."""
+def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor, dict[str, Any]]:
+    """Test images for a model and further arguments; prints where the model is from, and what was changed on the way."""
     from paperlib.numerics import seeded_generator
 
-    found = job.read_model(model)
     test_images, train_images, weights, notes = job.read_rows(found)
     said = [*found.notes, *notes]
-    typer.echo(" ".join([f"Model: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
+    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
     options = {
         "train": train_images,
         "minutes": job.minutes,
@@ -287,7 +265,7 @@ def _inputs(job: Job, model: Path) -> tuple[ForeignRBM, UnnormalizedModel, Tenso
         "tempering_steps": job.tempering_steps,
         "weights": weights,
     }
-    return found, found.rbm.to(job.device), test_images, options
+    return test_images, options
 
 
 def _require_files(inputs: Iterable[Path], **files: Path | None) -> None:

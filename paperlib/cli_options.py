@@ -1,4 +1,4 @@
-"""How a function becomes a command, and the options that `paperlib evaluate`, `audit` and `compare` share."""
+"""How a function becomes a command, and the options that `paperlib evaluate`, `audit`, `compare` and `training` share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TemperingSteps = Annotated[int | None, typer.Option("--tempering-steps", "--ladd
 
 @dataclass(frozen=True)
 class Job:
-    """The files and options of `paperlib evaluate`, `audit` or `compare`, and what a result keeps of them so that the run can be repeated.
+    """The files and options of `paperlib evaluate`, `audit`, `compare` or `training`, and what a result keeps of them so that the run can be repeated.
 
     Parameters
     ----------
@@ -93,6 +93,11 @@ class Job:
     device: str = "cpu"
     json: Path | None = None
 
+    def __post_init__(self) -> None:
+        from paperlib.validation import require_device
+
+        require_device("device", self.device)
+
     @property
     def binarization(self) -> str:
         """How the images became binary."""
@@ -109,11 +114,15 @@ class Job:
 
     def read_model(self, model: Path) -> ForeignRBM:
         """A model, as read from its file."""
-        from paperlib.evaluation.inputs import read_model, read_rows
-        from paperlib.validation import require_device
+        from paperlib.evaluation.inputs import read_model
 
-        require_device("device", self.device)
-        return read_model(model, self.names, lambda: read_rows("data", self.data).shape[1])
+        return read_model(model, self.names, self.width)
+
+    def width(self) -> int:
+        """How many values a test image has."""
+        from paperlib.evaluation.inputs import read_rows
+
+        return read_rows("data", self.data).shape[1]
 
     def read_rows(
         self, found: ForeignRBM
@@ -253,13 +262,11 @@ def _checksum(path: Path) -> str:
 
 def _files_of(path: Path) -> list[Path]:
     """The files that a path stands for: FILE, FILE:PART, FILE,FILE,FILE, or a folder of models."""
-    from paperlib.models.stored import MODEL_SUFFIXES
-
     for file in (path, Path(storage.file_and_member(str(path))[0])):
         if storage.is_file(file):
             return [file]
     if os.path.isdir(path):
-        return [file for file in path.iterdir() if file.suffix in MODEL_SUFFIXES]
+        return [file for file in path.iterdir() if file.is_file()]
     parts = str(path).split(",")
     return [file for part in parts for file in _files_of(Path(part))] if len(parts) > 1 else []
 

@@ -88,9 +88,7 @@ class EveryDraw:
         for name, draw in (
             ("kernels.sampler.draw_bits_of_logits", of_logits),
             ("annealing.deep_paths.draw_bits_of_logits", of_logits),
-            ("annealing.trajectory_path.draw_bits_of_logits", of_logits),
             ("annealing.rbm_paths.draw_bits", of_probabilities),
-            ("annealing.trajectory_path.draw_bits", of_probabilities),
             ("annealing.potts_path.draw_categories", categories),
             ("kernels.categorical.draw_categories", categories),
             ("models.dbn.bernoulli", in_type),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from enumeration import all_states, random_rbm
-from walks import trajectory
 
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.estimators import (
@@ -15,7 +14,6 @@ from paperlib.estimators import (
     csl_log_prob,
     dbn_lower_bound,
     exact_hidden_samples,
-    log_z_along_training,
     parallel_tempering,
     raise_log_prob,
     smc,
@@ -45,7 +43,6 @@ WALKS = {
     "RAISE": partial(raise_log_prob, DOUBLE, V, BETAS, 61),
     "RAISE in float32": partial(raise_log_prob, SINGLE, V, BETAS, 61),
     "SMC": partial(smc, SINGLE, 60, betas=BETAS, num_populations=3),
-    "along training": partial(log_z_along_training, trajectory().path, 20, betas=BETAS),
 }
 RUNS = WALKS | {
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),

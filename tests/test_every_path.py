@@ -8,7 +8,7 @@ import pytest
 import torch
 from enumeration import assert_rates
 from every_draw import EveryDraw
-from walks import BETAS, EVERY_WALK, EVERY_WALK_BACK, FLOAT64, REVERSIBLE, base_rates, trajectory
+from walks import BETAS, EVERY_WALK, EVERY_WALK_BACK, FLOAT64, base_rates
 
 from paperlib.annealing import uniform_betas
 from paperlib.errors import InputError
@@ -301,18 +301,13 @@ def check_raise(walk, num_steps, chains, backend, seed):
     assert (log_weights.mean(1) < truth.log()).all()
 
 
-#: Checkpoints lie far apart: along them weights of so few steps have an error that nobody can trust.
-TRUSTED_BACK = {name: make for name, make in REVERSIBLE.items() if make is not trajectory}
-TRUSTED_BACK = pytest.mark.parametrize("make", TRUSTED_BACK.values(), ids=TRUSTED_BACK)
-
-
-@TRUSTED_BACK
+@EVERY_WALK_BACK
 @pytest.mark.parametrize("num_steps", [1, 2, 20])
 def test_mean_weight_of_raise_is_the_probability_under_the_annealing_model(make, num_steps):
     check_raise(make(), num_steps, 4_000, FLOAT64, num_steps)
 
 
-@TRUSTED_BACK
+@EVERY_WALK_BACK
 def test_mean_weight_of_raise_is_that_probability_on_every_backend(make, backend):
     check_raise(make(backend), 6, 2_000, backend, 7)
 

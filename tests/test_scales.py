@@ -12,7 +12,7 @@ from paperlib.evaluation import audit_evaluation, compare, evaluate, evaluate_tr
 from paperlib.evaluation.audit import IMPOSSIBLE
 from paperlib.evaluation.averages import ImageAverage
 from paperlib.evaluation.precision import chain_dtype
-from paperlib.evaluation.report import describe
+from paperlib.evaluation.report import describe, describe_training
 from paperlib.evaluation.result import FinishedRuns
 from paperlib.evaluation.verdict import impossible
 from paperlib.models import RBM
@@ -160,18 +160,15 @@ def test_comparisons_hold_at_all_scales():
 
 
 def test_trainings_hold_at_all_scales():
-    """By enumeration, or refused; by chains only where float32 is enough."""
+    """By the rule of `evaluate`, or refused by it."""
     for case in cases(100, 5):
         try:
             found = evaluate_training([case.rbm], case.images, progress=False)
         except InputError:
             assert case.rbm.largest_rounding > 0.05
             continue
-        if not found.warnings:
-            assert not wrong(found.checkpoints[0].average, case.mean)
-        if chain_dtype(case.rbm) != torch.float32:
-            with pytest.raises(InputError, match="digits of float32"):
-                evaluate_training([case.rbm], case.images, by="ladder", progress=False)
+        if found.trustworthy:
+            assert not wrong(found.checkpoints[0].evaluation.average, case.mean)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -226,9 +223,8 @@ def test_an_average_above_zero_by_more_than_its_error_is_impossible(interval, ca
 def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
     """Whatever made ln Z too small by 200 nats, no command gives a number to quote."""
     case = known(4, 5, torch.float64, usual=1.0)
-    for module in ("evaluation", "along_training"):
-        name = f"paperlib.evaluation.{module}.exact_log_z"
-        monkeypatch.setattr(name, lambda *_, **__: case.log_z - 200)
+    name = "paperlib.evaluation.evaluation.exact_log_z"
+    monkeypatch.setattr(name, lambda *_, **__: case.log_z - 200)
     options = {"steps": 32, "tempering_steps": 5_000, "progress": False}
     if not exact:
         known_log_z = FinishedRuns.known_log_z.fget
@@ -244,8 +240,9 @@ def test_a_wrong_log_z_is_caught_by_its_sign(exact, monkeypatch):
     if exact:
         other = RBM(case.rbm.weights, case.rbm.visible_bias + 0.5, case.rbm.hidden_bias)
         assert compare(case.rbm, other, case.images).verdict == "not trusted"
-        training = evaluate_training([case.rbm], case.images, progress=False)
-        assert any("is impossible" in text for text in training.warnings)
+        training = evaluate_training([case.rbm, other], case.images, progress=False)
+        assert not training.trustworthy
+        assert "is impossible" in describe_training(training, {})
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_model_stays_what_it_was_while_its_source_is_trained(source):
 @pytest.mark.parametrize("again", [lambda model: model, copy.copy])
 def test_checkpoints_that_share_their_weights_are_refused(again):
     model = RBM(W[:, :6], B, A[:6])
-    with pytest.raises(InputError, match="rbms: expected weights of its own"):
+    with pytest.raises(InputError, match="models: expected weights of its own"):
         evaluate_training([model, again(model)], ROWS)
     evaluate_training([model, model.to()], ROWS)
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 from backends import BACKENDS, walked_models
 from enumeration import (
-    WeightlessRBM,
     all_states,
     bernoulli_table,
     directed_table,
@@ -35,12 +34,11 @@ from paperlib.annealing import (
     DBNPath,
     PottsPath,
     RBMPairPath,
-    TrajectoryPath,
 )
-from paperlib.models import DBM, DBN, RBM
+from paperlib.models import DBM, DBN
 
 FLOAT64 = BACKENDS[0]
-#: Both ends, and places in each of the three segments of `trajectory`, a knot among them.
+#: Both ends, and places between them.
 BETAS = [0.0, 0.2, 1 / 3, 0.5, 0.8, 1.0]
 BIAS = torch.tensor([-1.0, 0.5, 2.0, 0.0], dtype=torch.float64)
 
@@ -214,42 +212,6 @@ def dbn(backend=FLOAT64, visible=4, hidden=3):
     )
 
 
-def checkpoints(visible=4, hidden=3):
-    """Weights that grow, each with a part of its own."""
-    return [
-        random_rbm(visible, hidden, seed, scale)
-        for seed, scale in ((51, 0.4), (52, 0.8), (51, 1.3))
-    ]
-
-
-def trajectory(backend=FLOAT64, visible=4, hidden=3):
-    """Through three checkpoints, whose weights are never rounded."""
-    rbms, states = checkpoints(visible, hidden), all_states(visible)
-    bias = BIAS[:visible]
-    path = TrajectoryPath([backend.place(rbm) for rbm in rbms], bias).to(backend.device)
-    knots = [RBM(0 * rbms[0].weights, bias, 0 * rbms[0].hidden_bias), *rbms]
-
-    def model_at(beta):
-        segment = min(int(beta * len(rbms) + 1e-12), len(rbms) - 1)
-        share = beta * len(rbms) - segment
-        ends = [one.tensors().values() for one in knots[segment : segment + 2]]
-        return RBM(*((1 - share) * low + share * high for low, high in zip(*ends, strict=True)))
-
-    return Walk(
-        path,
-        states,
-        log_f=lambda beta: joint_log_table(model_at(beta)).logsumexp(1),
-        kernel=lambda beta: transition_matrix(WeightlessRBM(0 * bias), model_at(beta), 1.0),
-        log_start=(states @ bias).log_softmax(0),
-        log_target=joint_log_table(rbms[-1]).logsumexp(1),
-        start_bits=visible,
-        step_bits=hidden + visible,
-        tolerance=2 * backend.tolerance,
-        rounded=(),
-        vectors=states,
-    )
-
-
 def potts(backend=FLOAT64, visible=4, hidden=3):
     """Two sites of four states, whatever the number of visible units."""
     sites, states = 2, 4
@@ -294,7 +256,6 @@ WALKS = {
     "pair": pair,
     "DBM": dbm,
     "DBN": dbn,
-    "trajectory": trajectory,
     "Potts": potts,
 }
 EVERY_WALK = pytest.mark.parametrize("make", WALKS.values(), ids=WALKS)

@@ -10,7 +10,6 @@ from paperlib.annealing.potts_path import PottsPath
 from paperlib.annealing.rbm_paths import BaseRatePath, RBMPairPath
 from paperlib.annealing.schedules import check_betas, salakhutdinov_murray_betas, uniform_betas
 from paperlib.annealing.starts import base_rate_path, mean_field_bias, path_to, start_bias
-from paperlib.annealing.trajectory_path import TrajectoryPath
 from paperlib.surroundings import undisturbed_in
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "PosteriorPath",
     "PottsPath",
     "RBMPairPath",
-    "TrajectoryPath",
     "base_rate_path",
     "check_betas",
     "mean_field_bias",

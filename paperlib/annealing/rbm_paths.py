@@ -19,7 +19,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -70,66 +70,15 @@ class VisibleState:
     first: int = 0  # for a part of a block of chains, the place of its first chain in the block
 
 
-class _HasUnits(Protocol):
-    v: Tensor
+class RBMInterpolation(AnnealingPath[VisibleState]):
+    """The common part of these paths, from the parameters of A to B; A may have any number of hidden units, including none.
 
-
-Units = TypeVar("Units", bound=_HasUnits)
-
-
-class VisiblePath(AnnealingPath[Units]):
-    """A path over visible units to the model `_target`; all hidden units are summed out, so that a Gibbs step is reversible."""
+    All hidden units are summed out, so that a Gibbs step is reversible.
+    """
 
     reversible: ClassVar[bool] = True
-    _target: RBM | PottsRBM
-
-    @abstractmethod
-    def _arguments(self) -> tuple[Any, ...]:
-        """The arguments of the constructor."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
-        return type(self), self._arguments()
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same path on another device."""
-        return type(self)(*_moved(self._arguments(), device))
-
-    @property
-    def device(self) -> torch.device:
-        """Where states live."""
-        return self._target.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Floating-point type of the models."""
-        return self._target.dtype
-
-    @property
-    def num_visible(self) -> int:
-        """Number of visible units, D."""
-        return self._target.num_visible
-
-    def units(self, state: Units) -> Tensor:
-        """The visible units of a state in the models' type, [chains, D]."""
-        return state.v.to(self.dtype)
-
-    def log_z_lower_bound(self, units: Tensor) -> float | None:
-        """A lower bound on ln Z of the target, from the search of `paperlib.models.bounds` near the given units [N, D]."""
-        # A ratio of two ln Z has none.
-        return None if self.log_z_start is None else log_z_lower_bound(self._target, units)
-
-
-def _moved(value: Any, device: torch.device | str) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_moved(each, device) for each in value)
-    return value.to(device) if isinstance(value, Tensor | TensorModel) else value
-
-
-class RBMInterpolation(VisiblePath[VisibleState]):
-    """The common part of these paths, from the parameters of A to B; A may have any number of hidden units, including none."""
-
     replayable: ClassVar[bool] = True
+    _target: RBM | PottsRBM
 
     @torch.no_grad()
     def __init__(
@@ -148,6 +97,46 @@ class RBMInterpolation(VisiblePath[VisibleState]):
         self._hidden_b = slice(split, None)
         groups = [self._hidden_b, slice(None, split)] if split else [self._hidden_b]
         self._sampler = self._make_sampler(groups)
+
+    @abstractmethod
+    def _arguments(self) -> tuple[Any, ...]:
+        """The arguments of the constructor."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The path is rebuilt where it is unpickled: what was prepared for this processor may not suit the one there.
+        return type(self), self._arguments()
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same path on another device."""
+        moved = (
+            each.to(device) if isinstance(each, Tensor | TensorModel) else each
+            for each in self._arguments()
+        )
+        return type(self)(*moved)
+
+    @property
+    def device(self) -> torch.device:
+        """Where states live."""
+        return self._target.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating-point type of the models."""
+        return self._target.dtype
+
+    @property
+    def num_visible(self) -> int:
+        """Number of visible units, D."""
+        return self._target.num_visible
+
+    def units(self, state: VisibleState) -> Tensor:
+        """The visible units of a state in the models' type, [chains, D]."""
+        return state.v.to(self.dtype)
+
+    def log_z_lower_bound(self, units: Tensor) -> float | None:
+        """A lower bound on ln Z of the target, from the search of `paperlib.models.bounds` near the given units [N, D]."""
+        # A ratio of two ln Z has none.
+        return None if self.log_z_start is None else log_z_lower_bound(self._target, units)
 
     def _make_sampler(self, groups: Sequence[slice]) -> BipartiteSampler:
         """The sampler that draws the units; other types of visible units need another one."""

@@ -20,7 +20,6 @@ from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
 from paperlib.estimators.shards import ais_in_shards, raise_in_shards
 from paperlib.estimators.smc.smc import SMCEstimate, smc
-from paperlib.estimators.smc.trajectory import TrajectoryEstimate, log_z_along_training
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.estimators.tempering.tempering import TemperingEstimate, parallel_tempering
 from paperlib.surroundings import undisturbed_in
@@ -35,7 +34,6 @@ __all__ = [
     "ReverseEstimate",
     "SMCEstimate",
     "TemperingEstimate",
-    "TrajectoryEstimate",
     "ais",
     "ais_in_shards",
     "bennett",
@@ -50,7 +48,6 @@ __all__ = [
     "exact_hidden_samples",
     "exact_log_z",
     "importance_sampling",
-    "log_z_along_training",
     "parallel_tempering",
     "raise_in_shards",
     "raise_log_prob",

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -22,8 +22,6 @@ UNIFORM_START = (
     "The chains start at uniformly random pixels. Such estimates can be wrong by tens of nats while their error "
     "bars are small; pass base_rate_bias(train) to BaseRatePath."
 )
-
-Number = TypeVar("Number", float, Tensor)
 
 
 class Estimate:
@@ -60,12 +58,12 @@ class Estimate:
         return summary(shown, self.warnings)
 
 
-class StudentEstimate(Estimate, Generic[Number]):
+class StudentEstimate(Estimate):
     """An estimate whose error has `degrees_of_freedom`, infinite if it is known, and hence an interval from Student's t."""
 
     degrees_of_freedom: Any
 
-    def interval(self, level: float = 0.95) -> tuple[Number, Number]:
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval (low, high) in nats, from Student's t, meant to contain the true value with this probability.
 
         Raises
@@ -78,8 +76,8 @@ class StudentEstimate(Estimate, Generic[Number]):
 
 
 def interval_of(
-    value: Number, std_error: Number, degrees_of_freedom: float, level: float
-) -> tuple[Number, Number]:
+    value: float, std_error: float, degrees_of_freedom: float, level: float
+) -> tuple[float, float]:
     """`value` minus and plus its standard error times Student's quantile."""
     half = student_quantile(level, degrees_of_freedom) * std_error
     return value - half, value + half

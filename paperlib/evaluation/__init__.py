@@ -1,10 +1,5 @@
 """What is the test log-probability of this model? An answer with error bars, and with warnings where it may be wrong."""
 
-from paperlib.evaluation.along_training import (
-    CheckpointLikelihood,
-    TrainingLikelihood,
-    evaluate_training,
-)
 from paperlib.evaluation.annealing_runs import AnnealingRun
 from paperlib.evaluation.audit import Audit, Bound, audit, audit_evaluation
 from paperlib.evaluation.checkpoint_files import read_checkpoints
@@ -18,6 +13,11 @@ from paperlib.evaluation.inputs import (
 )
 from paperlib.evaluation.report import quote
 from paperlib.evaluation.result import Effort, Evaluation, ExactResult
+from paperlib.evaluation.training import (
+    CheckpointLikelihood,
+    TrainingLikelihood,
+    evaluate_training,
+)
 from paperlib.surroundings import undisturbed_in
 
 __all__ = [

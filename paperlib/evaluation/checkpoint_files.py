@@ -8,16 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import torch
-
+from paperlib import storage
 from paperlib.errors import InputError
-from paperlib.evaluation.along_training import evenly
 from paperlib.evaluation.inputs import read_model
-from paperlib.models import RBM
-from paperlib.models.foreign import ForeignRBM, archive_updates, read_archive
-from paperlib.models.stored import MODEL_SUFFIXES
-
-_ARCHIVES = (".h5", ".hdf5")
+from paperlib.evaluation.training import evenly
+from paperlib.models.foreign import ForeignRBM, archive_updates, is_archive, read_archive
+from paperlib.models.stored import read_stored
 
 
 def read_checkpoints(
@@ -28,20 +24,20 @@ def read_checkpoints(
     width: Callable[[], int] | None = None,
     names: str | None = None,
 ) -> dict[str, ForeignRBM]:
-    """Models of binary units by name, in the order of training.
+    """Models by name, in the order of training.
 
     Parameters
     ----------
     paths : sequence of paths
-        One archive of `rbms`, whose updates are read; one folder of model files, read in the order of the numbers in their names (2
-        before 10); or the files of at least two models in the order of training.
+        One archive of `rbms`, whose updates are read; one folder, whose files are read in the order of the numbers in their names (2
+        before 10), except hidden ones; or the files of at least two models in the order of training.
     updates : sequence of int, optional
         Which updates of an archive to read, whatever `most` is; by default all.
     most : int, optional
         Read at most this many, evenly spaced, including the first and the last.
     left_out : callable, optional
-        Called with a sentence for each checkpoint of a folder or archive that cannot be used, because the file is damaged or training
-        diverged there; the others are returned. None: such a checkpoint is an error, as it is where each file is named.
+        Called with a sentence for each file of a folder, and for each model of an archive, that cannot be used, because it is damaged,
+        holds something else, or training diverged there; the others are returned. None: this is an error, as it is where each is named.
     width : callable, optional
         As for `read_model`.
     names : str, optional
@@ -55,13 +51,14 @@ def read_checkpoints(
     Raises
     ------
     InputError
-        As for `read_model`; if there are fewer than two files, no checkpoint can be used, one model has categorical units, or the visible
-        units are spins in some models and not in others.
+        As for `read_model`; if there are fewer than two files, no checkpoint can be used, or the visible units are spins in some models and
+        not in others.
 
     Examples
     --------
     >>> import tempfile
     >>> import torch
+    >>> from paperlib.models import RBM
     >>> rbm = RBM(torch.zeros(3, 2), torch.zeros(3), torch.zeros(2))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for number in (10, 9):
@@ -70,16 +67,17 @@ def read_checkpoints(
     ['epoch9.npz', 'epoch10.npz']
     """
     files = [Path(path) for path in paths]
+    alone = files[0] if len(files) == 1 else None
+    in_folder = alone is not None and alone.is_dir()
     # What the user names one by one is all wanted.
-    named = updates is not None
-    if len(files) == 1 and files[0].suffix in _ARCHIVES:
-        readers = _of_archive(files[0], updates)
+    named = alone is None or updates is not None
+    if alone is not None and storage.is_file(alone) and is_archive(read_stored("path", alone)):
+        readers = _of_archive(alone, updates)
     else:
         if updates is not None:
             raise InputError("updates: expected none, since they belong to a single archive")
-        named = not (len(files) == 1 and files[0].is_dir())
-        if not named:
-            files = _of_folder(files[0])
+        if alone is not None and in_folder:
+            files = _of_folder(alone)
         if len(files) < 2:
             raise InputError(
                 f"models: expected an archive of rbms, a folder, or at least two model files, got {', '.join(map(str, files)) or 'none'}"
@@ -87,22 +85,31 @@ def read_checkpoints(
         # The whole path where file names alone are not unique.
         same = len({file.name for file in files}) < len(files)
         readers = {
-            str(file) if same else file.name: partial(read_model, file, names, width)
+            str(file) if same else file.name: partial(_of_file, file, names, width)
             for file in files
         }
-    if most is not None and updates is None:
-        every = list(readers)
-        readers = {every[n]: readers[every[n]] for n in evenly(len(every), most)}
-    found: dict[str, ForeignRBM] = {}
-    problems = []
-    for name, read in readers.items():
+    problems: list[str] = []
+
+    def usable(name: str) -> ForeignRBM | None:
         try:
-            found[name] = _binary(name, read())
+            return readers[name]()
         except InputError as error:
             if named or left_out is None:
                 raise
             diverged = "; training diverged there" if "finite" in str(error) else ""
             problems.append(f"{name} is left out: {error}{diverged}")
+            return None
+
+    chosen = list(readers)
+    if most is not None and updates is None and len(chosen) > most:
+        if in_folder:
+            # Whatever else lies in a folder does not take the place of a checkpoint.
+            chosen = [name for name in chosen if usable(name) is not None]
+        count = len(chosen)
+        chosen = [chosen[number] for number in evenly(count, most)]
+        if left_out is not None and len(chosen) < count:
+            left_out(f"{len(chosen)} of {count} checkpoints are taken, evenly spaced")
+    found = {name: model for name in chosen if (model := usable(name)) is not None}
     if not found:
         raise InputError(
             f"models: expected at least one checkpoint that can be used, got none; {problems[0]}"
@@ -125,21 +132,15 @@ def _of_archive(file: Path, updates: Sequence[int] | None) -> dict[str, Callable
     return {f"update_{update}": partial(read_archive, file, update) for update in chosen}
 
 
-def _binary(name: str, model: ForeignRBM) -> ForeignRBM:
-    if not isinstance(model.rbm, RBM):
-        raise InputError(f"models: expected models of binary units, got {model.rbm} as {name}")
-    largest = model.rbm.sum_of_parameters
-    if largest > torch.finfo(torch.float32).max:
-        raise InputError(
-            f"models: expected weights whose energies are finite in single precision, got {largest:.0e} as their sum in {name}"
-        )
-    return model
+def _of_file(file: Path, names: str | None, width: Callable[[], int] | None) -> ForeignRBM:
+    if file.is_dir():
+        raise InputError(f"path: expected a file, got the folder {file}")
+    return read_model(file, names, width)
 
 
 def _of_folder(folder: Path) -> list[Path]:
     # not the hidden files that macOS leaves on other systems' disks, one for each real file
-    visible = (file for file in folder.iterdir() if not file.name.startswith("."))
-    files = [file for file in visible if file.suffix in MODEL_SUFFIXES and file.is_file()]
+    files = [file for file in folder.iterdir() if not file.name.startswith(".")]
     if len(files) < 2:
         raise InputError(
             f"models: expected a folder with at least two model files, got {len(files)} in {folder}"

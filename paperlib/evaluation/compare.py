@@ -141,25 +141,33 @@ def compare(
         replace(each, seed=None) for each in evaluate_alike(prepared, effort, minutes, progress)
     ]
     found_a, found_b = found[0], found[-1]
-    log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
-    log_z_a, error_a, freedom_a = found_a.known_log_z
-    log_z_b, error_b, freedom_b = found_b.known_log_z
-    error = joined_error((error_a, freedom_a), (error_b, freedom_b))
-    error = joined_error(error, found_a.posterior_error, found_b.posterior_error)
-    rounding = sum(each.rounding for each in found if each.dtype == torch.float64)
-    # An ln p*(v) that errs low makes its model worse than it is.
-    slack = {
-        "too_high": rounding + found_b.posterior_missing,
-        "too_low": rounding + found_a.posterior_missing,
-    }
-    if same:
-        error, slack = (0.0, math.inf), {}
-    difference = average_of(log_ratio, log_z_a - log_z_b, *error, found_a.weights, **slack)
+    difference = difference_of(found_a, found_b)
     comparison = Comparison(found_a, found_b, difference, None, seed, same)
     if difference.told_from_zero == "no":
         return comparison
-    won = (log_ratio > log_z_a - log_z_b).double()
+    log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
+    won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
     return replace(comparison, wins=weighted_mean(won, found_a.weights).item())
+
+
+def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
+    """The average ln p(v) under the first model minus that under the second, image by image; zero for one and the same evaluation."""
+    log_ratio = a.log_unnormalized - b.log_unnormalized
+    log_z_ratio = a.known_log_z[0] - b.known_log_z[0]
+    if a is b:
+        return average_of(log_ratio, log_z_ratio, 0.0, math.inf, a.weights)
+    error = joined_error(a.known_log_z[1:], b.known_log_z[1:])
+    error = joined_error(error, a.posterior_error, b.posterior_error)
+    rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
+    # An ln p*(v) that errs low makes its model worse than it is.
+    return average_of(
+        log_ratio,
+        log_z_ratio,
+        *error,
+        a.weights,
+        too_high=rounding + b.posterior_missing,
+        too_low=rounding + a.posterior_missing,
+    )
 
 
 def _same(first: UnnormalizedModel, second: UnnormalizedModel) -> bool:

@@ -191,6 +191,12 @@ class Preparation:
         columns = self._evaluated.columns
         return rows if columns is None else rows[:, columns.to(rows.device)]
 
+    def evaluate(self, effort: Effort | None, progress: bool | None = None) -> Evaluation:
+        """The exact value, where `exact` says that there is one, otherwise an estimate with this effort."""
+        if self.exact or effort is None:
+            return self.enumerate()
+        return self.anneal(effort, progress)
+
     def enumerate(self) -> Evaluation:
         """The exact value, where `exact` says that there is one."""
         double = self._model.to(dtype=torch.float64)
@@ -333,25 +339,29 @@ class Preparation:
         )
 
 
+def shared_effort(prepared: Sequence[Preparation], minutes: float) -> Effort | None:
+    """The largest effort that each of them can afford in its share of the time; None where everything is exact."""
+    inexact = [part for part in prepared if not part.exact]
+    efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+    if not efforts:
+        return None
+    steps = min(each.num_steps for each in efforts)
+    return Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+
+
 def evaluate_alike(
     prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
 ) -> list[Evaluation]:
     """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
-    inexact = [part for part in prepared if not part.exact]
-    for part in inexact:
-        # In the same order, whether or not the effort depends on the clock.
-        part.start()
-    if effort is None and inexact:
-        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
-        steps = min(each.num_steps for each in efforts)
-        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
+    for part in prepared:
+        if not part.exact:
+            # In the same order, whether or not the effort depends on the clock.
+            part.start()
+    effort = effort or shared_effort(prepared, minutes)
     found: list[Evaluation] = []
     for part in prepared:
-        if part.exact or effort is None:
-            found.append(part.enumerate())
-            continue
-        found.append(part.anneal(effort, progress))
-        if found[-1].interrupted:
+        found.append(part.evaluate(effort, progress))
+        if effort is not None and found[-1].interrupted:
             # The others get what a report needs, since Ctrl-C is meant for all of them.
             effort = replace(effort, num_steps=FEWEST_STEPS, tempering_steps=TEMPERING_STEPS[0])
     return found

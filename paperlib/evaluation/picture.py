@@ -8,10 +8,10 @@ import re
 from typing import TYPE_CHECKING
 
 from paperlib.errors import InputError
-from paperlib.evaluation.along_training import TrainingLikelihood
 from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.report import round_trips
-from paperlib.evaluation.result import Evaluation, ExactResult
+from paperlib.evaluation.result import NOT_TRUSTED, Evaluation, ExactResult
+from paperlib.evaluation.training import TrainingLikelihood
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,6 +184,19 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     )
     means = [average.mean for average in averages]
     axes.plot(places, means, marker="o", markersize=4, color="#0072B2", label="average ln p(v)")
+    doubtful = [
+        number
+        for number, checkpoint in enumerate(found.checkpoints)
+        if checkpoint.evaluation.word == NOT_TRUSTED
+    ]
+    if doubtful:
+        look = {"linestyle": "none", "marker": "o", "color": "#0072B2", "markerfacecolor": "white"}
+        axes.plot(
+            [places[number] for number in doubtful],
+            [means[number] for number in doubtful],
+            label=NOT_TRUSTED,
+            **look,
+        )
     axes.plot(
         places[found.best],
         means[found.best],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from paperlib.evaluation.averages import LEVEL
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.hidden_layers import POSTERIOR_IMAGES
 from paperlib.evaluation.result import Evaluation
+from paperlib.evaluation.training import TrainingLikelihood
 from paperlib.evaluation.verdict import rounded_up
 from paperlib.provenance import code_version, repository_state
 
@@ -446,5 +448,107 @@ def comparison_as_dict(found: Comparison) -> dict[str, Any]:
         "share_of_images_won_by_first": found.wins,
         "first": as_dict(found.first),
         "second": as_dict(found.second),
+    }
+    return finite(result)
+
+
+def describe_training(found: TrainingLikelihood, claimed_log_z: Mapping[str, float]) -> str:
+    """The likelihood along training in words, for a terminal, beside the ln Z that the file itself has for some checkpoints."""
+    best = found.checkpoints[found.best].evaluation
+    width = max(10, *(len(each.name) for each in found.checkpoints))
+    beside = "  the file's own ln Z" if claimed_log_z else ""
+    lines = [
+        f"Average test log-probability of {len(found.checkpoints)} checkpoints; all numbers in nats, intervals 95 %.",
+        "",
+        f"  {'checkpoint':<{width}} {'ln Z':>10} {'average':>9}   {'interval':<20}  {'behind the best':<24}  {'verdict':<17}{beside}",
+    ]
+    for number, each in enumerate(found.checkpoints):
+        log_z, average, behind = (
+            _log_z_of(each.evaluation),
+            each.evaluation.average,
+            each.behind_best,
+        )
+        gap = "best" if number == found.best else f"{behind.mean:.2f} ({between(behind.interval)})"
+        line = f"  {each.name:<{width}} {log_z:>10.2f} {average.mean:>9.2f}   {between(average.interval):<20}  {gap:<24}  {each.evaluation.word:<17}"
+        if each.name in claimed_log_z:
+            line += f"  {claimed_log_z[each.name]:.2f}"
+        lines.append(line.rstrip())
+    lines += ["", _baselines(best)]
+    doubt = "" if best.trustworthy else f"do not rely on it yet ({best.word}): "
+    lines.append(f"Verdict: {doubt}{found.verdict}.")
+    lines += [f"  - {warning}" for warning in best.warnings]
+    if best.advice:
+        lines.append(f"  {best.advice}")
+    if found.as_good:
+        lines.append(f"These images do not tell from the best: {_some(found.as_good)}.")
+    if found.unknown:
+        lines.append(f"Not trusted, and perhaps better than the best: {_some(found.unknown)}.")
+    lines += [f"Remark on the best: {remark}" for remark in best.remarks]
+    lines.append(
+        "The best was chosen by these images: report the average of other images, such as `paperlib evaluate` gives it."
+    )
+    return _of_items("\n".join(lines), best)
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names in words, at most eight."""
+    return ", ".join(names if len(names) <= 8 else (*names[:8], "..."))
+
+
+def _log_z_of(evaluation: Evaluation) -> float:
+    """ln Z of the whole model."""
+    return evaluation.known_log_z[0] + evaluation.log_z_of_certain
+
+
+def training_as_dict(
+    found: TrainingLikelihood, claimed_log_z: Mapping[str, float]
+) -> dict[str, Any]:
+    """The likelihood along training for machines, with a row for each checkpoint; infinite numbers become None."""
+    rows = []
+    for number, each in enumerate(found.checkpoints):
+        evaluation, behind = each.evaluation, each.behind_best
+        average, certain = evaluation.average, evaluation.log_z_of_certain
+        low, high = evaluation.log_z_interval(LEVEL)
+        rows.append(
+            {
+                "checkpoint": each.name,
+                "verdict_word": evaluation.word,
+                "dtype": str(evaluation.dtype).removeprefix("torch."),
+                "log_z": _log_z_of(evaluation),
+                "log_z_low": low + certain,
+                "log_z_high": high + certain,
+                "average": average.mean,
+                "low": average.interval[0],
+                "high": average.interval[1],
+                "other_images_low": average.sample_interval[0],
+                "other_images_high": average.sample_interval[1],
+                "behind_best": behind.mean,
+                "behind_best_low": behind.interval[0],
+                "behind_best_high": behind.interval[1],
+                "behind_best_other_images_low": behind.sample_interval[0],
+                "behind_best_other_images_high": behind.sample_interval[1],
+                "told_from_best": "best" if number == found.best else each.told_from_best,
+                "num_steps": None if evaluation.effort is None else evaluation.effort.num_steps,
+                "ladder_steps": None
+                if evaluation.effort is None
+                else evaluation.effort.tempering_steps,
+                "claimed_log_z": claimed_log_z.get(each.name),
+            }
+        )
+    result = {
+        "unit": "nats",
+        "trustworthy": found.trustworthy,
+        "interrupted": found.interrupted,
+        "verdict": found.verdict,
+        "verdict_word": found.checkpoints[found.best].evaluation.word,
+        "best": found.checkpoints[found.best].name,
+        "not_told_from_best": list(found.as_good),
+        "not_trusted_and_perhaps_better": list(found.unknown),
+        "findings": [
+            f"{each.name}: {text}"
+            for each in found.checkpoints
+            for text in each.evaluation.warnings
+        ],
+        "checkpoints": rows,
     }
     return finite(result)

@@ -61,7 +61,9 @@ MODELS = "tests/test_evaluate_models.py::test_"
 TEMPERING, BENNETT, SMC, CERTIFIED = (
     f"tests/test_{name}.py::test_" for name in ("tempering", "bennett", "smc", "certified")
 )
-EVALUATE, SCALES = (f"tests/test_{name}.py::test_" for name in ("evaluate", "scales"))
+EVALUATE, SCALES, TRAINING = (
+    f"tests/test_{name}.py::test_" for name in ("evaluate", "scales", "training_likelihood")
+)
 
 GROUPS = {
     "compiled": [
@@ -361,6 +363,16 @@ GROUPS = {
             "what is left of the work goes to AIS and RAISE, whatever is in doubt",
             "evaluation/annealing_runs.py: left, portion = _LEFT * tempering_steps, round(«→9 * »_PORTION * tempering_steps)",
             f"{EVALUATE}what_is_left_of_the_work_goes_where_the_doubt_is[tempering]",
+        ),
+        mutant(
+            "all checkpoints of a training get the work of those that could be best",
+            "evaluation/training.py: _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1«→0» / 16",
+            f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
+        ),
+        mutant(
+            "an interrupted evaluation of a checkpoint takes the place of a finished one",
+            "evaluation/training.py: if not (each.interrupted and «found→not found»):",
+            f"{TRAINING}an_interrupted_estimate_does_not_replace_a_finished_one",
         ),
         mutant(
             "a run that is made longer forgets what it has recorded",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -24,8 +24,6 @@ from paperlib.estimators.ais import begin_forward, require_path
 from paperlib.estimators.blocks import walk_in_blocks
 from paperlib.estimators.estimate import (
     UNIFORM_START,
-    Number,
-    StudentEstimate,
     require_finite_log_weights,
 )
 from paperlib.estimators.smc.pilot import PilotSchedule, pilot_schedule
@@ -42,51 +40,9 @@ _FEWEST_FAMILIES = 5
 _WIDEST_SPREAD = 1.0
 
 
-@dataclass(frozen=True, repr=False)
-class PopulationsEstimate(StudentEstimate[Number]):
-    """What populations of chains estimate: the attributes that `SMCEstimate` and `TrajectoryEstimate` share.
-
-    Attributes
-    ----------
-    log_weights : Tensor, shape [R, ...]
-        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
-    betas : Tensor, shape [K + 1]
-        The schedule that all populations walked.
-    chain_steps : int
-        Transitions of single chains that were spent, including the pilot's.
-    families : Tensor, shape [R]
-        Effective number of a population's initial chains with descendants at its end: (sum f)^2 / sum f^2 over the weights f of these.
-    final_states : Tensor, shape [R, N, n]
-        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
-    chain_log_weights : Tensor, shape [R, N]
-        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
-    warnings : tuple of str
-        Reasons not to believe the estimate; empty if none was found, which proves nothing.
-    ancestors : Tensor, shape [R]
-        How many of a population's N initial chains have descendants at its end.
-    resampled : Tensor, shape [R]
-        How often each population was resampled.
-    """
-
-    log_weights: Tensor
-    betas: Tensor
-    chain_steps: int
-    families: Tensor
-    final_states: Tensor
-    chain_log_weights: Tensor
-    warnings: tuple[str, ...] = ()
-    ancestors: Tensor = field(kw_only=True)
-    resampled: Tensor = field(kw_only=True)
-
-    @property
-    def degrees_of_freedom(self) -> int:
-        """The number of populations minus one; those of the standard error."""
-        return len(self.log_weights) - 1
-
-
 @dataclass
 class PopulationWalk:
-    """How populations walk along a path: the arguments that `smc` and `log_z_along_training` share, checked."""
+    """How populations walk along a path: the arguments of `smc`, checked."""
 
     path: AnnealingPath[Any]
     num_chains: int
@@ -121,42 +77,38 @@ class PopulationWalk:
         generator: torch.Generator | None,
         progress: bool | None,
         on_step: OnStep | None,
-        marks: Sequence[float] = (),
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Find a schedule, if none is given, and walk it through the `marks`.
-
-        Returns ln of each population's estimate of Z at the marks, [R, T], and by name what else a `PopulationsEstimate` holds.
-        """
+    ) -> dict[str, Any]:
+        """Find a schedule, if none is given, and walk it; returns by name what an `SMCEstimate` holds."""
         generator = resolve_generator(generator, self.path.device)
         total, schedule, paid, notes = self.chain_steps, self.betas, 0, []
         if schedule is not None:
-            total = self._everyone * (len({*schedule, *marks}) - 1)
+            total = self._everyone * (len(schedule) - 1)
         with step_bar(total or 0, title, False if on_step else progress) as bar:
             tell = bar.update if on_step is None else on_step
             if schedule is None:
                 pilot = self._pilot(generator, tell)
                 schedule, paid = pilot.betas, pilot.chain_steps
                 if self.chain_steps is not None:
-                    steps = (self.chain_steps - paid) // self._everyone - len(marks)
+                    steps = (self.chain_steps - paid) // self._everyone
                     schedule = pilot.spread(max(1, steps))
                 if not pilot.complete:
                     notes.append(
                         f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
                         "raise chain_steps, or lower cess."
                     )
-            schedule = sorted({*schedule, *marks})
             paid += self._everyone * (len(schedule) - 1)
             if total is None:
                 bar.total = paid
-            walk_block = partial(self._walk_block, schedule, marks)
+            walk_block = partial(self._walk_block, schedule)
             size = max(1, self.path.chains_per_block // self.num_chains)
             blocks = walk_in_blocks(
                 walk_block, self.num_populations, self.path, generator, tell, size
             )
         found = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
         require_finite_log_weights(found["chain_log_weights"])
-        return found.pop("marked"), {
+        return {
             **found,
+            "log_weights": log_mean_exp(found["chain_log_weights"], 1),
             "betas": torch.tensor(schedule, dtype=torch.float64),
             "chain_steps": paid,
             "warnings": (*notes, *_population_warnings(found, self.path.uniform_start)),
@@ -173,7 +125,6 @@ class PopulationWalk:
     def _walk_block(
         self,
         schedule: Sequence[float],
-        marks: Sequence[float],
         block: slice,
         generator: torch.Generator,
         on_step: OnStep,
@@ -187,13 +138,10 @@ class PopulationWalk:
         log_z = torch.zeros(populations, dtype=torch.float64, device=device)
         first = torch.arange(num_chains, device=device).repeat(populations, 1)
         resampled = torch.zeros(populations, dtype=torch.int64, device=device)
-        marked = []
         for beta_from, beta_to in pairwise(schedule):
             log_weights += _by_population(path.log_ratio(state, beta_from, beta_to), shape)
             if beta_to == 1:
                 log_weights += _by_population(path.end_correction(state, 1), shape)
-            if beta_to in marks:
-                marked.append(log_z + log_mean_exp(log_weights, 1))
             uneven = effective_part(log_weights) < self.threshold
             # At the end, resampling would only add noise.
             if beta_to < 1 and bool(uneven.any()):
@@ -212,7 +160,6 @@ class PopulationWalk:
         alive = torch.zeros_like(shares).scatter_(1, first, 1.0).sum(1).long()
         units = path.units(state)
         return {
-            "marked": torch.stack(marked, 1) if marked else log_z.new_zeros(populations, 0),
             "families": 1 / family.square().sum(1),
             "ancestors": alive,
             "resampled": resampled,

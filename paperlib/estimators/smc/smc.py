@@ -13,31 +13,44 @@ little more than those few, and gets a warning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
-from paperlib.estimators.estimate import below_bound
-from paperlib.estimators.smc.populations import (
-    PopulationsEstimate,
-    PopulationWalk,
-    log_z_std_error,
-)
+from paperlib.estimators.estimate import StudentEstimate, below_bound
+from paperlib.estimators.smc.populations import PopulationWalk, log_z_std_error
 from paperlib.numerics import log_mean_exp
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class SMCEstimate(PopulationsEstimate[float]):
+@dataclass(frozen=True, repr=False)
+class SMCEstimate(StudentEstimate):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from R independent populations of N chains.
 
     Attributes
     ----------
-    log_weights, betas, chain_steps, families, final_states, chain_log_weights, warnings, ancestors, resampled
-        See `PopulationsEstimate`; `log_weights` has the shape [R].
+    log_weights : Tensor, shape [R]
+        ln of each population's estimate of Z, float64, in nats; for a fixed schedule the estimates are unbiased.
+    betas : Tensor, shape [K + 1]
+        The schedule that all populations walked.
+    chain_steps : int
+        Transitions of single chains that were spent, including the pilot's.
+    families : Tensor, shape [R]
+        Effective number of a population's initial chains with descendants at its end: (sum f)^2 / sum f^2 over the weights f of these.
+    final_states : Tensor, shape [R, N, n]
+        The units that the path moves, at the end of each chain: draws from the target if weighted with `chain_log_weights`.
+    chain_log_weights : Tensor, shape [R, N]
+        ln of each chain's own weight. The mean weight of a population is its estimate of Z.
+    warnings : tuple of str
+        Reasons not to believe the estimate; empty if none was found, which proves nothing.
+    ancestors : Tensor, shape [R]
+        How many of a population's N initial chains have descendants at its end.
+    resampled : Tensor, shape [R]
+        How often each population was resampled.
     lower_bound : float or None
         A proven lower bound on the same ln Z, where one is known.
 
@@ -55,7 +68,21 @@ class SMCEstimate(PopulationsEstimate[float]):
     0.85, 1.35
     """
 
-    lower_bound: float | None = None
+    log_weights: Tensor
+    betas: Tensor
+    chain_steps: int
+    families: Tensor
+    final_states: Tensor
+    chain_log_weights: Tensor
+    warnings: tuple[str, ...] = ()
+    ancestors: Tensor = field(kw_only=True)
+    resampled: Tensor = field(kw_only=True)
+    lower_bound: float | None = field(default=None, kw_only=True)
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The number of populations minus one; those of the standard error."""
+        return len(self.log_weights) - 1
 
     @property
     def log_z(self) -> float:
@@ -143,8 +170,7 @@ def smc(
     """
     walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps, cess, threshold)
     title = f"SMC, {walk.num_populations} populations"
-    _, found = walk.run(title, generator, progress, on_step)
-    estimate = SMCEstimate(log_mean_exp(found["chain_log_weights"], 1), **found)
+    estimate = SMCEstimate(**walk.run(title, generator, progress, on_step))
     if not check:
         return replace(estimate, warnings=())
     bound = path.log_z_lower_bound(estimate.final_states.flatten(0, 1))

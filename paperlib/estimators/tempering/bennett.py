@@ -38,7 +38,7 @@ _CONTRADICTION = 1e-3
 
 
 @dataclass(frozen=True, repr=False)
-class BennettEstimate(StudentEstimate[float]):
+class BennettEstimate(StudentEstimate):
     """An estimate of ln(Z_1 / Z_0) from draws from both distributions.
 
     Attributes

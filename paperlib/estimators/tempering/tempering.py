@@ -63,7 +63,7 @@ _BATCHES = 20
 
 
 @dataclass(frozen=True, repr=False)
-class TemperingEstimate(StudentEstimate[float]):
+class TemperingEstimate(StudentEstimate):
     """An estimate of ln Z, or of ln(Z_1 / Z_0), from parallel tempering.
 
     Attributes
