@@ -91,7 +91,7 @@ class EveryDraw:
             ("annealing.rbm_paths.draw_bits", of_probabilities),
             ("annealing.potts_path.draw_categories", categories),
             ("kernels.categorical.draw_categories", categories),
-            ("models.dbn.bernoulli", in_type),
+            ("models.posterior_sampling.bernoulli", in_type),
         ):
             monkeypatch.setattr(f"paperlib.{name}", draw)
         # the exact draws of a pair's first model
