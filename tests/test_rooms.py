@@ -18,29 +18,29 @@ LIBRARY, COMPANION = (Path(package.__file__).parent for package in (paperlib, bo
 # In the order in which they may import each other; `architecture` in the book draws it. With each room stands how many lines of code it
 # may have, without docstrings and comments. A change that needs more raises the number, and says why.
 ROOMS = [
-    {"errors": 20, "surroundings": 40},
+    {"errors": 17, "surroundings": 40},
     {
         "numerics": 76,
         "validation": 158,
-        "storage": 100,
-        "threads": 72,
-        "cluster": 55,
-        "provenance": 80,
+        "storage": 97,
+        "threads": 71,
+        "cluster": 50,
+        "provenance": 79,
     },
     {"kernels": 1_045},
-    {"models": 2_917},
-    {"keep": 165},
-    {"datasets": 425},
-    {"variational": 951},
+    {"models": 2_879},
+    {"keep": 200},
+    {"datasets": 421},
+    {"variational": 925},
     {"mcmc": 320},
     {"learning": 686},
-    {"annealing": 1_036},
-    {"estimators": 2_438},
-    {"evaluation": 2_902},
-    {"cli_options": 193},
-    {"cli": 246, "__main__": 10},
+    {"annealing": 768},
+    {"estimators": 2_094},
+    {"evaluation": 2_770},
+    {"cli_options": 195},
+    {"cli": 240, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either
-    {"boltzmann_companion": 12_320},
+    {"boltzmann_companion": 10_061},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
 MODULES = sorted([*LIBRARY.rglob("*.py"), *COMPANION.rglob("*.py")])

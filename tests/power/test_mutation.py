@@ -279,6 +279,23 @@ GROUPS = {
             "tests/test_study.py::test_a_uniform_start_knows_nothing_of_the_images",
         ),
     ],
+    "kept work": [
+        mutant(
+            "a study is told by its kind alone",
+            "keep.py: storage.sha256(_canonical(identity«→[:1]»).encode())",
+            "tests/test_keep.py::test_other_work_has_other_files[study of evaluate]",
+        ),
+        mutant(
+            "a file of other work is believed",
+            'keep.py: if _canonical(found.pop("identity", identity)) != text«→ and not text»:',
+            "tests/test_keep.py::test_a_file_of_other_work_is_not_believed[study of evaluate]",
+        ),
+        mutant(
+            "what has been kept is computed again",
+            "keep.py: if «not found→True»:",
+            "tests/test_keep.py::test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
+        ),
+    ],
     "the verdict": [
         mutant(
             "a gap closes a bracket whatever its error",
@@ -289,6 +306,16 @@ GROUPS = {
             "a bracket is judged whatever AIS's chains are worth",
             "estimators/bracket.py: if not (math.isfinite(gap)« and effective_chains >= FEWEST_CHAINS→»):",
             "tests/test_bracket.py::test_few_effective_chains_say_nothing[40.0]",
+        ),
+        mutant(
+            "an error of a bracket has infinitely many degrees of freedom",
+            "estimators/bracket.py: student_quantile(_LEVEL, «freedom→math.inf») * error",
+            "tests/test_bracket.py::test_few_degrees_of_freedom_widen_the_interval",
+        ),
+        mutant(
+            "a bracket knows nothing of RAISE's error",
+            "estimators/bracket.py: return («*below, →»(self.upper_std_error, self.effective_chains - 1)«→,»)",
+            "tests/test_bracket.py::test_noise_is_no_agreement[0.0-0.152-cannot tell]",
         ),
         mutant(
             "AIS contradicts from below as it does from above",
@@ -368,6 +395,26 @@ GROUPS = {
             "all checkpoints of a training get the work of those that could be best",
             "evaluation/training.py: _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1«→0» / 16",
             f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
+        ),
+        mutant(
+            "the best checkpoint is the highest number, trusted or not",
+            "evaluation/training.py: key=lambda n: («found[n].word != NOT_TRUSTED→True», found[n].average.mean)",
+            f"{TRAINING}what_is_not_trusted_is_not_best",
+        ),
+        mutant(
+            "a training is trustworthy though a checkpoint that nobody knows may be better",
+            "evaluation/training.py: evaluation.trustworthy« and not self.unknown→»",
+            f"{TRAINING}what_is_not_trusted_is_not_best",
+        ),
+        mutant(
+            "the rest of a training's time goes to all checkpoints",
+            "evaluation/training.py: if each.average.interval[1] >= «least→-math.inf»",
+            f"{TRAINING}most_of_the_work_is_spent_on_those_that_could_be_best",
+        ),
+        mutant(
+            "what the other model's ln p*(v) may lack is none of a difference's error",
+            "evaluation/compare.py: too_high=rounding« + b.posterior_missing→»,",
+            "tests/test_hidden_layers.py::test_what_one_side_lacks_is_part_of_a_comparison",
         ),
         mutant(
             "an interrupted evaluation of a checkpoint takes the place of a finished one",
