@@ -124,7 +124,7 @@ def test_a_compiled_step_is_the_step_bit_for_bit(visible, hidden, chains):
     state = path.sample_start(chains, seeded_generator(5))
     for beta in (0.3, 0.31, 1):
         h = draw_bits_of_logits(state.hidden_input, two, beta)
-        bias = path._visible_bias(state, beta, two)
+        bias = path._visible_bias(beta)
         logits = path._sampler._to_visible[0](h, beta, bias)
         expected = path.state_at(draw_bits_of_logits(logits, two))
         state = path.transition(state, beta, one)

@@ -89,6 +89,14 @@ class TrainingLikelihood:
         Index of the checkpoint with the highest average, counted from 0; of those that are not distrusted, if there are any.
     interrupted : bool
         Whether the run was stopped early. The last checkpoints may then be missing, or some be less accurate than the time allowed.
+
+    Examples
+    --------
+    >>> from paperlib.models import RBM
+    >>> flat, steep = (RBM(torch.zeros(3, 2), bias, torch.zeros(2)) for bias in (torch.zeros(3), [2.0, 2.0, -2.0]))
+    >>> found = evaluate_training([flat, steep], [[1, 1, 0], [1, 0, 0], [1, 1, 0]], names=["flat", "steep"])
+    >>> found.checkpoints[found.best].name, found.trustworthy, found.as_good
+    ('steep', True, ())
     """
 
     checkpoints: tuple[CheckpointLikelihood, ...]
