@@ -164,8 +164,8 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
         raise InputError("second: expected the same kind of visible units as the first model has")
     for line in (f"Second model: {of_second.origin}", *of_second.notes):
         typer.echo(line)
-    moved = (each.rbm.to(job.device) for each in (of_first, of_second))
-    result = compare_models(*moved, test_images, **options)
+    one, other = (each.rbm.to(job.device) for each in (of_first, of_second))
+    result = compare_models(one, other, test_images, **options)
     typer.echo(describe_comparison(result))
     run = job.record("compare", models, [result.first, result.second], {})
     _write_json(job.json, {**comparison_as_dict(result), "run": run})

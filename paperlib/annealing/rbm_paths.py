@@ -108,10 +108,10 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     def to(self, device: torch.device | str) -> Self:
         """The same path on another device."""
-        moved = (
+        moved: list[Any] = [
             each.to(device) if isinstance(each, Tensor | TensorModel) else each
             for each in self._arguments()
-        )
+        ]
         return type(self)(*moved)
 
     @property

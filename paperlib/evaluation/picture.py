@@ -190,12 +190,14 @@ def plot_training(found: TrainingLikelihood) -> Figure:
         if checkpoint.evaluation.word == NOT_TRUSTED
     ]
     if doubtful:
-        look = {"linestyle": "none", "marker": "o", "color": "#0072B2", "markerfacecolor": "white"}
         axes.plot(
             [places[number] for number in doubtful],
             [means[number] for number in doubtful],
+            linestyle="none",
+            marker="o",
+            color="#0072B2",
+            markerfacecolor="white",
             label=NOT_TRUSTED,
-            **look,
         )
     axes.plot(
         places[found.best],
