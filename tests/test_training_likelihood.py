@@ -193,13 +193,14 @@ def test_interrupted_enumeration_keeps_what_is_done(monkeypatch, call):
 def test_an_interrupted_estimate_does_not_replace_a_finished_one(monkeypatch):
     """The others are as without the interruption: the same seed gives the same numbers."""
     screened = 3 * len(WIDE)
-    calls = interrupt_call(monkeypatch, annealing_runs, "raise_log_prob", screened + 4)
+    calls = interrupt_call(monkeypatch, annealing_runs, "raise_log_prob", screened + 5)
     found = estimated()
-    assert len(calls) == screened + 4
+    assert len(calls) == screened + 5
     assert found.interrupted
     # of the twins the one whose first average was higher
     [done] = [number for number, steps in enumerate(efforts(found)) if steps == STEPS]
     assert sorted(efforts(found)) == [STEPS // 16] * 3 + [STEPS]
+    assert not any(each.evaluation.interrupted for each in found.checkpoints)
     for number in (0, 1, done):
         one, other = (run.checkpoints[number].evaluation for run in (found, whole()))
         assert one.average == other.average

@@ -281,14 +281,9 @@ GROUPS = {
     ],
     "kept work": [
         mutant(
-            "a study is told by its kind alone",
-            "keep.py: storage.sha256(_canonical(identity«→[:1]»).encode())",
-            "tests/test_keep.py::test_other_work_has_other_files[study of evaluate]",
-        ),
-        mutant(
-            "a file of other work is believed",
-            'keep.py: if _canonical(found.pop("identity", identity)) != text«→ and not text»:',
-            "tests/test_keep.py::test_a_file_of_other_work_is_not_believed[study of evaluate]",
+            "files that archives hold have other names",
+            'keep.py: return f"{identity[0].lower()}-{storage.sha256(_canonical(identity).encode())[:2«4→3»]}.json"',
+            "tests/test_keep.py::test_names_stay[tempering runs, AIS]",
         ),
         mutant(
             "what has been kept is computed again",
@@ -314,7 +309,7 @@ GROUPS = {
         ),
         mutant(
             "a bracket knows nothing of RAISE's error",
-            "estimators/bracket.py: return («*below, →»(self.upper_std_error, self.effective_chains - 1)«→,»)",
+            "estimators/bracket.py: return (*«below→()», (self.upper_std_error, self.effective_chains - 1))",
             "tests/test_bracket.py::test_noise_is_no_agreement[0.0-0.152-cannot tell]",
         ),
         mutant(
