@@ -142,12 +142,12 @@ def compare(
     ]
     found_a, found_b = found[0], found[-1]
     difference = difference_of(found_a, found_b)
-    comparison = Comparison(found_a, found_b, difference, None, seed, same)
-    if difference.told_from_zero == "no":
-        return comparison
-    log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
-    won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
-    return replace(comparison, wins=weighted_mean(won, found_a.weights).item())
+    wins = None
+    if difference.told_from_zero != "no":
+        log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
+        won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
+        wins = weighted_mean(won, found_a.weights).item()
+    return Comparison(found_a, found_b, difference, wins, seed, same)
 
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
@@ -157,7 +157,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     if a is b:
         return average_of(log_ratio, log_z_ratio, 0.0, math.inf, a.weights)
     error = joined_error(a.known_log_z[1:], b.known_log_z[1:])
-    error = joined_error(error, a.posterior_error, b.posterior_error)
+    error = joined_error(error, a.unnormalized.error, b.unnormalized.error)
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
     return average_of(
@@ -165,8 +165,8 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         log_z_ratio,
         *error,
         a.weights,
-        too_high=rounding + b.posterior_missing,
-        too_low=rounding + a.posterior_missing,
+        too_high=rounding + b.unnormalized.missing,
+        too_low=rounding + a.unnormalized.missing,
     )
 
 

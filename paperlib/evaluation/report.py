@@ -134,7 +134,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     ]
     if evaluation.variational_bound is not None:
         lines.append(
-            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.posterior_missing:.2f}; variational lower bound "
+            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.unnormalized.missing:.2f}; variational lower bound "
             f"{evaluation.variational_bound:.2f}"
         )
     return lines
@@ -142,10 +142,10 @@ def _average(evaluation: Evaluation) -> list[str]:
 
 def _draws(evaluation: Evaluation) -> str:
     """How ln p*(v) of a deep model was estimated."""
-    if evaluation.posterior_steps:
+    if evaluation.unnormalized.steps:
         images = min(POSTERIOR_IMAGES, evaluation.num_images)
-        return f"from {evaluation.posterior_draws} chains of {evaluation.posterior_steps:,} steps for each of {images} images"
-    return f"from {evaluation.posterior_draws} draws for each image"
+        return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
+    return f"from {evaluation.unnormalized.draws} draws for each image"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -217,10 +217,10 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         }
         for run in evaluation.runs
     ]
-    tempering, judgement = evaluation.tempering, evaluation.judgement
+    tempering = evaluation.tempering
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
-    result["settled"] = [] if judgement is None else list(judgement.settled)
+    result["settled"] = list(evaluation.judgement.settled)
     result["average"] = {
         "test": average.mean,
         "std_error_over_images": average.image_std_error,
@@ -265,9 +265,9 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "ais_chains": AIS_CHAINS,
         "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
         "raise_chains_per_vector": CHAINS_PER_VECTOR,
-        "posterior_draws": evaluation.posterior_draws,
-        "posterior_steps": evaluation.posterior_steps,
-        "posterior_missing": evaluation.posterior_missing,
+        "posterior_draws": evaluation.unnormalized.draws,
+        "posterior_steps": evaluation.unnormalized.steps,
+        "posterior_missing": evaluation.unnormalized.missing,
         "variational_bound": evaluation.variational_bound,
     }
 
@@ -333,7 +333,7 @@ def _methods(evaluation: Evaluation) -> list[str]:
         f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
         f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
     ]
-    if evaluation.posterior_draws:
+    if evaluation.unnormalized.draws:
         found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
     return found
 

@@ -324,7 +324,7 @@ GROUPS = {
         ),
         mutant(
             "AIS's number is reported",
-            "evaluation/result.py:     if tempering is «→not »None:\n        return ais.log_z",
+            "evaluation/result.py: if tempering is «→not »None:\n            ais = self.runs[-1].ais",
             f"{EVALUATE}bracket_holds_the_truth",
         ),
         mutant(
