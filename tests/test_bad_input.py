@@ -128,7 +128,7 @@ ONE_WRONG = [
     (partial(estimators.ais, PATH, betas=[0, 1], num_chains=10), {"num_chains": (0, -5, True, 10.0), "generator": 42}),
     (RAISE, {"path: an AnnealingPath.*got str": "base rates", "v": (V * 0.5, V[:, :4]), "betas": [0, 0.5], "num_chains": 0}),
     (CSL, {"v": (V * 0.5, V[:, :2]), "num_chains": 0, "num_steps": 0}),
-    (SMC, {"path": "RBM", "num_chains": 0, "num_populations": 0, "betas": [0, 0.5], "cess": 1.0, "threshold": (-0.1, 2), "generator": 3}),
+    (SMC, {"path": "RBM", "num_chains": 0, "num_populations": 0, "betas": [0, 0.5], "generator": 3}),
     (TEMPERING, {"path": None, "generator": 7, "num_replicas": 0, "betas": [0, 0.5], "max_samples": 0}),
     (partial(SHARDS, num_chains=3), {"num_chains": 0, "device: cpu or cuda": ("tpu", "meta")}),
     (partial(DBN_3_3.sample, num_samples=1, gibbs_steps=1, generator=seeded_generator(0)), {"num_samples": 0, "gibbs_steps": 0}),

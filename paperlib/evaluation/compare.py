@@ -57,16 +57,11 @@ class Comparison:
     same: bool = False
 
     @property
-    def trustworthy(self) -> bool:
-        """Whether neither evaluation has a warning about its ln Z."""
-        return not (self.first.warnings or self.second.warnings)
-
-    @property
     def verdict(self) -> str:
         """`first better`, `second better`, either with `on these images`, `no difference shown`, `the models are the same`, or `not trusted`."""
         if self.same:
             return "the models are the same"
-        if not self.trustworthy:
+        if self.first.warnings or self.second.warnings:
             return "not trusted"
         told = self.difference.told_from_zero
         if told == "no":

@@ -358,25 +358,18 @@ class Preparation:
         )
 
 
-def shared_effort(prepared: Sequence[Preparation], minutes: float) -> Effort | None:
-    """The largest effort that each of them can afford in its share of the time; None where everything is exact."""
-    inexact = [part for part in prepared if not part.exact]
-    efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
-    if not efforts:
-        return None
-    steps = min(each.num_steps for each in efforts)
-    return Effort(steps, min(each.tempering_steps for each in efforts), minutes)
-
-
 def evaluate_alike(
     prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
 ) -> list[Evaluation]:
     """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
-    for part in prepared:
-        if not part.exact:
-            # In the same order, whether or not the effort depends on the clock.
-            part.start()
-    effort = effort or shared_effort(prepared, minutes)
+    inexact = [part for part in prepared if not part.exact]
+    for part in inexact:
+        # In the same order, whether or not the effort depends on the clock.
+        part.start()
+    if inexact and effort is None:
+        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+        steps = min(each.num_steps for each in efforts)
+        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
     found: list[Evaluation] = []
     for part in prepared:
         found.append(part.evaluate(effort, progress))

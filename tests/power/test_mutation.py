@@ -413,7 +413,7 @@ GROUPS = {
         ),
         mutant(
             "what the other model's ln p*(v) may lack is none of a difference's error",
-            "evaluation/compare.py: too_high=rounding« + b.posterior_missing→»,",
+            "evaluation/compare.py: too_high=rounding« + b.unnormalized.missing→»,",
             "tests/test_hidden_layers.py::test_what_one_side_lacks_is_part_of_a_comparison",
         ),
         mutant(
