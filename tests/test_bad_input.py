@@ -90,7 +90,7 @@ CSL = partial(estimators.csl_log_prob, rbm=RBM_5_4, v=V, num_chains=2, num_steps
 CONTROL = estimators.control_variate_mean
 WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
 SMC = partial(estimators.smc, path=PATH, num_chains=10)
-POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
+POPULATIONS = SMC(betas=[0, 1], num_populations=2)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
 SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)

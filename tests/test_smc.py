@@ -1,7 +1,9 @@
 """Sequential Monte Carlo against enumeration: unbiased estimates, AIS as a special case, schedules, coverage, warnings."""
 
 import math
+from contextlib import nullcontext
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -210,19 +212,14 @@ def test_the_pilot_takes_steps_of_the_set_size(path):
     assert found.chain_steps == 2_000 * len(found.distances)
 
 
-def test_a_budget_is_spent_and_not_exceeded():
-    taken = []
-
-    class Counted(BaseRatePath):
-        def transition(self, state, beta, generator):
-            taken.append(len(state.v))
-            return super().transition(state, beta, generator)
-
+def test_a_budget_is_spent_told_and_not_exceeded(monkeypatch):
+    path, _ = problem()
     for budget in (400, 1_000, 5_017):
-        taken.clear()
-        path = Counted(PEAKED, BIAS)
+        told = []
+        bar = nullcontext(SimpleNamespace(update=told.append))
+        monkeypatch.setattr(populations, "step_bar", lambda *_, bar=bar: bar)
         found = smc(path, 20, seeded_generator(11), chain_steps=budget, num_populations=10)
-        assert sum(taken) == found.chain_steps
+        assert sum(told) == found.chain_steps
         # what is left is less than one more step of all chains
         assert budget - 200 < found.chain_steps <= budget
 
