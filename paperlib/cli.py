@@ -7,7 +7,7 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from paperlib import __version__, storage
-from paperlib.cli_options import Job, ModelArgument, command, require_own_files
+from paperlib.cli_options import Job, ModelArgument, command, require_files
 from paperlib.errors import InputError, ReproductionError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     from paperlib.evaluation.picture import plot as plot_evaluation
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
-    _require_files(job.files({"model": model}).values(), json=job.json, plot=plot)
+    require_files(job, {"model": model}, plot=plot)
     found = job.read_model(model)
     test_images, options = _inputs(job, found)
     moved = found.rbm.to(job.device)
@@ -114,9 +114,9 @@ def audit(
     """
     from paperlib.evaluation import audit as audit_claim
     from paperlib.evaluation.audit import EXIT_CODES
-    from paperlib.evaluation.report import audit_as_dict, describe_audit
+    from paperlib.evaluation.report import as_dict, audit_verdict, describe_audit
 
-    _require_files(job.files({"model": model}).values(), json=job.json)
+    require_files(job, {"model": model})
     claims = {
         "claimed-log-z": claimed_log_z,
         "claimed-log-prob": claimed_log_prob,
@@ -141,7 +141,8 @@ def audit(
     )
     typer.echo(describe_audit(result))
     run = job.record("audit", {"model": model}, [result.evaluation], claims)
-    _write_json(job.json, {**audit_as_dict(result), "run": run})
+    record = {**audit_verdict(result), "evaluation": as_dict(result.evaluation), "run": run}
+    _write_json(job.json, record)
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
@@ -155,7 +156,7 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
     from paperlib.evaluation.report import comparison_as_dict, describe_comparison
 
     models = {"model": first, "second": second}
-    _require_files(job.files(models).values(), json=job.json)
+    require_files(job, models)
     of_first = job.read_model(first)
     test_images, options = _inputs(job, of_first)
     of_second = job.read_model(second)
@@ -206,7 +207,7 @@ def training(
     from paperlib.evaluation.report import describe_training, training_as_dict
 
     named = {f"model_{number}": path for number, path in enumerate(models, start=1)}
-    _require_files(job.files(named).values(), json=job.json, csv=csv, plot=plot)
+    require_files(job, named, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
     found = read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
@@ -266,17 +267,6 @@ def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor,
         "weights": weights,
     }
     return test_images, options
-
-
-def _require_files(inputs: Iterable[Path], **files: Path | None) -> None:
-    """Refuse a file for results, before anything is computed, if it could not be written or would replace another."""
-    require_own_files(inputs, files)
-    if (plot := files.get("plot")) is not None:
-        from paperlib.evaluation.picture import require_matplotlib
-
-        if plot.suffix not in (".svg", ".png", ".pdf"):
-            raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
-        require_matplotlib()
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:

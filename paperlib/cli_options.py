@@ -271,10 +271,10 @@ def _files_of(path: Path) -> list[Path]:
     return [file for part in parts for file in _files_of(Path(part))] if len(parts) > 1 else []
 
 
-def require_own_files(inputs: Iterable[Path], outputs: Mapping[str, Path | None]) -> None:
+def require_files(job: Job, models: Mapping[str, Path], **outputs: Path | None) -> None:
     """Refuse a file for results, before anything is computed, if it could not be written or something else would be lost."""
-    taken = {_place(file) for path in inputs for file in _files_of(path)}
-    for name, file in outputs.items():
+    taken = {_place(file) for path in job.files(models).values() for file in _files_of(path)}
+    for name, file in {"json": job.json, **outputs}.items():
         if file is None:
             continue
         folder = file.absolute().parent
@@ -289,6 +289,12 @@ def require_own_files(inputs: Iterable[Path], outputs: Mapping[str, Path | None]
                 f"{name}: expected a file that this command neither reads nor writes otherwise, got {file}"
             )
         taken.add(_place(file))
+    if (plot := outputs.get("plot")) is not None:
+        from paperlib.evaluation.picture import require_matplotlib
+
+        if plot.suffix not in (".svg", ".png", ".pdf"):
+            raise InputError(f"plot: expected a .svg, .png or .pdf file, got {plot.name!r}")
+        require_matplotlib()
 
 
 def _place(file: Path) -> object:

@@ -90,7 +90,7 @@ CSL = partial(estimators.csl_log_prob, rbm=RBM_5_4, v=V, num_chains=2, num_steps
 CONTROL = estimators.control_variate_mean
 WEIGHTED = partial(CONTROL, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
 SMC = partial(estimators.smc, path=PATH, num_chains=10)
-POPULATIONS = SMC(betas=[0, 1], num_populations=2, check=False)
+POPULATIONS = SMC(betas=[0, 1], num_populations=2)
 TEMPERING = partial(estimators.parallel_tempering, path=PATH, chain_steps=1_000)
 SHARDS = partial(estimators.ais_in_shards, PATH, [0, 1], seed=1, folder="unused")
 EVALUATE = partial(evaluation.evaluate, RBM_5_4, V)
@@ -128,7 +128,7 @@ ONE_WRONG = [
     (partial(estimators.ais, PATH, betas=[0, 1], num_chains=10), {"num_chains": (0, -5, True, 10.0), "generator": 42}),
     (RAISE, {"path: an AnnealingPath.*got str": "base rates", "v": (V * 0.5, V[:, :4]), "betas": [0, 0.5], "num_chains": 0}),
     (CSL, {"v": (V * 0.5, V[:, :2]), "num_chains": 0, "num_steps": 0}),
-    (SMC, {"path": "RBM", "num_chains": 0, "num_populations": 0, "betas": [0, 0.5], "cess": 1.0, "threshold": (-0.1, 2), "generator": 3}),
+    (SMC, {"path": "RBM", "num_chains": 0, "num_populations": 0, "betas": [0, 0.5], "generator": 3}),
     (TEMPERING, {"path": None, "generator": 7, "num_replicas": 0, "betas": [0, 0.5], "max_samples": 0}),
     (partial(SHARDS, num_chains=3), {"num_chains": 0, "device: cpu or cuda": ("tpu", "meta")}),
     (partial(DBN_3_3.sample, num_samples=1, gibbs_steps=1, generator=seeded_generator(0)), {"num_samples": 0, "gibbs_steps": 0}),

@@ -89,11 +89,18 @@ def test_the_average_joins_both_errors():
     assert unknown.interval == (-math.inf, math.inf) == unknown.sample_interval
 
 
+def runs_on(model, images, bias, seed):
+    """The runs of `evaluate` on this model, which chains walk in float32."""
+    walked = model.to(dtype=torch.float32)
+    log_p = walked.exact_log_unnormalized(images)
+    return AnnealingRuns(walked, images, log_p, bias, seeded_generator(seed))
+
+
 @pytest.fixture(scope="module")
 def sound():
     """A run in which everything agrees."""
-    runs = AnnealingRuns(SMALL, draws(SMALL, 100, 3), None, seeded_generator(1))
-    return runs.run_up_to(200, progress=False, tempering_steps=20_000)
+    runs = runs_on(SMALL, draws(SMALL, 100, 3), None, seed=1)
+    return runs.run_up_to(200, 20_000, progress=False)
 
 
 OPEN_BRACKET = ("The bracket is open.",)
@@ -110,7 +117,7 @@ def annealed(log_weights, below, num_steps=200):
 
 
 def finished_with(*runs):
-    return FinishedRuns(runs, (), interrupted=False)
+    return FinishedRuns(runs)
 
 
 def with_chains(sound, log_weights):
@@ -239,8 +246,8 @@ def test_the_last_run_starts_at_the_images_that_fall_short(monkeypatch):
         return start_bias(model, rows, generator)
 
     monkeypatch.setattr(annealing_runs, "start_bias", start)
-    runs = AnnealingRuns(SMALL, images, None, seeded_generator(1))
-    finished = runs.run_up_to(64, progress=False, tempering_steps=20_000)
+    runs = runs_on(SMALL, images, None, seed=1)
+    finished = runs.run_up_to(64, 20_000, progress=False)
     (rows,) = begun
     assert sorted(rows.tolist()) == sorted(images[[4, 7]].tolist())
     assert not finished.interrupted
@@ -262,8 +269,8 @@ def test_a_mode_at_some_images_is_found_from_there(monkeypatch, log_odds):
     inside = bernoulli(inside.expand(20, -1), seeded_generator(1)).to(test)
     monkeypatch.setattr(annealing_runs, "mode_starts", lambda *_: [start])
     images = torch.cat([test[:180], inside])
-    runs = AnnealingRuns(rbm, images, start, seeded_generator(5))
-    finished = runs.run_up_to(128, progress=False)
+    runs = runs_on(rbm, images, start, seed=5)
+    finished = runs.run_up_to(128, runs.usual_tempering_steps(128), progress=False)
     assert exact - finished.tempering.log_z == pytest.approx(missed, abs=0.3)
     assert all(check.missed < 0.3 for check in finished.mode_checks)
     assert finished.image_check.missed == pytest.approx(missed, abs=0.15)
@@ -294,7 +301,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
 
     Where a mode was missed for certain, more work settles nothing.
     """
-    runs = AnnealingRuns(SMALL, draws(SMALL, 100, 3), None, seeded_generator(1))
+    runs = runs_on(SMALL, draws(SMALL, 100, 3), None, seed=1)
     extended, asked = [], []
     extend = AnnealingRuns._extend
 
@@ -308,7 +315,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
 
     monkeypatch.setattr(AnnealingRuns, "_extend", counted)
     monkeypatch.setattr(annealing_runs, "find_doubts", doubts)
-    finished = runs.run_up_to(64, progress=False, tempering_steps=9_000)
+    finished = runs.run_up_to(64, 9_000, progress=False)
     assert not finished.interrupted
     if where in ("nowhere", "nothing"):
         assert extended == []
@@ -322,7 +329,7 @@ def test_what_is_left_of_the_work_goes_where_the_doubt_is(monkeypatch, where):
 
 
 def test_steps_fill_the_time(monkeypatch):
-    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    runs = runs_on(SMALL, draws(SMALL, 10, 3), None, seed=0)
     # runs of K, K / 4 and K / 16 steps
     seconds = 0.1005 * (1 + 1 / 4 + 1 / 16)
     for seconds_per_step, steps in [(1e-3, 100), (1.0, 32), (1e-9, 100_000)]:
@@ -332,7 +339,7 @@ def test_steps_fill_the_time(monkeypatch):
 
 def test_a_step_is_timed_on_a_few(monkeypatch):
     """And not on more than the whole budget may pay for."""
-    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    runs = runs_on(SMALL, draws(SMALL, 10, 3), None, seed=0)
     run, made = annealing_runs.ais, []
 
     def timed(path, betas, *given, **options):
@@ -355,7 +362,7 @@ def test_a_step_is_timed_on_a_few(monkeypatch):
 )
 def test_parallel_tempering_fills_its_time(monkeypatch, seconds_per_step, expected, pilots):
     """By a clock that goes on with the steps of parallel tempering alone."""
-    runs = AnnealingRuns(SMALL, draws(SMALL, 10, 3), None, seeded_generator(0))
+    runs = runs_on(SMALL, draws(SMALL, 10, 3), None, seed=0)
     made = []
     monkeypatch.setattr(runs, "_temper", lambda _, steps, *__, **options: made.append(steps))
     monkeypatch.setattr(annealing_runs.time, "perf_counter", lambda: sum(made) * seconds_per_step)
@@ -428,8 +435,8 @@ def test_a_mode_far_from_all_images_is_noticed_though_ais_and_raise_agree(log_od
     """Too loose a proven bound would let the error of ln(1 + e) nats pass."""
     rbm, exact, train, test, missed = with_a_mode(log_odds)
     start = base_rate_bias(train, pseudo_off=0.05)
-    runs = AnnealingRuns(rbm, test, start, seeded_generator(5))
-    finished = runs.run_up_to(128, progress=False)
+    runs = runs_on(rbm, test, start, seed=5)
+    finished = runs.run_up_to(128, runs.usual_tempering_steps(128), progress=False)
     best = finished.runs[-1]
     assert best.bracket.verdict() == "closed"
     assert exact - best.ais.log_z == pytest.approx(missed, abs=0.15)

@@ -42,9 +42,9 @@ WALKS = {
     "AIS in float32": partial(ais, SINGLE, BETAS, 430),
     "RAISE": partial(raise_log_prob, DOUBLE, V, BETAS, 61),
     "RAISE in float32": partial(raise_log_prob, SINGLE, V, BETAS, 61),
-    "SMC": partial(smc, SINGLE, 60, betas=BETAS, num_populations=3),
 }
 RUNS = WALKS | {
+    "SMC": partial(smc, SINGLE, 60, betas=BETAS, num_populations=3),
     "tempering": partial(parallel_tempering, BaseRatePath(SMALL), 1_000),
     "CSL": partial(csl_log_prob, SMALL, all_states(5), 20, 3),
     "bound of a DBN": partial(dbn_lower_bound, DBN([SMALL, random_rbm(4, 3, 2)]), all_states(5), 0.0),
@@ -92,6 +92,6 @@ def test_without_a_generator_numbers_are_fresh_and_the_global_ones_are_left_alon
 @pytest.mark.parametrize("name", WALKS)
 def test_every_transition_of_a_chain_is_told(name):
     told = []
-    result = WALKS[name](on_step=told.append)
+    WALKS[name](on_step=told.append)
     chains = 7 * 61 if "RAISE" in name else 430
-    assert sum(told) == getattr(result, "chain_steps", 6 * chains)
+    assert sum(told) == 6 * chains

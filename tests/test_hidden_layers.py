@@ -158,8 +158,9 @@ def test_annealing_finds_what_draws_miss():
     case = DeepCase("DBN", (4, 7), 2.0, 2.0)
     found, drawn, exact = layers_of(case, 2_048)
     assert (exact - drawn).mean() > 1
-    missing = (exact - found.log_unnormalized).mean().item()
-    assert -3 * found.std_error < missing < found.missing + 3 * found.std_error
+    missing = (exact - found.values).mean().item()
+    std_error, _ = found.error
+    assert -3 * std_error < missing < found.missing + 3 * std_error
     assert 0 < found.missing < 0.3
     assert (found.draws, found.steps) == (8, 2_048)
 
@@ -167,7 +168,7 @@ def test_annealing_finds_what_draws_miss():
 def test_draws_that_are_enough_stay_as_they_are():
     case = DeepCase("DBN", (4, 7), 0.5, 0.0)
     found, drawn, exact = layers_of(case, 4_096)
-    assert torch.equal(found.log_unnormalized, drawn)
+    assert torch.equal(found.values, drawn)
     assert (found.draws, found.steps) == (100, 0)
     assert abs((exact - drawn).mean().item()) < 0.02
 
@@ -196,7 +197,7 @@ def test_draws_that_all_miss_the_posterior_are_noticed():
     images = (torch.rand(50, 30, generator=seeded_generator(5)) < 0.5).to(torch.uint8)
     # p(v) is the same for every v: each pixel is on when its unit is, or off when it is off, and errs with the same small rate
     found = evaluate(model, images, steps=64, generator=seeded_generator(6), progress=False)
-    assert found.posterior_missing < 0.1
+    assert found.unnormalized.missing < 0.1
     assert found.average.mean < -30 * math.log(2) - 20
     assert found.word == "not trusted"
     assert any("the draws miss a part of the posterior" in text for text in found.warnings)
@@ -224,9 +225,9 @@ def test_what_one_side_lacks_is_part_of_a_comparison():
     found = compare(model, rbm, test, steps=64, generator=seeded_generator(1), progress=False)
     low, high = found.difference.interval
     turned = compare(rbm, model, test, steps=64, generator=seeded_generator(1), progress=False)
-    missing = found.first.posterior_missing
+    missing = found.first.unnormalized.missing
     assert missing > 0
     assert high - found.difference.mean - (found.difference.mean - low) == pytest.approx(missing)
     low, high = turned.difference.interval
-    missing = turned.second.posterior_missing
+    missing = turned.second.unnormalized.missing
     assert turned.difference.mean - low - (high - turned.difference.mean) == pytest.approx(missing)

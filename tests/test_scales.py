@@ -11,7 +11,7 @@ from paperlib.errors import InputError
 from paperlib.evaluation import audit_evaluation, compare, evaluate, evaluate_training
 from paperlib.evaluation.audit import IMPOSSIBLE
 from paperlib.evaluation.averages import ImageAverage
-from paperlib.evaluation.precision import chain_dtype
+from paperlib.evaluation.precision import evaluated
 from paperlib.evaluation.report import describe, describe_training
 from paperlib.evaluation.result import FinishedRuns
 from paperlib.evaluation.verdict import impossible
@@ -254,8 +254,9 @@ def test_the_sums_decide_the_type_of_the_chains(weight, bias, enough):
     rbm = known(4, 30, torch.float64, usual=1.0).rbm
     weights, visible = rbm.weights.clone(), rbm.visible_bias.clone()
     weights[0, 0], visible[5] = weight, bias
-    found = chain_dtype(RBM(weights, visible, rbm.hidden_bias))
-    assert found == (torch.float32 if enough else torch.float64)
+    # images in which no unit is always on
+    found = evaluated(RBM(weights, visible, rbm.hidden_bias), torch.eye(rbm.num_visible))
+    assert found.dtype == (torch.float32 if enough else torch.float64)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

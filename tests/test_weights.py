@@ -188,8 +188,9 @@ def test_command(folder):
 def test_weights_reach_the_runs():
     """Without the weights AIS's average would be another."""
     kept = WEIGHTS > 0
-    runs = AnnealingRuns(SMALL, ROWS[kept], None, seeded_generator(1), WEIGHTS[kept])
-    best = runs.run_up_to(32, progress=False, tempering_steps=5_000).runs[-1]
+    rows, log_p = ROWS[kept], SMALL.exact_log_unnormalized(ROWS[kept])
+    runs = AnnealingRuns(SMALL, rows, log_p, None, seeded_generator(1), WEIGHTS[kept])
+    best = runs.run_up_to(32, 5_000, progress=False).runs[-1]
     expected = np.average(SMALL.log_unnormalized(ROWS), weights=WEIGHTS)
     assert best.bracket.upper == pytest.approx(expected - best.ais.log_z, abs=1e-4)
 

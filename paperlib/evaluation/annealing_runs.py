@@ -29,15 +29,13 @@ from paperlib.estimators import (
 )
 from paperlib.estimators.tempering.run import Plan, TemperingRun
 from paperlib.estimators.tempering.tempering import finish
-from paperlib.evaluation.averages import ImageAverage, average_of
-from paperlib.evaluation.hidden_layers import FRACTIONS, HiddenEstimate
+from paperlib.evaluation.hidden_layers import FRACTIONS
 from paperlib.evaluation.modes import ModeCheck, check_mode, mode_starts
-from paperlib.evaluation.precision import chain_dtype
 from paperlib.evaluation.result import MODES, NOTHING, TEMPERING, AnnealingRun, FinishedRuns
 from paperlib.evaluation.verdict import find_doubts, shortfall
 from paperlib.kernels import can_replay
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import joined_error, seeded_generator
+from paperlib.numerics import seeded_generator
 from paperlib.threads import step_bar
 
 #: With fewer steps, the first of the runs would have no intermediate distribution.
@@ -77,36 +75,27 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 class AnnealingRuns:
-    """All runs on one model, its test rows [N, D] with weights [N] above zero and ln p*(v) [N], from a start with these biases, as `path_to` has it."""
+    """All runs on one model, as its chains walk, its test rows [N, D] with weights [N] above zero, from a start with these biases, as `path_to` has it.
+
+    `log_unnormalized` is ln p*(v) of the rows [N].
+    """
 
     def __init__(
         self,
         model: UnnormalizedModel,
         test: Tensor,
+        log_unnormalized: Tensor,
         visible_bias: Tensor | None,
         generator: torch.Generator,
         weights: Tensor | None = None,
-        log_unnormalized: Tensor | None = None,
     ) -> None:
-        walked = model.to(dtype=chain_dtype(model))
-        self._model, self._path = walked, path_to(walked, visible_bias)
-        # In float64, all numbers may be so far off. In float32 this is far below their errors.
-        self._rounding = model.largest_rounding if walked.dtype == torch.float64 else 0.0
-        #: How far ln Z of the model that is walked may be from that of the model itself, in nats.
-        self.rounding = model.distance_to(walked)
+        self._model, self._path = model, path_to(model, visible_bias)
         # The same walk for the annealed part of the model alone, for the checks that look at where chains ended.
-        self._annealed = walked.annealed
+        self._annealed = model.annealed
         self._annealed_path = path_to(self._annealed, visible_bias)
         self._test, self._weights = test, weights
-        if log_unnormalized is None:
-            log_unnormalized = walked.log_unnormalized_of(test, 1, generator)
-        self._log_unnormalized = log_unnormalized
+        self.log_unnormalized = log_unnormalized
         self._generator = generator
-        self._hidden: HiddenEstimate | None = None
-
-    def use(self, hidden: HiddenEstimate) -> None:
-        """Take these estimates of ln p*(v)."""
-        self._hidden, self._log_unnormalized = hidden, hidden.log_unnormalized
 
     def affordable_steps(self, seconds: float) -> int:
         """The largest K for which all but parallel tempering fits the time, found with a pilot run that leaves the generator unchanged."""
@@ -146,34 +135,11 @@ class AnnealingRuns:
         """Parallel tempering's chain-steps for runs up to this K: half as many as AIS and RAISE take, up to ten million."""
         return max(TEMPERING_STEPS[0], min(TEMPERING_STEPS[1], self._steps_of_runs(largest) // 2))
 
-    def average(self, finished: FinishedRuns) -> ImageAverage:
-        """The average test log-probability."""
-        log_z, std_error, freedom = finished.known_log_z
-        missing = 0.0
-        if (hidden := self._hidden) is not None:
-            own = hidden.std_error, hidden.degrees_of_freedom
-            std_error, freedom = joined_error((std_error, freedom), own)
-            missing = hidden.missing
-        return average_of(
-            self._log_unnormalized,
-            log_z,
-            std_error,
-            freedom,
-            self._weights,
-            too_high=self._rounding,
-            too_low=self._rounding + missing,
-        )
-
     def run_up_to(
-        self,
-        largest: int,
-        progress: bool | None = None,
-        tempering_steps: int | None = None,
+        self, largest: int, tempering_steps: int, progress: bool | None = None
     ) -> FinishedRuns:
         """Run everything once, and then more of what is in doubt, up to this K; Ctrl-C ends the series and gives what is finished."""
-        if tempering_steps is None:
-            tempering_steps = self.usual_tempering_steps(largest)
-        finished = FinishedRuns((), (), interrupted=True)
+        finished = FinishedRuns(interrupted=True)
         total = self._steps_of_runs(largest) + round((1 + MODES_WORK) * tempering_steps)
         with step_bar(total, "Tempering, AIS and RAISE", progress) as bar:
             try:
@@ -188,7 +154,7 @@ class AnnealingRuns:
         """What is finished, after each part."""
         begin, middle = (largest // part for part in FRACTIONS[:2])
         bar.set_postfix(K=begin)
-        found = FinishedRuns((self._run(begin, bar.update),), (), interrupted=True)
+        found = FinishedRuns((self._run(begin, bar.update),), interrupted=True)
         yield found
         bar.set_postfix(K="tempering")
         tempering = self._temper(self._path, tempering_steps, bar.update)
@@ -268,7 +234,7 @@ class AnnealingRuns:
         """AIS and RAISE with `num_steps` intermediate distributions, and the bracket that they make."""
         began = time.perf_counter()
         above, below, chosen = self._anneal(num_steps, on_step)
-        result = bracket(self._log_unnormalized, chosen, above, below, self._weights)
+        result = bracket(self.log_unnormalized, chosen, above, below, self._weights)
         return AnnealingRun(num_steps, above, result, time.perf_counter() - began, chosen)
 
     def _anneal(

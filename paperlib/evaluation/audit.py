@@ -29,7 +29,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import certified_lower_bound, upper_bound_from_reached
 from paperlib.evaluation.evaluation import Preparation, evaluate_alike, given_effort
 from paperlib.evaluation.result import ANNEALING, Evaluation
-from paperlib.evaluation.verdict import SMALL
+from paperlib.evaluation.verdict import SMALL, log_z_with_modes
 from paperlib.models.unnormalized_model import UnnormalizedModel
 from paperlib.numerics import weighted_mean
 from paperlib.validation import ArrayLike
@@ -252,7 +252,7 @@ def audit_evaluation(
     interval = low + log_z_offset, high + log_z_offset
     claim = claimed_log_z - log_z_offset
     verdict, reason = _judge(claimed_log_z, shifted, interval, found, tolerance)
-    if mean - claim > tolerance + found.rounding and not found.posterior_draws:
+    if mean - claim > tolerance + found.rounding and not found.unnormalized.draws:
         verdict = IMPOSSIBLE
         reason = f"An average log-probability of {mean - claim:.2f} is impossible: ln p(v) is at most 0 for discrete data."
     if verdict != CONSISTENT and not found.warnings:
@@ -290,7 +290,7 @@ def _proven_log_p(model: UnnormalizedModel, images: Tensor, found: Evaluation) -
     """ln p*(v) of each image, or a proven lower bound on it; None if there is neither."""
     # What is proven is proven of the model itself, not of its numbers in float32.
     double = model.to(dtype=torch.float64)
-    if not found.posterior_draws:
+    if not found.unnormalized.draws:
         if torch.float64 in (model.dtype, found.dtype):
             return found.log_unnormalized + found.log_z_of_certain
         return double.exact_log_unnormalized(images)
@@ -314,7 +314,7 @@ def _interval(found: Evaluation, bounds: tuple[Bound, ...]) -> tuple[float, floa
         low, high = found.log_z_interval(_SURE)
         return low - SMALL, high + SMALL
     low = max(bound.low for bound in bounds)
-    return low, max(_allowed(found), found.log_z_with_modes + 2 * SMALL, low + 2 * SMALL)
+    return low, max(_allowed(found), log_z_with_modes(found) + 2 * SMALL, low + 2 * SMALL)
 
 
 def _allowed(found: Evaluation) -> float:
@@ -324,11 +324,11 @@ def _allowed(found: Evaluation) -> float:
     gaps, weights = bracket.vector_gaps, bracket.vector_weights
     largest_share = 1 / len(gaps) if weights is None else (weights.max() / weights.sum()).item()
     chance = -math.log(1 - _SURE) * largest_share
-    if found.posterior_draws:
+    if found.unnormalized.draws:
         # an estimated ln p*(v) is too low by an amount of which only the spread is known
-        chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.posterior_missing
+        chance = max(chance, 3 * bracket.lower.test_set_std_error) + found.unnormalized.missing
     allowed = best.ais.log_z + weighted_mean(gaps, weights).item() + chance
-    doubts = () if found.judgement is None else found.judgement.doubts
+    doubts = found.judgement.doubts
     if doubts and all(doubt.part == ANNEALING for doubt in doubts):
         reached = upper_bound_from_reached(best.ais.log_z + gaps, 1 - _SURE, weights)
         allowed = min(allowed, reached)

@@ -57,16 +57,11 @@ class Comparison:
     same: bool = False
 
     @property
-    def trustworthy(self) -> bool:
-        """Whether neither evaluation has a warning about its ln Z."""
-        return not (self.first.warnings or self.second.warnings)
-
-    @property
     def verdict(self) -> str:
         """`first better`, `second better`, either with `on these images`, `no difference shown`, `the models are the same`, or `not trusted`."""
         if self.same:
             return "the models are the same"
-        if not self.trustworthy:
+        if self.first.warnings or self.second.warnings:
             return "not trusted"
         told = self.difference.told_from_zero
         if told == "no":
@@ -142,12 +137,12 @@ def compare(
     ]
     found_a, found_b = found[0], found[-1]
     difference = difference_of(found_a, found_b)
-    comparison = Comparison(found_a, found_b, difference, None, seed, same)
-    if difference.told_from_zero == "no":
-        return comparison
-    log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
-    won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
-    return replace(comparison, wins=weighted_mean(won, found_a.weights).item())
+    wins = None
+    if difference.told_from_zero != "no":
+        log_ratio = found_a.log_unnormalized - found_b.log_unnormalized
+        won = (log_ratio > found_a.known_log_z[0] - found_b.known_log_z[0]).double()
+        wins = weighted_mean(won, found_a.weights).item()
+    return Comparison(found_a, found_b, difference, wins, seed, same)
 
 
 def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
@@ -157,7 +152,7 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
     if a is b:
         return average_of(log_ratio, log_z_ratio, 0.0, math.inf, a.weights)
     error = joined_error(a.known_log_z[1:], b.known_log_z[1:])
-    error = joined_error(error, a.posterior_error, b.posterior_error)
+    error = joined_error(error, a.unnormalized.error, b.unnormalized.error)
     rounding = sum(each.rounding for each in (a, b) if each.dtype == torch.float64)
     # An ln p*(v) that errs low makes its model worse than it is.
     return average_of(
@@ -165,8 +160,8 @@ def difference_of(a: Evaluation, b: Evaluation) -> ImageAverage:
         log_z_ratio,
         *error,
         a.weights,
-        too_high=rounding + b.posterior_missing,
-        too_low=rounding + a.posterior_missing,
+        too_high=rounding + b.unnormalized.missing,
+        too_low=rounding + a.unnormalized.missing,
     )
 
 

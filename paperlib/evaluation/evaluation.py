@@ -34,10 +34,19 @@ from paperlib.evaluation.averages import ImageAverage, as_weights, average_of, w
 from paperlib.evaluation.baselines import baselines_of, far_off
 from paperlib.evaluation.hidden_layers import POSTERIOR_DRAWS, HiddenLayers
 from paperlib.evaluation.precision import evaluated
-from paperlib.evaluation.result import NOT_TRUSTED, Effort, Evaluation, ExactResult, Judgement
-from paperlib.evaluation.verdict import find_warnings, impossible, judge, log_z_with_modes
+from paperlib.evaluation.result import (
+    NOT_TRUSTED,
+    TRUSTED,
+    Effort,
+    Evaluation,
+    ExactResult,
+    FinishedRuns,
+    Judgement,
+    LogUnnormalized,
+)
+from paperlib.evaluation.verdict import find_warnings, impossible, judge
 from paperlib.models.unnormalized_model import UnnormalizedModel
-from paperlib.numerics import resolve_generator, seeded_generator, weighted_mean
+from paperlib.numerics import joined_error, resolve_generator, seeded_generator, weighted_mean
 from paperlib.validation import ArrayLike, require_count
 
 if TYPE_CHECKING:
@@ -150,8 +159,7 @@ class Preparation:
     `rows` are the images that count, and `exact` says that everything can be enumerated.
     """
 
-    # ln p*(v) of the test rows [N], from `start` on, and what is known of it where it is an estimate.
-    _log_p: Tensor
+    # The hidden layers of a model whose ln p*(v) is an estimate, from `start` on.
     _hidden: HiddenLayers | None = None
 
     def __init__(
@@ -205,17 +213,17 @@ class Preparation:
         average = average_of(
             log_p, log_z, 0.0, math.inf, self._weights, too_high=rounding, too_low=rounding
         )
-        judgement = Judgement(NOT_TRUSTED, doubts) if (doubts := impossible(average)) else None
+        doubts = impossible(average)
         mean = weighted_mean(log_p - log_z, self._weights).item()
         error = weighted_std_error(log_p - log_z, self._weights)
         exact = ExactResult(log_z, mean, error)
         return self._found(
             average,
-            log_p,
+            LogUnnormalized(log_p),
             dtype=torch.float64,
             rounding=rounding,
             exact=exact,
-            judgement=judgement,
+            judgement=Judgement(NOT_TRUSTED if doubts else TRUSTED, doubts),
             start="none needed",
         )
 
@@ -234,8 +242,10 @@ class Preparation:
                 self._hidden = HiddenLayers(deep, self._rows, log_p, self._weights, generator)
             else:
                 log_p = model.exact_log_unnormalized(self._rows)
-            self._log_p = log_p
-            self._series = AnnealingRuns(model, self._rows, bias, generator, self._weights, log_p)
+            walked = model.to(dtype=self._dtype)
+            # How far ln Z of the model that is walked may be from that of the model itself.
+            self._rounding = model.distance_to(walked)
+            self._series = AnnealingRuns(walked, self._rows, log_p, bias, generator, self._weights)
             self._spent = time.perf_counter() - began
         return self._series
 
@@ -256,43 +266,50 @@ class Preparation:
         """Estimate with this effort, doubt and judge; 0 steps of parallel tempering stand for the usual number."""
         series, model = self.start(), self._model
         tempering_steps = effort.tempering_steps or series.usual_tempering_steps(effort.num_steps)
+        found = LogUnnormalized(series.log_unnormalized)
         if self._hidden is not None:
-            series.use(self._hidden.refine(effort.num_steps, progress))
-            self._log_p = self._hidden.estimate.log_unnormalized
-        finished = series.run_up_to(effort.num_steps, progress, tempering_steps)
+            found = self._hidden.refine(effort.num_steps, progress)
+            series.log_unnormalized = found.values
+        finished = series.run_up_to(effort.num_steps, tempering_steps, progress)
         others: tuple[str, ...] = ()
         if self._train is not None:
             others = far_off(self._asked, self._train, self.rows, self._weights)
         of_runs = find_warnings(finished, self._estimated)
-        average = series.average(finished)
-        lost, doubts, deep = self._lost_by_few_draws(), impossible(average), {}
+        average = self._average(finished, found)
+        lost, doubts, bound = self._lost_by_few_draws(found.values), impossible(average), None
         if (hidden := self._hidden) is not None:
             below = model.variational_bound(self._rows, self._generator)
             bound = weighted_mean(below - finished.known_log_z[0], self._weights).item()
             if finished.tempering is not None:
                 doubts += hidden.doubts(finished.tempering.samples)
-            estimate = hidden.estimate
-            deep = {
-                "posterior_draws": estimate.draws,
-                "posterior_steps": estimate.steps,
-                "posterior_error": (estimate.std_error, estimate.degrees_of_freedom),
-                "posterior_missing": estimate.missing,
-                "variational_bound": bound,
-            }
         judgement = judge(finished, of_runs, others, lost, doubts)
         return self._found(
             average,
-            self._log_p,
+            found,
             dtype=self._dtype,
-            rounding=series.rounding + self._evaluated.rounding,
+            rounding=self._rounding + self._evaluated.rounding,
             start=self._start_in_words(),
-            runs=finished.runs,
-            interrupted=finished.interrupted,
-            tempering=finished.tempering,
             judgement=judgement,
-            log_z_with_modes=log_z_with_modes(finished),
             effort=replace(effort, tempering_steps=tempering_steps),
-            **deep,
+            variational_bound=bound,
+            **vars(finished),
+        )
+
+    def _average(self, finished: FinishedRuns, found: LogUnnormalized) -> ImageAverage:
+        """The average test log-probability."""
+        log_z, std_error, freedom = finished.known_log_z
+        if found.draws:
+            std_error, freedom = joined_error((std_error, freedom), found.error)
+        # In float64, all numbers may be so far off. In float32 this is far below their errors.
+        rounding = self._model.largest_rounding if self._dtype == torch.float64 else 0.0
+        return average_of(
+            found.values,
+            log_z,
+            std_error,
+            freedom,
+            self._weights,
+            too_high=rounding,
+            too_low=rounding + found.missing,
         )
 
     def _start_in_words(self) -> str:
@@ -300,14 +317,16 @@ class Preparation:
             return "the uniform distribution"
         return f"base rates of the {'test' if self._train is None else 'training'} images"
 
-    def _lost_by_few_draws(self) -> float:
+    def _lost_by_few_draws(self, log_p: Tensor) -> float:
         """How much the average ln p*(v) falls with as few draws for each image as RAISE has."""
         if not self._model.draws_once_for_raise:
             return 0.0
         few = self._model.log_unnormalized_of(self._rows, CHAINS_PER_VECTOR, self._generator)
-        return max(0.0, weighted_mean(self._log_p - few, self._weights).item())
+        return max(0.0, weighted_mean(log_p - few, self._weights).item())
 
-    def _found(self, average: ImageAverage, log_p: Tensor, **found: Any) -> Evaluation:
+    def _found(
+        self, average: ImageAverage, unnormalized: LogUnnormalized, **found: Any
+    ) -> Evaluation:
         """An evaluation with what is known in every case, and with what else was found."""
         baselines = baselines_of(self._asked, self.rows, self._train, self._weights)
         behind, said = baselines.remarks_on(average), ()
@@ -334,30 +353,23 @@ class Preparation:
             known_images=baselines.images_in_training(self.rows, self._train),
             seed=self._seed,
             weights=self._weights,
-            log_unnormalized=log_p,
+            unnormalized=unnormalized,
             **found,
         )
-
-
-def shared_effort(prepared: Sequence[Preparation], minutes: float) -> Effort | None:
-    """The largest effort that each of them can afford in its share of the time; None where everything is exact."""
-    inexact = [part for part in prepared if not part.exact]
-    efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
-    if not efforts:
-        return None
-    steps = min(each.num_steps for each in efforts)
-    return Effort(steps, min(each.tempering_steps for each in efforts), minutes)
 
 
 def evaluate_alike(
     prepared: Sequence[Preparation], effort: Effort | None, minutes: float, progress: bool | None
 ) -> list[Evaluation]:
     """Evaluate all with one effort, by default the largest that each of them can afford in its share of the time."""
-    for part in prepared:
-        if not part.exact:
-            # In the same order, whether or not the effort depends on the clock.
-            part.start()
-    effort = effort or shared_effort(prepared, minutes)
+    inexact = [part for part in prepared if not part.exact]
+    for part in inexact:
+        # In the same order, whether or not the effort depends on the clock.
+        part.start()
+    if inexact and effort is None:
+        efforts = [part.affordable(minutes / len(inexact)) for part in inexact]
+        steps = min(each.num_steps for each in efforts)
+        effort = Effort(steps, min(each.tempering_steps for each in efforts), minutes)
     found: list[Evaluation] = []
     for part in prepared:
         found.append(part.evaluate(effort, progress))

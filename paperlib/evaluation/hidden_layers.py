@@ -12,7 +12,6 @@ Carlo; Grosse, Ghahramani & Adams 2015). Both ends together say what is missing,
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,7 +20,7 @@ from paperlib.annealing import PosteriorPath, uniform_betas
 from paperlib.annealing.walk import walk_moving_first
 from paperlib.estimators import ReverseEstimate, control_variate_mean
 from paperlib.estimators.ais import run_chains
-from paperlib.evaluation.result import HIDDEN, NOT_TRUSTED, Doubt
+from paperlib.evaluation.result import HIDDEN, NOT_TRUSTED, Doubt, LogUnnormalized
 from paperlib.models import DBM, DBN
 from paperlib.numerics import joined_error, log_mean_exp, seeded_generator, weighted_mean
 from paperlib.threads import step_bar
@@ -38,42 +37,6 @@ _APART = 0.5
 #: K of the largest runs is divided by these numbers; the earlier runs show whether an estimate still moves.
 FRACTIONS = (16, 4, 1)
 _PILOT_STEPS = 10
-
-
-@dataclass(frozen=True)
-class HiddenEstimate:
-    """ln p*(v) of the test images, and how well their average is known.
-
-    Attributes
-    ----------
-    log_unnormalized : Tensor, shape [N]
-        The estimates, float64, in nats.
-    std_error : float
-        Standard error of their average, from the chains and from the choice of images that were annealed.
-    degrees_of_freedom : float
-        Of that error.
-    rise : float
-        How much the average rises when draws are doubled, in nats.
-    draws, steps : int
-        Draws for each image or, if there are `steps` of annealing, chains for each annealed image.
-
-    Examples
-    --------
-    >>> HiddenEstimate(torch.tensor([-1.0, -2.0]), 0.1, 9.0, 0.01, 8, 1_000).missing
-    0.02
-    """
-
-    log_unnormalized: Tensor
-    std_error: float
-    degrees_of_freedom: float
-    rise: float
-    draws: int
-    steps: int = 0
-
-    @property
-    def missing(self) -> float:
-        """What the average may still lack, in nats: it rises as much again, and again half of it, and so on."""
-        return 2 * max(self.rise, 0.0)
 
 
 class HiddenLayers:
@@ -95,7 +58,7 @@ class HiddenLayers:
         self._picked = rows[self._chosen.to(rows.device)]
         self.estimate = self._drawn()
 
-    def refine(self, largest: int, progress: bool | None = None) -> HiddenEstimate:
+    def refine(self, largest: int, progress: bool | None = None) -> LogUnnormalized:
         """Anneal in up to `largest` steps, if draws alone are not enough."""
         for part in FRACTIONS if self.unsettled else ():
             steps = max(1, largest // part)
@@ -136,12 +99,12 @@ class HiddenLayers:
             found.append(Doubt(NOT_TRUSTED, text, HIDDEN))
         return tuple(found)
 
-    def _drawn(self) -> HiddenEstimate:
+    def _drawn(self) -> LogUnnormalized:
         """The estimates as they are, and how much those of some images rise with more draws."""
         log_weights = self._log_weights(self._picked, POSTERIOR_DRAWS, 1, self._generator, False)
-        return HiddenEstimate(self._log_p, 0.0, torch.inf, self._rise(log_weights), POSTERIOR_DRAWS)
+        return LogUnnormalized(self._log_p, rise=self._rise(log_weights), draws=POSTERIOR_DRAWS)
 
-    def _annealed(self, steps: int, progress: bool | None) -> HiddenEstimate:
+    def _annealed(self, steps: int, progress: bool | None) -> LogUnnormalized:
         log_weights = self._log_weights(self._picked, _CHAINS, steps, self._generator, progress)
         annealed, before = ReverseEstimate(log_weights), self._log_p[self._chosen]
         found = control_variate_mean(
@@ -154,7 +117,7 @@ class HiddenLayers:
         log_p = self._log_p + weighted_mean(annealed.log_prob - before, self._of_chosen)
         log_p[self._chosen] = annealed.log_prob
         error = joined_error(*found.parts)
-        return HiddenEstimate(log_p, *error, self._rise(log_weights), _CHAINS, steps)
+        return LogUnnormalized(log_p, error, self._rise(log_weights), _CHAINS, steps)
 
     @property
     def _of_chosen(self) -> Tensor | None:

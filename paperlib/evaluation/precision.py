@@ -71,7 +71,11 @@ def evaluated(model: UnnormalizedModel, rows: Tensor) -> Evaluated:
         found = _without_certain_units(model, rows) or found
     if _fits_float32(found.model):
         return found
-    _require_digits(found.model, found.rounding)
+    if not found.rounding < _LEAST_DIGIT:
+        raise InputError(
+            "model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to "
+            f"{found.model.sum_of_parameters:.1g}; did the training diverge, or do biases come from the logarithm of zero?"
+        )
     return replace(found, model=found.model.to(dtype=torch.float64), dtype=torch.float64)
 
 
@@ -105,28 +109,6 @@ def _without_certain_units(rbm: RBM, rows: Tensor) -> Evaluated | None:
     certain = rbm.num_units - model.num_units
     rounding += model.largest_rounding
     return Evaluated(model, torch.float32, columns, log_z, certain, rounding)
-
-
-def chain_dtype(model: UnnormalizedModel) -> torch.dtype:
-    """The type in which chains walk: float32 where its rounding stays below a twentieth of a nat, otherwise float64.
-
-    Raises
-    ------
-    InputError
-        If not even float64 leaves a digit behind the point.
-    """
-    if _fits_float32(model):
-        return torch.float32
-    _require_digits(model, model.largest_rounding)
-    return torch.float64
-
-
-def _require_digits(model: UnnormalizedModel, rounding: float) -> None:
-    if not rounding < _LEAST_DIGIT:
-        raise InputError(
-            "model: expected weights and biases of which ln p*(v) has digits behind the point, got sums of up to "
-            f"{model.sum_of_parameters:.1g}; did the training diverge, or do biases come from the logarithm of zero?"
-        )
 
 
 def _fits_float32(model: UnnormalizedModel) -> bool:

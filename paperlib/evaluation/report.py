@@ -13,7 +13,7 @@ from paperlib import __version__
 from paperlib.estimators import Bracket, TemperingEstimate
 from paperlib.evaluation.annealing_runs import AIS_CHAINS, CHAINS_PER_VECTOR, RAISE_VECTORS
 from paperlib.evaluation.audit import Audit
-from paperlib.evaluation.averages import LEVEL
+from paperlib.evaluation.averages import LEVEL, ImageAverage
 from paperlib.evaluation.compare import Comparison
 from paperlib.evaluation.hidden_layers import POSTERIOR_IMAGES
 from paperlib.evaluation.result import Evaluation
@@ -59,7 +59,7 @@ def describe(evaluation: Evaluation, binarization: str = "images binary as given
     if evaluation.exact is not None:
         exact = evaluation.exact
         lines += [
-            f"ln Z = {exact.log_z + evaluation.log_z_of_certain:.3f}, exact.",
+            f"ln Z = {_log_z_of(evaluation):.3f}, exact.",
             f"Average test log-probability: {exact.test:.3f} (standard error over images {exact.test_std_error:.3f}).",
         ]
     else:
@@ -111,12 +111,11 @@ def _baselines(evaluation: Evaluation) -> str:
 
 
 def _log_z(evaluation: Evaluation) -> str:
-    tempering, certain = evaluation.tempering, evaluation.log_z_of_certain
+    log_z, tempering = _log_z_of(evaluation), evaluation.tempering
     if tempering is None:
-        return f"ln Z = {evaluation.runs[-1].ais.log_z + certain:.2f} by AIS."
-    low, high = tempering.interval(LEVEL)
+        return f"ln Z = {log_z:.2f} by AIS."
     return (
-        f"ln Z = {tempering.log_z + certain:.2f} by parallel tempering, 95 % interval {between((low + certain, high + certain))} ({round_trips(tempering)} at "
+        f"ln Z = {log_z:.2f} by parallel tempering, 95 % interval {between(_log_z_interval(evaluation))} ({round_trips(tempering)} at "
         f"{len(tempering.betas)} temperatures)."
     )
 
@@ -134,7 +133,7 @@ def _average(evaluation: Evaluation) -> list[str]:
     ]
     if evaluation.variational_bound is not None:
         lines.append(
-            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.posterior_missing:.2f}; variational lower bound "
+            f"  ln p*(v) is an estimate {_draws(evaluation)}, and errs low, here by up to {evaluation.unnormalized.missing:.2f}; variational lower bound "
             f"{evaluation.variational_bound:.2f}"
         )
     return lines
@@ -142,10 +141,10 @@ def _average(evaluation: Evaluation) -> list[str]:
 
 def _draws(evaluation: Evaluation) -> str:
     """How ln p*(v) of a deep model was estimated."""
-    if evaluation.posterior_steps:
+    if evaluation.unnormalized.steps:
         images = min(POSTERIOR_IMAGES, evaluation.num_images)
-        return f"from {evaluation.posterior_draws} chains of {evaluation.posterior_steps:,} steps for each of {images} images"
-    return f"from {evaluation.posterior_draws} draws for each image"
+        return f"from {evaluation.unnormalized.draws} chains of {evaluation.unnormalized.steps:,} steps for each of {images} images"
+    return f"from {evaluation.unnormalized.draws} draws for each image"
 
 
 def between(interval: tuple[float, float]) -> str:
@@ -217,21 +216,16 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
         }
         for run in evaluation.runs
     ]
-    tempering, judgement = evaluation.tempering, evaluation.judgement
+    tempering = evaluation.tempering
     result["verdict_word"] = evaluation.word
     result["source"] = evaluation.source
-    result["settled"] = [] if judgement is None else list(judgement.settled)
-    result["average"] = {
-        "test": average.mean,
-        "std_error_over_images": average.image_std_error,
-        "interval_95": average.interval,
-        "interval_95_other_images": average.sample_interval,
-    }
+    result["settled"] = list(evaluation.judgement.settled)
+    result["average"] = _over_images("test", average)
     if tempering is not None:
         result["ladder"] = {
-            "log_z": tempering.log_z + certain,
+            "log_z": _log_z_of(evaluation),
             "log_z_std_error": tempering.std_error,
-            "log_z_interval_95": [end + certain for end in tempering.interval(LEVEL)],
+            "log_z_interval_95": _log_z_interval(evaluation),
             "round_trips": tempering.round_trips,
             "rungs": len(tempering.betas),
             "betas": tempering.betas.tolist(),
@@ -243,6 +237,16 @@ def as_dict(evaluation: Evaluation, binarization: str = "images binary as given"
             "warnings": list(tempering.warnings),
         }
     return finite(result)
+
+
+def _over_images(name: str, average: ImageAverage) -> dict[str, Any]:
+    """An average over the images under this name, with its error and its intervals."""
+    return {
+        name: average.mean,
+        "std_error_over_images": average.image_std_error,
+        "interval_95": average.interval,
+        "interval_95_other_images": average.sample_interval,
+    }
 
 
 def _plus(bound: float | None, certain: float) -> float | None:
@@ -265,9 +269,9 @@ def _settings(evaluation: Evaluation) -> dict[str, Any]:
         "ais_chains": AIS_CHAINS,
         "raise_vectors": min(RAISE_VECTORS, evaluation.num_images),
         "raise_chains_per_vector": CHAINS_PER_VECTOR,
-        "posterior_draws": evaluation.posterior_draws,
-        "posterior_steps": evaluation.posterior_steps,
-        "posterior_missing": evaluation.posterior_missing,
+        "posterior_draws": evaluation.unnormalized.draws,
+        "posterior_steps": evaluation.unnormalized.steps,
+        "posterior_missing": evaluation.unnormalized.missing,
         "variational_bound": evaluation.variational_bound,
     }
 
@@ -333,7 +337,7 @@ def _methods(evaluation: Evaluation) -> list[str]:
         f"AIS {best.bracket.upper:.2f}, RAISE {best.bracket.lower.mean:.2f}, K = {best.num_steps:,}, {AIS_CHAINS} chains of AIS, "
         f"{CHAINS_PER_VECTOR} of RAISE for each of {vectors} images",
     ]
-    if evaluation.posterior_draws:
+    if evaluation.unnormalized.draws:
         found.append(f"ln p*(v) by importance sampling {_draws(evaluation)}, errs low")
     return found
 
@@ -361,13 +365,8 @@ def describe_audit(found: Audit) -> str:
     return "\n".join(lines)
 
 
-def audit_as_dict(found: Audit) -> dict[str, Any]:
-    """An audit for machines; infinite numbers become None."""
-    return {**audit_verdict(found), "evaluation": as_dict(found.evaluation)}
-
-
 def audit_verdict(found: Audit) -> dict[str, Any]:
-    """An audit without its evaluation, for machines."""
+    """An audit without its evaluation, for machines; infinite numbers become None."""
     verdict = {
         "unit": "nats",
         "claimed_log_z": found.claimed_log_z,
@@ -412,8 +411,9 @@ def describe_comparison(found: Comparison) -> str:
             f"Average test log-probability: {average.mean:.2f}, 95 % interval {between(average.interval)}\n\n"
             f"Verdict: {found.verdict}."
         )
-    lines = []
-    for name, average in (("first", found.first.average), ("second", found.second.average)):
+    lines, models = [], {"first": found.first, "second": found.second}
+    for name, evaluation in models.items():
+        average = evaluation.average
         lines.append(
             f"{name + ':':<8} {average.mean:9.2f}   95 % interval {between(average.interval)}; "
             f"standard error over images {average.image_std_error:.2f}"
@@ -429,7 +429,7 @@ def describe_comparison(found: Comparison) -> str:
             f"  the first model gives the higher probability to {100 * found.wins:.0f} % of the images"
         )
     lines += ["", f"Verdict: {found.verdict}."]
-    for name, evaluation in (("first", found.first), ("second", found.second)):
+    for name, evaluation in models.items():
         lines += [f"  - {name}: {warning}" for warning in evaluation.warnings]
         lines += [f"Remark on the {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
@@ -441,10 +441,7 @@ def comparison_as_dict(found: Comparison) -> dict[str, Any]:
         "unit": "nats",
         "verdict": found.verdict,
         "seed": found.seed,
-        "difference": found.difference.mean,
-        "std_error_over_images": found.difference.image_std_error,
-        "interval_95": found.difference.interval,
-        "interval_95_other_images": found.difference.sample_interval,
+        **_over_images("difference", found.difference),
         "share_of_images_won_by_first": found.wins,
         "first": as_dict(found.first),
         "second": as_dict(found.second),
@@ -500,6 +497,12 @@ def _log_z_of(evaluation: Evaluation) -> float:
     return evaluation.known_log_z[0] + evaluation.log_z_of_certain
 
 
+def _log_z_interval(evaluation: Evaluation) -> tuple[float, float]:
+    """Its 95 % interval."""
+    low, high = evaluation.log_z_interval(LEVEL)
+    return low + evaluation.log_z_of_certain, high + evaluation.log_z_of_certain
+
+
 def training_as_dict(
     found: TrainingLikelihood, claimed_log_z: Mapping[str, float]
 ) -> dict[str, Any]:
@@ -507,16 +510,16 @@ def training_as_dict(
     rows = []
     for number, each in enumerate(found.checkpoints):
         evaluation, behind = each.evaluation, each.behind_best
-        average, certain = evaluation.average, evaluation.log_z_of_certain
-        low, high = evaluation.log_z_interval(LEVEL)
+        average, effort = evaluation.average, evaluation.effort
+        low, high = _log_z_interval(evaluation)
         rows.append(
             {
                 "checkpoint": each.name,
                 "verdict_word": evaluation.word,
                 "dtype": str(evaluation.dtype).removeprefix("torch."),
                 "log_z": _log_z_of(evaluation),
-                "log_z_low": low + certain,
-                "log_z_high": high + certain,
+                "log_z_low": low,
+                "log_z_high": high,
                 "average": average.mean,
                 "low": average.interval[0],
                 "high": average.interval[1],
@@ -528,10 +531,8 @@ def training_as_dict(
                 "behind_best_other_images_low": behind.sample_interval[0],
                 "behind_best_other_images_high": behind.sample_interval[1],
                 "told_from_best": "best" if number == found.best else each.told_from_best,
-                "num_steps": None if evaluation.effort is None else evaluation.effort.num_steps,
-                "ladder_steps": None
-                if evaluation.effort is None
-                else evaluation.effort.tempering_steps,
+                "num_steps": effort and effort.num_steps,
+                "ladder_steps": effort and effort.tempering_steps,
                 "claimed_log_z": claimed_log_z.get(each.name),
             }
         )

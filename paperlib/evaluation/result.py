@@ -51,15 +51,6 @@ class Judgement:
         return max((doubt.factor for doubt in self.doubts), default=1.0)
 
 
-def _known_log_z(
-    ais: PartitionEstimate, tempering: TemperingEstimate | None
-) -> tuple[float, float, float]:
-    """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
-    if tempering is None:
-        return ais.log_z, ais.std_error, len(ais.log_weights) - 1
-    return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
-
-
 @dataclass(frozen=True)
 class AnnealingRun:
     """AIS and RAISE with one number of intermediate distributions.
@@ -102,17 +93,55 @@ class AnnealingRun:
 class FinishedRuns:
     """The finished runs with increasing K, and the checks alongside: whatever Ctrl-C came before is None or empty."""
 
-    runs: tuple[AnnealingRun, ...]
-    mode_checks: tuple[ModeCheck, ...]
-    interrupted: bool
+    runs: tuple[AnnealingRun, ...] = ()
+    mode_checks: tuple[ModeCheck, ...] = ()
+    interrupted: bool = False
     tempering: TemperingEstimate | None = None
     # Of a run from images that RAISE hardly reaches; None if RAISE is not too low.
     image_check: ModeCheck | None = None
 
     @property
     def known_log_z(self) -> tuple[float, float, float]:
-        """The ln Z that is reported, its standard error and its degrees of freedom."""
-        return _known_log_z(self.runs[-1].ais, self.tempering)
+        """ln Z of parallel tempering, or of AIS while there is none, its standard error, both in nats, and the degrees of freedom of that error."""
+        tempering = self.tempering
+        if tempering is None:
+            ais = self.runs[-1].ais
+            return ais.log_z, ais.std_error, len(ais.log_weights) - 1
+        return tempering.log_z, tempering.std_error, tempering.degrees_of_freedom
+
+
+@dataclass(frozen=True)
+class LogUnnormalized:
+    """ln p*(v) of the test images; for a deep model it is an estimate that errs low.
+
+    Attributes
+    ----------
+    values : Tensor, shape [N]
+        ln p*(v), float64, in nats.
+    error : tuple of float
+        Standard error of their average, from the chains and from the choice of images that were annealed, and its degrees of freedom.
+    rise : float
+        How much the average rises when draws are doubled, in nats.
+    draws, steps : int
+        Draws of the hidden units for each image or, if there are `steps` of annealing, chains for each annealed image; 0 where the values
+        are exact.
+
+    Examples
+    --------
+    >>> LogUnnormalized(torch.tensor([-1.0, -2.0]), (0.1, 9.0), 0.01, 8, 1_000).missing
+    0.02
+    """
+
+    values: Tensor
+    error: tuple[float, float] = (0.0, math.inf)
+    rise: float = 0.0
+    draws: int = 0
+    steps: int = 0
+
+    @property
+    def missing(self) -> float:
+        """What the average may still lack, in nats: it rises as much again, and again half of it, and so on."""
+        return 2 * max(self.rise, 0.0)
 
 
 @dataclass(frozen=True)
@@ -167,8 +196,8 @@ class ExactResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What is known about a model's average test log-probability.
+class Evaluation(FinishedRuns):
+    """What is known about a model's average test log-probability, and the runs that say so.
 
     Attributes
     ----------
@@ -199,11 +228,10 @@ class Evaluation:
         Whether the run was stopped before its largest K.
     tempering : TemperingEstimate or None
         ln Z by parallel tempering; None where the exact value is known, or if the run was stopped before it.
-    judgement : Judgement or None
-        The verdict, by the rule of `paperlib.evaluation.verdict`; None where the exact value is known.
-    log_z_with_modes : float
-        The largest estimate of ln Z, including what runs from the model's own modes found in addition, in nats; minus infinity where the
-        exact value is known.
+    mode_checks, image_check : tuple of ModeCheck, ModeCheck or None
+        What runs from the model's own modes say about parallel tempering, and what one says that starts at images which RAISE hardly reaches.
+    judgement : Judgement
+        The verdict, by the rule of `paperlib.evaluation.verdict`.
     remarks : tuple of str
         Things to know about the model, such as that it falls behind a baseline.
     worse_than_baseline : bool
@@ -214,19 +242,12 @@ class Evaluation:
         How much was run; None where the exact value is known.
     seed : int or None
         The seed of the generator, if it had not been used before; this seed and the same effort give the same numbers.
-    posterior_draws, posterior_steps : int
-        Draws of the hidden units of a DBM or a DBN for each image, where ln p*(v) is an estimate that errs low; 0 where it is exact. If these
-        have been annealed, the number of chains for each annealed image, and of their steps.
-    posterior_error : tuple of float
-        The standard error of the average of these estimates, in nats, and its degrees of freedom.
-    posterior_missing : float
-        By how many nats that average may be too low; part of the intervals.
+    unnormalized : LogUnnormalized
+        ln p*(v) of the test images, and how well their average is known.
     variational_bound : float or None
         The lower bound on the average ln p*(v) of a DBM (by mean field) or a DBN, minus the reported ln Z, where ln p*(v) is an estimate.
     weights : Tensor or None, shape [N]
         Weights of the test images; None if all count alike.
-    log_unnormalized : Tensor, shape [N]
-        ln p*(v) of the test images, float64, in nats.
 
     Examples
     --------
@@ -251,39 +272,36 @@ class Evaluation:
     baselines: Baselines
     log_z_of_certain: float = 0.0
     exact: ExactResult | None = None
-    runs: tuple[AnnealingRun, ...] = ()
-    interrupted: bool = False
-    tempering: TemperingEstimate | None = None
-    judgement: Judgement | None = None
-    log_z_with_modes: float = -math.inf
+    judgement: Judgement
     remarks: tuple[str, ...] = ()
     worse_than_baseline: bool = False
     known_images: int = 0
     effort: Effort | None = None
     seed: int | None = None
-    posterior_draws: int = 0
-    posterior_steps: int = 0
-    posterior_error: tuple[float, float] = (0.0, math.inf)
-    posterior_missing: float = 0.0
+    unnormalized: LogUnnormalized = field(repr=False, compare=False)
     variational_bound: float | None = None
     weights: Tensor | None = field(default=None, repr=False, compare=False)
-    log_unnormalized: Tensor = field(repr=False, compare=False)
+
+    @property
+    def log_unnormalized(self) -> Tensor:
+        """ln p*(v) of the test images, float64 [N], in nats."""
+        return self.unnormalized.values
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against the number; empty if nothing was found."""
-        return () if self.judgement is None else self.judgement.warnings
+        return self.judgement.warnings
 
     @property
     def word(self) -> str:
         """The word of the verdict, one of `trusted`, `not trusted`, `open` and `too noisy to tell`."""
-        word = TRUSTED if self.judgement is None else self.judgement.word
+        word = self.judgement.word
         return OPEN if word == TRUSTED and self.worse_than_baseline else word
 
     @property
     def advice(self) -> str:
         """How much more time would settle the doubts, from what was seen; empty if there are none."""
-        if not self.warnings or self.judgement is None or self.effort is None:
+        if not self.warnings or self.effort is None:
             return ""
         factor, effort = self.judgement.factor, self.effort
         if math.isinf(factor):
@@ -315,7 +333,7 @@ class Evaluation:
         """The reported ln Z and its standard error, both in nats, and the degrees of freedom of that error."""
         if self.exact is not None:
             return self.exact.log_z, 0.0, math.inf
-        return _known_log_z(self.runs[-1].ais, self.tempering)
+        return super().known_log_z
 
     def log_z_interval(self, level: float) -> tuple[float, float]:
         """The interval (low, high) for ln Z at this confidence level, in nats.

@@ -104,14 +104,13 @@ class TrainingLikelihood:
     interrupted: bool
 
     @property
-    def others(self) -> tuple[CheckpointLikelihood, ...]:
-        """All but the best."""
-        return self.checkpoints[: self.best] + self.checkpoints[self.best + 1 :]
-
-    @property
     def as_good(self) -> tuple[str, ...]:
         """Names of the other checkpoints that these images do not show to be worse than the best."""
-        return tuple(each.name for each in self.others if each.told_from_best == "no")
+        return tuple(
+            each.name
+            for number, each in enumerate(self.checkpoints)
+            if number != self.best and each.told_from_best == "no"
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:

@@ -219,7 +219,11 @@ def _of_raise(
         text = (
             "A run of parallel tempering that starts at such images finds no mode that was missed."
         )
-    return [*found, Doubt(word, f"{short.text} {text}", ANNEALING, factor)]
+    numbers = (
+        f"RAISE is {short.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {short.explained:.1f} of "
+        "them."
+    )
+    return [*found, Doubt(word, f"{numbers} {text}", ANNEALING, factor)]
 
 
 @dataclass(frozen=True)
@@ -229,14 +233,6 @@ class Shortfall:
     nats: float
     explained: float
     affected: Tensor
-
-    @property
-    def text(self) -> str:
-        """The numbers, in a sentence."""
-        return (
-            f"RAISE is {self.nats:.1f} nats below parallel tempering's average, and what annealing loses on its way explains {self.explained:.1f} of "
-            "them."
-        )
 
 
 def shortfall(

@@ -319,7 +319,7 @@ GROUPS = {
         ),
         mutant(
             "AIS's number is reported",
-            "evaluation/result.py:     if tempering is «→not »None:\n        return ais.log_z",
+            "evaluation/result.py: if tempering is «→not »None:\n            ais = self.runs[-1].ais",
             f"{EVALUATE}bracket_holds_the_truth",
         ),
         mutant(
@@ -408,7 +408,7 @@ GROUPS = {
         ),
         mutant(
             "what the other model's ln p*(v) may lack is none of a difference's error",
-            "evaluation/compare.py: too_high=rounding« + b.posterior_missing→»,",
+            "evaluation/compare.py: too_high=rounding« + b.unnormalized.missing→»,",
             "tests/test_hidden_layers.py::test_what_one_side_lacks_is_part_of_a_comparison",
         ),
         mutant(

@@ -30,8 +30,12 @@ from paperlib.estimators.smc.pilot import PilotSchedule, pilot_schedule
 from paperlib.estimators.smc.resampling import effective_part, systematic
 from paperlib.numerics import log_mean_exp, resolve_generator
 from paperlib.threads import OnStep, step_bar
-from paperlib.validation import is_number, require_count, require_fraction
+from paperlib.validation import require_count
 
+#: The fraction of the chains to which the conditional effective sample size falls in a step of the pilot.
+CESS = 0.9
+#: A population is resampled when its effective part falls below this.
+THRESHOLD = 0.5
 # The pilot may spend one part in this many of the budget.
 _PILOT_SHARE = 4
 # The relative variance of a population's estimate is about one over its number of families (after Lee & Whiteley 2018), here a fifth.
@@ -49,16 +53,11 @@ class PopulationWalk:
     num_populations: int
     betas: Any
     chain_steps: int | None
-    cess: float
-    threshold: float
 
     def __post_init__(self) -> None:
         require_path(self.path)
         self.num_chains = require_count("num_chains", self.num_chains)
         self.num_populations = require_count("num_populations", self.num_populations)
-        require_fraction("cess", self.cess)
-        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold: expected a number from 0 to 1, got {self.threshold!r}")
         if self.betas is not None:
             if self.chain_steps is not None:
                 raise InputError("chain_steps: expected none beside given betas, got both")
@@ -72,21 +71,16 @@ class PopulationWalk:
         return self.num_chains * self.num_populations
 
     def run(
-        self,
-        title: str,
-        generator: torch.Generator | None,
-        progress: bool | None,
-        on_step: OnStep | None,
+        self, title: str, generator: torch.Generator | None, progress: bool | None
     ) -> dict[str, Any]:
         """Find a schedule, if none is given, and walk it; returns by name what an `SMCEstimate` holds."""
         generator = resolve_generator(generator, self.path.device)
         total, schedule, paid, notes = self.chain_steps, self.betas, 0, []
         if schedule is not None:
             total = self._everyone * (len(schedule) - 1)
-        with step_bar(total or 0, title, False if on_step else progress) as bar:
-            tell = bar.update if on_step is None else on_step
+        with step_bar(total or 0, title, progress) as bar:
             if schedule is None:
-                pilot = self._pilot(generator, tell)
+                pilot = self._pilot(generator, bar.update)
                 schedule, paid = pilot.betas, pilot.chain_steps
                 if self.chain_steps is not None:
                     steps = (self.chain_steps - paid) // self._everyone
@@ -94,7 +88,7 @@ class PopulationWalk:
                 if not pilot.complete:
                     notes.append(
                         f"The pilot came to beta = {pilot.betas[-1]:.2g} with its share of the budget, and the betas beyond are guessed; "
-                        "raise chain_steps, or lower cess."
+                        "raise chain_steps."
                     )
             paid += self._everyone * (len(schedule) - 1)
             if total is None:
@@ -102,7 +96,7 @@ class PopulationWalk:
             walk_block = partial(self._walk_block, schedule)
             size = max(1, self.path.chains_per_block // self.num_chains)
             blocks = walk_in_blocks(
-                walk_block, self.num_populations, self.path, generator, tell, size
+                walk_block, self.num_populations, self.path, generator, bar.update, size
             )
         found = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
         require_finite_log_weights(found["chain_log_weights"])
@@ -118,9 +112,7 @@ class PopulationWalk:
         most = None
         if self.chain_steps is not None:
             most = max(1, self.chain_steps // (_PILOT_SHARE * self.num_chains))
-        return pilot_schedule(
-            self.path, self.num_chains, self.cess, self.threshold, generator, on_step, most
-        )
+        return pilot_schedule(self.path, self.num_chains, CESS, THRESHOLD, generator, on_step, most)
 
     def _walk_block(
         self,
@@ -142,7 +134,7 @@ class PopulationWalk:
             log_weights += _by_population(path.log_ratio(state, beta_from, beta_to), shape)
             if beta_to == 1:
                 log_weights += _by_population(path.end_correction(state, 1), shape)
-            uneven = effective_part(log_weights) < self.threshold
+            uneven = effective_part(log_weights) < THRESHOLD
             # At the end, resampling would only add noise.
             if beta_to < 1 and bool(uneven.any()):
                 index = systematic(log_weights, uneven, generator)

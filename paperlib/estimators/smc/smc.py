@@ -23,7 +23,6 @@ from paperlib.annealing import AnnealingPath
 from paperlib.estimators.estimate import StudentEstimate, below_bound
 from paperlib.estimators.smc.populations import PopulationWalk, log_z_std_error
 from paperlib.numerics import log_mean_exp
-from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 
@@ -108,10 +107,6 @@ def smc(
     betas: ArrayLike | None = None,
     chain_steps: int | None = None,
     num_populations: int = 10,
-    cess: float = 0.9,
-    threshold: float = 0.5,
-    check: bool = True,
-    on_step: OnStep | None = None,
 ) -> SMCEstimate:
     """Estimate ln Z of the path's target, or ln(Z_1 / Z_0) where the start has no known partition function.
 
@@ -129,17 +124,9 @@ def smc(
         0 = beta_0 < ... < beta_K = 1. None: a pilot population of N chains finds them.
     chain_steps : int, optional
         The budget: at most this many transitions of single chains, including the pilot's. As many steps as it allows are then spread
-        over the distance that the pilot has measured. None: `cess` sets the length of every step.
+        over the distance that the pilot has measured. None: they are as long as the pilot's.
     num_populations : int
         Independent populations R, from whose spread the error follows.
-    cess : float
-        The fraction of the chains to which the conditional effective sample size falls in a step of the pilot.
-    threshold : float
-        Resample a population when its effective part falls below this; 0: never, which is AIS.
-    check : bool
-        Look for reasons not to believe the estimate, including a proven bound on ln Z. If False, there are no `warnings`.
-    on_step : callable, optional
-        Called with the number of chains that have taken a step, in place of the progress bar.
 
     Returns
     -------
@@ -168,11 +155,9 @@ def smc(
     >>> estimate.betas.tolist()  # nothing changes along this path
     [0.0, 1.0]
     """
-    walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps, cess, threshold)
+    walk = PopulationWalk(path, num_chains, num_populations, betas, chain_steps)
     title = f"SMC, {walk.num_populations} populations"
-    estimate = SMCEstimate(**walk.run(title, generator, progress, on_step))
-    if not check:
-        return replace(estimate, warnings=())
+    estimate = SMCEstimate(**walk.run(title, generator, progress))
     bound = path.log_z_lower_bound(estimate.final_states.flatten(0, 1))
     impossible = below_bound(estimate.log_z, estimate.interval(0.997)[1], bound)
     return replace(estimate, lower_bound=bound, warnings=(*impossible, *estimate.warnings))

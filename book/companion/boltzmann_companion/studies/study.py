@@ -518,7 +518,7 @@ def _row(case: Case | DeepCase, start: str, steps: int) -> dict[str, Any]:
         exact=False,
         uniform_start=start == "uniform",
     )
-    if found.interrupted or found.judgement is None:
+    if found.interrupted:
         raise KeyboardInterrupt
     judgement, average = found.judgement, found.average
     bracket = found.runs[-1].bracket
