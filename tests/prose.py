@@ -486,10 +486,6 @@ PROSE = [
                 "effective chains of AIS, and one is as near to a nat"},
      lambda s: said_of(s, "uniform") == {"closed": 2, "open": 1, "cannot tell": 3}
      and sum(effective_chains(r["uniform_ais_error"]) < 9 for r in s.rows("raise-table-1")) == 2),
-    said({"08": "From uniform pixels two of the six gaps end within a nat of zero. From base rates four do; one ends a little below minus one, "
-                "and one levels off at four"},
-     lambda s: [sum(abs(gap) < 1 for gap in s.column("raise-table-1", f"{start}_gap").values()) for start in ("uniform", "base_rate")] == [2, 4]
-     and near((g := s.column("raise-table-1", "base_rate_gap"))["mnistCD1-20"], -1, 0.1) and near(g["mnistCD1-500"], 4, 0.2)),
     said({"08": "From uniform pixels they are as much as 42 nats apart"},
      lambda s: near(max(s.column("raise-table-1", "uniform_gap").values()), 42, 0.5)),
     said({"08": "CSL is 10 to 74 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a"
@@ -506,8 +502,6 @@ PROSE = [
      and peak["steps"] == 100 and near((r := s.row("raise-figure-5", steps=100_000))["raise"] - r["exact"], 1.1, 0.05)),
     said({"08": "In omniPCD-1000 every image was short, by as much as the mean says"},
      lambda s: near((r := s.row("raise-longer", model="omniPCD-1000", steps=10_000))["median"], r["gap"], 0.2) and r["gap"] > 3),
-    said({"08": "the gap of the twenty images is two tenths of a nat, as that of all hundred"},
-     lambda s: near(s.row("raise-longer", model="omniPCD-1000", steps=100_000)["gap"], 0.2, 0.05) and near(base_gap(s, "omniPCD-1000")["gap"], 0.2, 0.05)),
     said({"08": "In mnistCD1-500 half of the images are within a nat, and the largest tenth of the gaps makes up most of the mean"},
      lambda s: (r := base_gap(s, "mnistCD1-500"))["median"] < 1 and r["worst_tenth"] / 10 > r["gap"] / 2),
     said({"08": "This model puts practically all of its probability on pages with hardly a pixel on",
@@ -554,11 +548,8 @@ PROSE = [
      and near(c["α = 1"], 1 / 6, 0.02)),
     said({"09": "each of them reduces the variance by a factor of 10.6"},
      lambda s: spans([r["reduction"] for r in s.rows("control-variate-choices", model="MNIST DBM")], 10.6, 10.65, 0.02)),
-    said({"09": "On MNIST the digit explains about half of the variance, and choosing by digit brings the standard error from 3.71 down "
-                "to 2.57 nats"},
-     lambda s: spans(list(s.column("digit-classes", "explained").values()), 0.49, 0.61, 0.01)
-     and near((d := {r["design"]: r for r in s.rows("control-variate-sampling")})["at random"]["plain"], 3.71, 0.005)
-     and near(d["stratified by digit"]["plain"], 2.57, 0.005)),
+    said({"09": "On MNIST the digit explains about half of the variance"},
+     lambda s: spans(list(s.column("digit-classes", "explained").values()), 0.49, 0.61, 0.01)),
     said({"09": "the smooth one is better still: 0.79 against 0.64 nats"},
      lambda s: near((d := {r["design"]: r for r in s.rows("control-variate-sampling")})["stratified by ln p*(v), ten groups"]["plain"], 0.79, 0.005)
      and near(d["at random"]["controlled"], 0.64, 0.005)),
@@ -584,14 +575,10 @@ PROSE = [
      lambda s: verdict_of(s.row("raise-figure-7", model="Omniglot DBM", start="uniform", steps=10_000)) == "open" and near((few := {c["start"]: c["gap"] for c in s.rows("raise-figure-7", model="Omniglot DBM", steps=10_000)})["uniform"], 9, 0.5)
      and near((r := s.row("raise-table-2", model="Omniglot DBM"))["uniform_gap"], 1.5, 0.05) and near(r["uniform_effective"], 6, 0.5)
      and r["steps"] == 100_000 and 0 < few["base rates"] < r["uniform_gap"]),
-    said({"10": "From the base rates a thousand steps leave gaps of about twenty nats, ten thousand three and a half, and a hundred "
-                "thousand 0.7 nats on MNIST and 0.3 on Omniglot. The latter closes the bracket; the former, with an error of 0.14, does not "
-                "say whether it is closed"},
+    said({"10": "From the base rates a hundred thousand steps close the bracket of the Omniglot DBN. That of the MNIST DBN, with a gap of 0.7 nats and "
+                "an error of 0.14, may or may not be closed"},
      lambda s: [verdict_of(s.row("raise-table-2", model=m), "base_rate") for m in ("MNIST DBN", "Omniglot DBN")] == ["cannot tell", "closed"]
-     and near(s.row("raise-table-2", model="MNIST DBN")["base_rate_gap_error"], 0.14, 0.005) and all(near(s.row("raise-figure-7", model=m, start="base rates", steps=1_000)["gap"], 20, 2)
-                   and near(s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"], 3.5, 0.2)
-                   and near(s.row("raise-table-2", model=m)["base_rate_gap"], gap, 0.05)
-                   for m, gap in (("MNIST DBN", 0.7), ("Omniglot DBN", 0.3)))),
+     and near((r := s.row("raise-table-2", model="MNIST DBN"))["base_rate_gap"], 0.7, 0.05) and near(r["base_rate_gap_error"], 0.14, 0.005)),
     said({"10": "From the uniform start the gap is 6.8 nats even at the paper's $K$. The AIS average is 0.9 nats lower than that of the base "
                 "rates, but it rests on two effective chains, so that the bracket says nothing"},
      lambda s: near((r := s.row("raise-table-2", model="Omniglot DBN"))["uniform_gap"], 6.8, 0.05) and r["steps"] == 100_000
@@ -634,8 +621,6 @@ PROSE = [
     said({"10": "the two estimates of the MNIST DBM are eleven nats apart, and most of that is what RAISE falls short"},
      lambda s: near((few := s.row("raise-figure-7", model="MNIST DBM", start="base rates", steps=100))["gap"], 11, 0.1)
      and s.row("raise-table-2", model="MNIST DBM")["base_rate_raise"] - few["raise"] > 0.8 * few["gap"]),
-    said({"10": "from its chains and from the choice of images, are between 0.02 and 0.12 nats"},
-     lambda s: spans([r[f"{start}_raise_error"] for r in s.rows("raise-table-2") for start in ("uniform", "base_rate")], 0.02, 0.12)),
     # 13: the report
     said({"13": ["Two of six claims hold, three in part and one does not",
                  "Two of twelve claims hold, two in part, and six do not. Two cannot be judged",
@@ -766,12 +751,10 @@ PROSE = [
     said({"15": "After ten epochs, the length that was fixed beforehand for a constant $T$, no row has all three of its numbers among the"
                 " typical ones"},
      lambda s: all(10 not in lengths and s.row("sm2008-same-recipe", model=m)["judged_at"] == 10 for m, lengths in lengths_that_fit(s).items())),
-    said({"15": "They end at $-86.05$ and $-86.15$ nats on the test images and at $-82.85$ and $-82.92$ on the training images"},
-     lambda s: all(near(r[key], value, 0.005) for key, values in (("test", (-86.05, -86.15)), ("train", (-82.85, -82.92)))
-                   for r, value in zip(of_cd25(s), values, strict=True))),
     said({"15": "Their $\\ln Z$ is 464.4 and 435.3, one above the printed 451.28 and one below"},
      lambda s: all(near(r["log_z"], value, 0.05) for r, value in zip(of_cd25(s), (464.4, 435.3), strict=True))),
-    said({"15": "Two seeds that were trained for so long come within 0.3 nats of both published averages"},
+    said({"15": ["Two seeds that were trained for so long come within 0.3 nats of both published averages",
+                 "They come within 0.3 nats of both published averages"]},
      lambda s: all(r["distrusted"] == "no" and abs(r["test"] + 86.34) < 0.3 and abs(r["train"] + 83.10) < 0.3 for r in of_cd25(s))),
     said({"15": "CD1(500) and CD3(500) are then some sixty and forty nats worse than the published models, with every seed"},
      lambda s: near(-125.53 - mean_at(s, "CD1(500)", 10), 60, 5) and near(-105.5 - mean_at(s, "CD3(500)", 10), 42, 5)
@@ -835,10 +818,6 @@ PROSE = [
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)
      and 0 < r["interval"][0] - (r["log_z"] + r["ladder"] - r["exact"]) < 0.01),
-    said({"16": "The two DBNs have a barrier of 17 where mnistCD1-20 has 8, and with as many chain-steps about a sixth of its round trips"},
-     lambda s: round((small := s.row("tempering-brackets", model="mnistCD1-20"))["barrier"]) == 8
-     and all(round((r := s.row("tempering-brackets", model=m))["barrier"]) == 17 and near(r["chain_steps"] / small["chain_steps"], 1, 0.001)
-             and near(r["round_trips"] / small["round_trips"], 1 / 6, 0.02) for m in ("MNIST DBN", "Omniglot DBN"))),
     # 17: every estimator
     said({"17": "With $10^4$ they hold less often than they say; of those without a warning, 327 of 349 hold"},
      lambda s: intervals_held(s, "parallel tempering", 10_000)[2:] == (327, 349)
