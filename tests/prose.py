@@ -342,8 +342,6 @@ PROSE = [
          for v in [[r["test"] for r in s.rows("sm2008-training-path", model=m) if r["epoch"] >= 100]])),
     said({"05": "better by some thirteen nats"},
      lambda s: near(s.row("sm2008-table-1", model="CD1(20)")["test_exact"] + 164.52, 13.5, 0.5)),
-    said({"05": "this run was as low as theirs only before its twentieth epoch"},
-     lambda s: all(r["test"] > -164.52 for r in s.rows("sm2008-training-path", model="CD1(20)") if r["epoch"] >= 20)),
     said({"05": "their $\\ln Z$ differ by more than a hundred nats"},
      lambda s: s.row("sm2008-ratios", start="exact draws")["exact"] < -100),
     said({"05": ["there a single run carries the whole estimate",
@@ -362,8 +360,6 @@ PROSE = [
                  "But the hundred runs of CD1(20) are worth only ten, and the library says so"]},
      lambda s: [round(r["effective_sample_size"]) for r in s.rows("sm2008-table-1")] == [48, 41, 10]
      and s.row("sm2008-table-1", model="CD1(20)")["warnings"] != "none"),
-    said({"05": "while those of the other two models are within a tenth of a nat"},
-     lambda s: all(near((r := s.row("sm2008-figure-3", model=m, runs=10))["log_z"], r["exact_log_z"], 0.1) for m in ("CD1(25)", "CD3(25)"))),
     said({"05": ["On MNIST ours is more than three nats too low, even from exact draws",
                  "It makes no difference that the start was exact",
                  "from exact draws of CD1(25), more than 3 nats too low: yes",
@@ -373,15 +369,9 @@ PROSE = [
      lambda s: all(min((fits := lengths_that_fit(s))[m]) == 15 and len(fits[m]) >= 4 for m in ("CD1(25)", "CD3(25)"))
      and min(fits["CD1(20)"] - {30}) == 70 and 30 in fits["CD1(20)"]),
     # 06: full-size RBMs
-    said({"06": "continued to 300 it becomes better by another 17 nats"},
-     lambda s: near(s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=300)["test"]
-                    - s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=50)["test"], 17, 0.5)),
     said({"06": "CD1(500) passes its value between 40 and 50 epochs"},
      lambda s: s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=40)["test"] < -125.53
      < s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=50)["test"]),
-    said({"06": "stand on pages with three and eight pixels on, where training images have some ninety"},
-     lambda s: near((p := s.column("sm2008-figure-2", "pixels_on"))["CD1(500)"], 3, 0.5)
-     and near(p["CD3(500)"], 8, 0.5) and near(p["training images"], 91, 3)),
     said({"06": "every seed of CD1(500) has practically all of its probability there, and after 50 epochs nine of ten seeds of CD3(500) "
                 "have most of it there",
           "15": "Every training of CD1(500), at every length, puts practically all of its probability on nearly blank pages"},
@@ -416,25 +406,12 @@ PROSE = [
     said({"06": "it takes CD1(500) from $-191$ nats after 10 epochs to $-105$ after 300"},
      lambda s: all(near(s.row("sm2008-training-path-full-size", model="CD1(500)", epoch=epoch)["test"], said, 0.5)
                    for epoch, said in ((10, -191), (300, -105)))),
-    said({"06": "here they gain 21 and 15"},
-     lambda s: near((t := s.column("sm2008-table-1-full-size", "test"))["CD3(500)"] - t["CD1(500)"], 21, 0.5)
-     and near(t["CD25(500)"] - t["CD3(500)"], 15, 0.5)),
     said({"06": "so the bound lies nats below the estimates: by two, five and thirteen on MNIST"},
      lambda s: [round(r["log_z"] - r["lower_bound"]) for r in s.rows("sm2008-table-1-full-size")] == [2, 5, 13]),
     said({"06": "The two directions are 0.8 nats apart, and the difference of the separate estimates fits both"},
      lambda s: near(sum(s.column("sm2008-ratios-full-size", "log_ratio").values()), -0.8, 0.05)
      and all(r["difference_interval"][0] < r["interval_3_sigma"][1] and r["interval_3_sigma"][0] < r["difference_interval"][1]
              for r in s.rows("sm2008-ratios-full-size"))),
-    said({"06": "on MNIST a gap of 2.7 to 3.3 nats shrinks to 0.3 to 0.6"},
-     lambda s: spans([r["fixed_gap"] for r in s.rows("binarization")], 2.7, 3.3, 0.05)
-     and spans([r["fresh_gap"] for r in s.rows("binarization")], 0.3, 0.6, 0.05)),
-    said({"06": "CD3(500) is ahead of CD1(500) by 42 nats after 10 epochs, by 29 after 30, and by 21 after 50"},
-     lambda s: all(near(s.row(path := "sm2008-training-path-full-size", model="CD3(500)", epoch=epoch)["test"]
-                        - s.row(path, model="CD1(500)", epoch=epoch)["test"], ahead, 0.5) for epoch, ahead in ((10, 42), (30, 29), (50, 21)))),
-    said({"06": "too few to say more than that eight or nine of them hold the truth"},
-     lambda s: {round(r["covered"] * r["groups"]) for r in coverage(s, 1_000)} == {8, 9}),
-    said({"06": "and about 73 to 100 % of those with a hundred"},
-     lambda s: spans([r["warned"] for r in coverage(s, 100)], 0.73, 1)),
     said({"06": "All 60 experiments without a warning hold the truth"},
      lambda s: round(sum((1 - r["warned"]) * r["groups"] for r in s.rows("ais-coverage"))) == 60
      and all(r["missed_and_warned"] == r["too_low"] + r["too_high"] for r in s.rows("ais-coverage"))),
@@ -462,16 +439,13 @@ PROSE = [
                              "of 0.32 by parallel tempering"},
      lambda s: near((found := gain_by_tempering(s))[0], 1.95, 0.005) and near(found[1], 0.32, 0.005) and gains(s)["Test DBN-CD25"] < 0
      and near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05)),
-    said({"07": "| DBN-CD1 | −122 | −103 | 18 | 24.9 | 23 |"},
-     lambda s: rounded(s.row("sm2008-table-2", model="Test DBN-CD1"), "rbm", "bound", "gain") == [-122, -103, 18]
-     and near(s.column("dbn-bound-gap", "gain")["DBN-CD1"], 23, 0.5)),
+    said({"07": ["| DBN-CD1 | −122 | −103 | 18 | 24.9 | 23 |", "| DBN-CD3 | −101 | −99 | no estimate | 7.2 | no estimate |",
+                 "| DBN-CD25 | −86 | −87 | −0.7 | 0.1 | 1.8 |"]},
+     lambda s: [rounded(s.row("sm2008-table-2", model=f"Test DBN-{m}"), "rbm", "bound") for m in ("CD1", "CD3", "CD25")]
+     == [[-122, -103], [-101, -99], [-86, -87]] and near(gains(s)["Test DBN-CD1"], 18, 0.5) and near(gains(s)["Test DBN-CD25"], -0.7, 0.05)
+     and near(s.column("dbn-bound-gap", "gain")["DBN-CD1"], 23, 0.5) and near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05)),
     said({"07": "in log-probability it gains 23 and two"},
      lambda s: near(s.column("dbn-bound-gap", "gain")["DBN-CD1"], 23, 0.5) and near(gain_by_tempering(s)[0], 2, 0.1)),
-    said({"07": "| DBN-CD3 | −101 | −99 | no estimate | 7.2 | no estimate |"},
-     lambda s: rounded(s.row("sm2008-table-2", model="Test DBN-CD3"), "rbm", "bound") == [-101, -99]),
-    said({"07": "| DBN-CD25 | −86 | −87 | −0.7 | 0.1 | 1.8 |"},
-     lambda s: rounded(r := s.row("sm2008-table-2", model="Test DBN-CD25"), "rbm", "bound") == [-86, -87] and near(r["gain"], -0.7, 0.05)
-     and near(s.column("dbn-bound-gap", "gain")["DBN-CD25"], 1.8, 0.05)),
     said({"07": ["less than three hundredths of a nat. The one that CD-1 spoilt draws hidden states that the data never call up, and a "
                  "second layer gains two thirds of a nat",
                  "The exact example gains 0.03 nats on a good first layer and 0.67 on a spoilt one"]},
@@ -479,9 +453,6 @@ PROSE = [
     said({"07": "For three of the four models a few of the runs from the side of $\\mathbf h^1$ carry all the weight, and $\\ln \\hat Z$ is "
                 "nats lower"},
      lambda s: sum(r["lower_effective"] < 3 and r["lower_log_z"] < r["upper_log_z"] - 2 for r in s.rows("dbn-annealed-layer")) == 3),
-    said({"07": "a hundred runs are worth one to ten, and $\\ln \\hat Z$ is 3 to 11 nats lower than with $\\mathbf h^2$ annealed"},
-     lambda s: spans(list(s.column("dbn-annealed-layer", "lower_effective").values()), 1, 10, 0.5)
-     and spans([r["upper_log_z"] - r["lower_log_z"] for r in s.rows("dbn-annealed-layer")], 3, 11, 0.5)),
     said({"07": ["After a random start the bound leaves out between 2.5 and 4.6 nats, and after the transposed start 0.4",
                  "The bound leaves out 2.5 to 4.6 nats after a random start"]},
      lambda s: spans([(g := s.column("dbn-bound-gap", "gap"))[m] for m in ("DBN-CD1", "DBN-CD3", "DBN-CD25")], 2.5, 4.6, 0.05)
@@ -497,10 +468,6 @@ PROSE = [
      and near(s.row("sm2008-table-2", model="Test DBN-CD1")["rbm"], -121.56, 0.005)),
     said({"07": "By importance sampling all four DBNs lie above their RBMs on these images, DBN-CD25 by nearly two nats"},
      lambda s: min((g := s.column("dbn-bound-gap", "gain")).values()) > 0 and near(g["DBN-CD25"], 1.8, 0.1)),
-    said({"07": "little more than three of its six nats remain"},
-     lambda s: near((g := s.column("dbn-bound-gap", "gain")["DBN-CD3"]), 6, 0.3) and 3 < g - higher_log_z(s) < 3.5),
-    said({"07": "with about eighty pixels on average"},
-     lambda s: all(near(s.column("dbn-samples", "pixels_on")[m], 80, 2) for m in ("CD1(500)", "CD3(500)"))),
     said({"07": "Of the trained one, which had a single epoch, AIS itself says that its estimate of $\\ln Z$, and with it the bound, is "
                 "not to be trusted"},
      lambda s: all(r["warnings"] != "none" and math.isinf(r["ais_error"][0])
@@ -519,22 +486,12 @@ PROSE = [
                 "effective chains of AIS, and one is as near to a nat"},
      lambda s: said_of(s, "uniform") == {"closed": 2, "open": 1, "cannot tell": 3}
      and sum(effective_chains(r["uniform_ais_error"]) < 9 for r in s.rows("raise-table-1")) == 2),
-    said({"08": "for our mnistCD1-20 RAISE lies above AIS by 1.8 nats at $K = 10{,}000$, and by 1.1 at $K = 100{,}000$"},
-     lambda s: [round(s.row("raise-figure-5", steps=k)["gap"], 1) for k in (10_000, 100_000)] == [-1.8, -1.1]),
-    said({"08": "From uniform pixels two of the six gaps end within a nat of zero. From base rates four do; one ends a little below minus one, "
-                "and one levels off at four"},
-     lambda s: [sum(abs(gap) < 1 for gap in s.column("raise-table-1", f"{start}_gap").values()) for start in ("uniform", "base_rate")] == [2, 4]
-     and near((g := s.column("raise-table-1", "base_rate_gap"))["mnistCD1-20"], -1, 0.1) and near(g["mnistCD1-500"], 4, 0.2)),
-    said({"08": "Column $K$ is the paper's for all models and both starts"},
-     lambda s: set(s.column("raise-table-1", "steps").values()) == {100_000}),
     said({"08": "From uniform pixels they are as much as 42 nats apart"},
      lambda s: near(max(s.column("raise-table-1", "uniform_gap").values()), 42, 0.5)),
     said({"08": "CSL is 10 to 74 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a"
                 " nat"},
      lambda s: spans([r["base_rate_raise"] - r["csl"] for r in s.rows("raise-table-1") if r["model"] != "mnistPCD-20"], 10, 74, 0.6)
      and near((r := s.row("raise-table-1", model="mnistPCD-20"))["csl"], r["exact"], 0.02)),
-    said({"08": "CSL has the paper's 500 million hidden states"},
-     lambda s: {r["csl_states"] for r in s.rows("raise-table-1")} == {500_000_000}),
     said({"08": "at the paper's $K$ the uniform start leaves 11 nats between the two, and the base rates leave 4. "
                 "Its AIS curve levels off, too: it ends six nats above that of the base rates"},
      lambda s: near((r := s.row("raise-table-1", model="mnistCD1-500"))["uniform_gap"], 11, 0.5) and near(r["base_rate_gap"], 4, 0.5)
@@ -543,14 +500,8 @@ PROSE = [
                  "the exception of the paper's Figure 5 is seen in our model, too: yes"]},
      lambda s: near((peak := max(s.rows("raise-figure-5"), key=lambda r: r["raise"] - r["exact"]))["raise"] - peak["exact"], 5.7, 0.05)
      and peak["steps"] == 100 and near((r := s.row("raise-figure-5", steps=100_000))["raise"] - r["exact"], 1.1, 0.05)),
-    said({"08": "on average 66 pixels are on, where the training characters have 69"},
-     lambda s: near((p := s.column("raise-figure-6", "pixels_on"))["annealing model"], 66, 0.5) and near(p["training images"], 69, 0.51)),
-    said({"08": "(omniPCD-1000, from 3.5 to 0.2 nats for twenty images)"},
-     lambda s: [round(r["gap"], 1) for r in s.rows("raise-longer", model="omniPCD-1000")] == [3.5, 0.2]),
     said({"08": "In omniPCD-1000 every image was short, by as much as the mean says"},
      lambda s: near((r := s.row("raise-longer", model="omniPCD-1000", steps=10_000))["median"], r["gap"], 0.2) and r["gap"] > 3),
-    said({"08": "the gap of the twenty images is two tenths of a nat, as that of all hundred"},
-     lambda s: near(s.row("raise-longer", model="omniPCD-1000", steps=100_000)["gap"], 0.2, 0.05) and near(base_gap(s, "omniPCD-1000")["gap"], 0.2, 0.05)),
     said({"08": "In mnistCD1-500 half of the images are within a nat, and the largest tenth of the gaps makes up most of the mean"},
      lambda s: (r := base_gap(s, "mnistCD1-500"))["median"] < 1 and r["worst_tenth"] / 10 > r["gap"] / 2),
     said({"08": "This model puts practically all of its probability on pages with hardly a pixel on",
@@ -563,23 +514,12 @@ PROSE = [
           "what-we-learned": "One to three of the uniform start's chains make up the whole estimate"},
      lambda s: near((r := s.row("raise-gaps", model="mnistPCD-20", start="uniform"))["median"], r["gap"], 0.5) and near(r["gap"], 42, 0.5)
      and all(1 <= r["effective_sample_size"] < 3 for r in figure_3(s, "mnistPCD-20", "uniform"))),
-    said({"08": "which even rises again from 10,000 steps to 100,000"},
-     lambda s: (r := figure_3(s, "mnistPCD-20", "uniform"))[-1]["ais"] > r[-2]["ais"] + 3),
-    said({"08": "Ours comes out higher than the published value for four of the six models"},
-     lambda s: [m for m, published in (
-         ("mnistCD1-20", -185.74), ("mnistPCD-20", -152.13), ("mnistCD1-500", -566.91), ("mnistPCD-500", -138.76),
-         ("mnistCD25-500", -145.26), ("omniPCD-1000", -144.25)) if s.column("raise-table-1", "csl")[m] > published]
-     == ["mnistCD1-20", "mnistCD1-500", "mnistPCD-500", "mnistCD25-500"]),
     # 09: control variates
     said({"09": "their hundred images are worth about a thousand"},
      lambda s: all(900 < s.column("control-variates", "equivalent", steps=100)[m] < 1_500
                    for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500"))),
     said({"09": "with ten steps the MNIST DBN's average is worse with the control variate than without"},
      lambda s: 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
-    said({"09": "The number comes out three nats higher with our weights"},
-     lambda s: near(s.column("digit-classes", "one_minus_eight")["mnistCD25-500"] - 56.6, 3, 0.5)),
-    said({"09": "and one and a half with the authors' own"},
-     lambda s: near(s.row("sm2008-own-weights")["one_minus_eight"] - 56.6, 1.5, 0.1)),
     said({"09": "ours are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 "
                 "times for three of the others"},
      lambda s: spans(error_ratios(s, ["mnistCD1-20", "mnistPCD-20"]), 5, 5, 0.5)
@@ -597,8 +537,6 @@ PROSE = [
      and all(many[m] > few_steps(s, m)["reduction"] > 0 for m in many)),
     said({"09": "agrees for eight of its ten models: even a single step"},
      lambda s: sorted(r > 2 for r in s.column("control-variates", "reduction", steps=1).values()) == [False] * 2 + [True] * 8),
-    said({"09": "leave a standard error of 3.7 nats for mnistCD1-20"},
-     lambda s: near(s.row("control-variate-coverage", model="mnistCD1-20", estimate="plain average")["std_error"], 3.7, 0.05)),
     said({"09": ["the printed variance is $-6.21$ nats² where the simulation finds 8.79",
                  "the printed variance is negative at alpha = 1: yes"]},
      lambda s: near((r := s.row("control-variate-variance", alpha=1.0))["printed"], -6.21, 0.005) and near(r["simulated"], 8.79, 0.005)),
@@ -610,16 +548,8 @@ PROSE = [
      and near(c["α = 1"], 1 / 6, 0.02)),
     said({"09": "each of them reduces the variance by a factor of 10.6"},
      lambda s: spans([r["reduction"] for r in s.rows("control-variate-choices", model="MNIST DBM")], 10.6, 10.65, 0.02)),
-    said({"09": "a hundred draws bring 2.87 and one draw 2.62"},
-     lambda s: [round(s.row("control-variate-choices", model="MNIST DBN", control=f"ln f(v) from {n}")["reduction"], 2) for n in ("100 draws", "1 draw")]
-     == [2.87, 2.62]),
-    said({"09": "between 57 and 100 nats"},
-     lambda s: spans(list(s.column("digit-classes", "one_minus_eight").values()), 57, 100, 0.5)),
-    said({"09": "On MNIST the digit explains about half of the variance, and choosing by digit brings the standard error from 3.71 down "
-                "to 2.57 nats"},
-     lambda s: spans(list(s.column("digit-classes", "explained").values()), 0.49, 0.61, 0.01)
-     and near((d := {r["design"]: r for r in s.rows("control-variate-sampling")})["at random"]["plain"], 3.71, 0.005)
-     and near(d["stratified by digit"]["plain"], 2.57, 0.005)),
+    said({"09": "On MNIST the digit explains about half of the variance"},
+     lambda s: spans(list(s.column("digit-classes", "explained").values()), 0.49, 0.61, 0.01)),
     said({"09": "the smooth one is better still: 0.79 against 0.64 nats"},
      lambda s: near((d := {r["design"]: r for r in s.rows("control-variate-sampling")})["stratified by ln p*(v), ten groups"]["plain"], 0.79, 0.005)
      and near(d["at random"]["controlled"], 0.64, 0.005)),
@@ -645,14 +575,10 @@ PROSE = [
      lambda s: verdict_of(s.row("raise-figure-7", model="Omniglot DBM", start="uniform", steps=10_000)) == "open" and near((few := {c["start"]: c["gap"] for c in s.rows("raise-figure-7", model="Omniglot DBM", steps=10_000)})["uniform"], 9, 0.5)
      and near((r := s.row("raise-table-2", model="Omniglot DBM"))["uniform_gap"], 1.5, 0.05) and near(r["uniform_effective"], 6, 0.5)
      and r["steps"] == 100_000 and 0 < few["base rates"] < r["uniform_gap"]),
-    said({"10": "From the base rates a thousand steps leave gaps of about twenty nats, ten thousand three and a half, and a hundred "
-                "thousand 0.7 nats on MNIST and 0.3 on Omniglot. The latter closes the bracket; the former, with an error of 0.14, does not "
-                "say whether it is closed"},
+    said({"10": "From the base rates a hundred thousand steps close the bracket of the Omniglot DBN. That of the MNIST DBN, with a gap of 0.7 nats and "
+                "an error of 0.14, may or may not be closed"},
      lambda s: [verdict_of(s.row("raise-table-2", model=m), "base_rate") for m in ("MNIST DBN", "Omniglot DBN")] == ["cannot tell", "closed"]
-     and near(s.row("raise-table-2", model="MNIST DBN")["base_rate_gap_error"], 0.14, 0.005) and all(near(s.row("raise-figure-7", model=m, start="base rates", steps=1_000)["gap"], 20, 2)
-                   and near(s.row("raise-figure-7", model=m, start="base rates", steps=10_000)["gap"], 3.5, 0.2)
-                   and near(s.row("raise-table-2", model=m)["base_rate_gap"], gap, 0.05)
-                   for m, gap in (("MNIST DBN", 0.7), ("Omniglot DBN", 0.3)))),
+     and near((r := s.row("raise-table-2", model="MNIST DBN"))["base_rate_gap"], 0.7, 0.05) and near(r["base_rate_gap_error"], 0.14, 0.005)),
     said({"10": "From the uniform start the gap is 6.8 nats even at the paper's $K$. The AIS average is 0.9 nats lower than that of the base "
                 "rates, but it rests on two effective chains, so that the bracket says nothing"},
      lambda s: near((r := s.row("raise-table-2", model="Omniglot DBN"))["uniform_gap"], 6.8, 0.05) and r["steps"] == 100_000
@@ -688,36 +614,23 @@ PROSE = [
      lambda s: all(abs(r["difference"]) < 0.01 and r["importance"] > 600 for r in s.rows("dbm-heating"))),
     said({"10": "ends thirteen nats below that from both layers, even with a thousand steps"},
      lambda s: near(behind(s, "Omniglot DBM", "uniform"), 13, 0.5)),
-    said({"10": "from them it ends a fifth of a nat below"},
-     lambda s: near(behind(s, "Omniglot DBM", "base rates of v"), 0.2, 0.05)),
     said({"10": "For the MNIST DBM a thousand steps are enough from any of the three"},
      lambda s: all(near(behind(s, "MNIST DBM", start), 0.1, 0.1) for start in ("uniform", "base rates of v"))),
-    said({"10": "From the base rates of the pixels alone, the paper's protocol, the gap of the Omniglot DBM is 0.4 nats and that of the "
-                "MNIST DBM 1.1"},
-     lambda s: near(gap_from(s, "Omniglot DBM", "base rates of v")[0], 0.4, 0.05) and near(gap_from(s, "MNIST DBM", "base rates of v")[0], 1.1, 0.05)),
-    said({"10": "from those of both layers it is 0.8 and 0.6"},
-     lambda s: near(gap_from(s, "Omniglot DBM", BOTH_LAYERS)[0], 0.8, 0.05) and near(gap_from(s, "MNIST DBM", BOTH_LAYERS)[0], 0.6, 0.05)),
     said({"10": "The differences are about two standard errors, one in each direction"},
      lambda s: near(between_starts(s, "MNIST DBM"), 2, 0.5) and near(between_starts(s, "Omniglot DBM"), -2, 0.5)),
-    said({"10": "From the uniform start the gap of the Omniglot DBM is 15 nats"},
-     lambda s: near(gap_from(s, "Omniglot DBM", "uniform")[0], 15, 0.5)),
     said({"10": "the two estimates of the MNIST DBM are eleven nats apart, and most of that is what RAISE falls short"},
      lambda s: near((few := s.row("raise-figure-7", model="MNIST DBM", start="base rates", steps=100))["gap"], 11, 0.1)
      and s.row("raise-table-2", model="MNIST DBM")["base_rate_raise"] - few["raise"] > 0.8 * few["gap"]),
-    said({"10": "from its chains and from the choice of images, are between 0.02 and 0.12 nats"},
-     lambda s: spans([r[f"{start}_raise_error"] for r in s.rows("raise-table-2") for start in ("uniform", "base_rate")], 0.02, 0.12)),
     # 13: the report
-    said({"13": "Two of six claims hold, three in part and one does not"},
-     lambda s: claim_counts(s, "AIS") == {"holds": 2, "partly": 3, "does not hold": 1}),
-    # 13: the report
-    said({"13": "Two of twelve claims hold, two in part, and six do not. Two cannot be judged"},
-     lambda s: claim_counts(s, "RAISE") == {"holds": 2, "partly": 2, "does not hold": 6, "no estimate": 2}),
-    # 13: the report
-    said({"13": "Two of eleven claims hold, six in part"},
-     lambda s: claim_counts(s, "models") == {"holds": 2, "partly": 6, "does not hold": 1, "no estimate": 1, "says nothing": 1}),
-    # 13: the report
-    said({"13": "7 of 30 hold, and 11 in part"},
-     lambda s: claim_counts(s, None) == {"holds": 7, "partly": 11, "does not hold": 8, "no estimate": 3, "says nothing": 1}),
+    said({"13": ["Two of six claims hold, three in part and one does not",
+                 "Two of twelve claims hold, two in part, and six do not. Two cannot be judged",
+                 "Two of eleven claims hold, six in part",
+                 "7 of 30 hold, and 11 in part"]},
+     lambda s: [claim_counts(s, about) for about in ("AIS", "RAISE", "models", None)] == [
+         {"holds": 2, "partly": 3, "does not hold": 1},
+         {"holds": 2, "partly": 2, "does not hold": 6, "no estimate": 2},
+         {"holds": 2, "partly": 6, "does not hold": 1, "no estimate": 1, "says nothing": 1},
+         {"holds": 7, "partly": 11, "does not hold": 8, "no estimate": 3, "says nothing": 1}]),
     said({"13": "Ten runs are enough for one of three small models only, and a ratio from one direction misses by nearly four nats "
                 "without a warning"},
      lambda s: [r["model"] for r in s.rows("sm2008-figure-3", runs=10) if r["warned"] == "no" and near(r["log_z"], r["exact_log_z"], 1)] == ["CD1(25)"]
@@ -814,15 +727,11 @@ PROSE = [
     said({"15": "Of the ten seeds nine lie below the $\\ln Z$ that gives both averages, and nine of their ten intervals hold it"},
      lambda s: len(rows := s.rows("own-weights-repeats")) == 10 and sum(r["log_z"] < both_averages(s)[0] for r in rows) == 9
      and sum(abs(math.expm1(both_averages(s)[0] - r["log_z"])) < 3 * r["log_z_error"] for r in rows) == 9),
-    said({"15": "A hundred runs are worth 30 to 56 here"},
-     lambda s: spans([r["effective_runs"] for r in s.rows("own-weights-repeats")], 30, 56, 0.5)),
     said({"15": ["AIS gives $-86.33$ nats and RAISE $-86.45$, each to a tenth of a nat what the paper prints ($-86.35$ and $-86.39$)",
                  "AIS and RAISE meet from the base rates, each within a tenth of a nat of its published value"],
           "what-we-learned": "from the base rates both ends lie within a tenth of a nat of the printed ones"},
      lambda s: near((r := longest_own(s))["ais"], -86.33, 0.005) and near(r["raise"], -86.45, 0.005)
      and near(r["ais"], -86.35, 0.1) and near(r["raise"], -86.39, 0.1)),
-    said({"15": "The gap is 0.12 nats with a standard error of 0.03"},
-     lambda s: near((r := longest_own(s))["gap"], 0.12, 0.005) and near(r["gap_error"], 0.03, 0.005)),
     said({"15": "These longer runs put $\\ln Z$ at 451.254, to 0.009: two tenths above our first estimate, and a hundredth below the values "
                 "that give both averages"},
      lambda s: near(long_log_z := s.row("exact-binarization", model="as in training")["test"] - (r := longest_own(s))["ais"], 451.254, 0.0005)
@@ -842,30 +751,21 @@ PROSE = [
     said({"15": "After ten epochs, the length that was fixed beforehand for a constant $T$, no row has all three of its numbers among the"
                 " typical ones"},
      lambda s: all(10 not in lengths and s.row("sm2008-same-recipe", model=m)["judged_at"] == 10 for m, lengths in lengths_that_fit(s).items())),
-    said({"15": "They end at $-86.05$ and $-86.15$ nats on the test images and at $-82.85$ and $-82.92$ on the training images"},
-     lambda s: all(near(r[key], value, 0.005) for key, values in (("test", (-86.05, -86.15)), ("train", (-82.85, -82.92)))
-                   for r, value in zip(of_cd25(s), values, strict=True))),
     said({"15": "Their $\\ln Z$ is 464.4 and 435.3, one above the printed 451.28 and one below"},
      lambda s: all(near(r["log_z"], value, 0.05) for r, value in zip(of_cd25(s), (464.4, 435.3), strict=True))),
-    said({"15": "Two seeds that were trained for so long come within 0.3 nats of both published averages"},
+    said({"15": ["Two seeds that were trained for so long come within 0.3 nats of both published averages",
+                 "They come within 0.3 nats of both published averages"]},
      lambda s: all(r["distrusted"] == "no" and abs(r["test"] + 86.34) < 0.3 and abs(r["train"] + 83.10) < 0.3 for r in of_cd25(s))),
     said({"15": "CD1(500) and CD3(500) are then some sixty and forty nats worse than the published models, with every seed"},
      lambda s: near(-125.53 - mean_at(s, "CD1(500)", 10), 60, 5) and near(-105.5 - mean_at(s, "CD3(500)", 10), 42, 5)
      and spread_at(s, "CD1(500)", 10) < 15),
     said({"15": "At other lengths each row can be met: CD1(500) and CD3(500) after 50 epochs"},
      lambda s: (fits := lengths_that_fit(s))["CD1(500)"] == {50} == fits["CD3(500)"] and all(fits.values())),
-    said({"15": "after 100 epochs $\\ln Z$ of CD3(25) is 182 for one seed and 317 for another"},
-     lambda s: spans([r["log_z"] for r in s.rows("sm2008-training-paths", model="CD3(25)", epoch=100)], 182, 317, 0.5)),
     said({"15": "after 50 epochs all but CD1(20) are met, and after no other length are both rows of 500 hidden units"},
      lambda s: [row for row, lengths in lengths_that_fit(s).items() if 50 not in lengths] == ["CD1(20)"]),
-    said({"15": "The paper's schedule has 69 % of its steps beyond 0.9, and logarithms of weights that vary most: their variance is 6.9, and 1.8 "
-                "with evenly spaced steps"},
-     lambda s: near((r := s.row("own-weights-schedules", schedule="of the 2008 paper"))["above"], 0.69, 0.005) and near(r["variance"], 6.9, 0.05)
-     and near(s.row("own-weights-schedules", schedule="evenly spaced")["variance"], 1.8, 0.05)),
-    said({"15": "with 9 % of its steps beyond 0.9 and a variance of 2.0"},
-     lambda s: near((r := s.row("own-weights-schedules", schedule="from a pilot"))["above"], 0.09, 0.005) and near(r["variance"], 2.0, 0.05)),
-    said({"15": "From one repeat to the next $\\ln \\hat Z$ varies by 0.45 to 0.65 nats"},
-     lambda s: spans([r["spread"] for r in s.rows("own-weights-schedules")], 0.45, 0.65, 0.005)),
+    said({"15": "The paper's schedule has most of its steps beyond 0.9, and logarithms of weights that vary most"},
+     lambda s: (r := s.row("own-weights-schedules", schedule="of the 2008 paper"))["above"] > 0.5
+     and r["variance"] == max(each["variance"] for each in s.rows("own-weights-schedules"))),
     # 16: parallel tempering
     said({"16": ["With 100,000 chain-steps parallel tempering's error is 0.34 nats and that of AIS 0.87; with a million they are 0.13 and 0.24",
                  "100,000 chain-steps leave parallel tempering an error of 0.34 nats, and AIS one of 0.87"]},
@@ -892,9 +792,6 @@ PROSE = [
                              "three ten runs of each cannot tell"},
      lambda s: [model for model, (low, high) in s.column("tempering-seconds", "ratio_interval").items() if not low < 1 < high] == ["mnistPCD-500"]
      and s.row("tempering-seconds", model="mnistPCD-500")["ratio_interval"][0] > 1 and len(s.rows("tempering-seconds")) == 4),
-    said({"16": "On mnistCD1-500 both are right to 0.03 nats with a million chain-steps"},
-     lambda s: (r := s.row("tempering-seconds", model="mnistCD1-500"))["ladder_steps"] == r["ais_steps"] == 1_000_000
-     and near(r["ladder_error"], 0.03, 0.005) and near(r["ais_error"], 0.03, 0.005)),
     said({"16": "On mnistPCD-500 AIS is off by 0.65 nats even with four million, and parallel tempering is eleven times faster, 2.8 to 42 times "
                 "with 95 %"},
      lambda s: near((r := s.row("tempering-seconds", model="mnistPCD-500"))["ais_error"], 0.65, 0.005) and r["ais_steps"] == 4_000_000
@@ -903,10 +800,6 @@ PROSE = [
      lambda s: near(above_the_mean(s), 0.27, 0.005) and near(s.row("tempering-seconds", model="mnistPCD-500")["ais_mean"], 0.27, 0.01)),
     said({"16": "From that value AIS takes five times as long as parallel tempering, 1.3 to 18 times with 95 %"},
      lambda s: near((found := ratio_from_the_longer_run(s))[0], 5, 0.5) and near(found[1], 1.3, 0.05) and near(found[2], 18, 0.5)),
-    said({"16": "A million chain-steps were enough for four of the ten models, and the other six took four million"},
-     lambda s: len(rows := s.rows("tempering-brackets")) == 10 and sum(r["chain_steps"] > 2_000_000 for r in rows) == 6),
-    said({"16": "The longest run lasted two and a half minutes"},
-     lambda s: near(max(r["seconds"] for r in s.rows("tempering-brackets")) / 60, 2.5, 0.25)),
     said({"16": ["No run of parallel tempering has a warning, and so all ten brackets are decided",
                  "it decides every bracket, and finds AIS within a nat of the truth in each"]},
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and all(r["warnings"] == "none" and r["round_trips"] > 100 for r in rows)
@@ -920,25 +813,15 @@ PROSE = [
     said({"16": "The other eight brackets are right at both ends: to half a nat, but for the MNIST DBN, on which RAISE is 0.8 nats too low"},
      lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and (abs(r["raise_off"]) < 0.5 or r["model"] == "MNIST DBN") for r in right)
      and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)),
-    said({"16": "The intervals are 0.17 to 0.55 nats wide, and those of the two DBNs are the widest"},
-     lambda s: spans(list((width := {r["model"]: r["interval"][1] - r["interval"][0] for r in s.rows("tempering-brackets")}).values()), 0.17, 0.55, 0.005)
-     and set(sorted(width, key=width.get)[-2:]) == {"MNIST DBN", "Omniglot DBN"}),
     said({"16": "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat"},
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
      lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["exact"] - r["ladder"], 0.14, 0.005)
      and 0 < r["interval"][0] - (r["log_z"] + r["ladder"] - r["exact"]) < 0.01),
-    said({"16": "The two DBNs have a barrier of 17 where mnistCD1-20 has 8, and with as many chain-steps about a sixth of its round trips"},
-     lambda s: round((small := s.row("tempering-brackets", model="mnistCD1-20"))["barrier"]) == 8
-     and all(round((r := s.row("tempering-brackets", model=m))["barrier"]) == 17 and near(r["chain_steps"] / small["chain_steps"], 1, 0.001)
-             and near(r["round_trips"] / small["round_trips"], 1 / 6, 0.02) for m in ("MNIST DBN", "Omniglot DBN"))),
     # 17: every estimator
     said({"17": "With $10^4$ they hold less often than they say; of those without a warning, 327 of 349 hold"},
      lambda s: intervals_held(s, "parallel tempering", 10_000)[2:] == (327, 349)
      and s.row("estimator-coverage", models="no hidden mode", estimator="parallel tempering", budget=10_000)["held_95_interval"][1] < 95),
-    said({"17": "on low-rank-784x500: the median of the stated errors is 0.20 nats there, and the root mean square error 0.34"},
-     lambda s: near((r := s.row("estimator-study", model="low-rank-784x500", estimator="parallel tempering", budget=10_000))["std_error"], 0.20, 0.005)
-     and near(r["rms_error"], 0.34, 0.005)),
     said({"17": "AIS's intervals hold in 691 of 900 runs with $10^5$, and those from mean field's start in fewer than half"},
      lambda s: intervals_held(s, "AIS", 100_000)[:2] == (691, 900)
      and (held := intervals_held(s, "AIS, mean-field start", 100_000))[0] < held[1] / 2 and held[1] == 900),

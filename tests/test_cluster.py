@@ -2,7 +2,6 @@
 
 import math
 import os
-import pickle
 import signal
 from dataclasses import replace
 
@@ -17,8 +16,7 @@ from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.training import train_models
 from paperlib import cluster, keep
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais, ais_in_shards, raise_in_shards
-from paperlib.kernels import products
+from paperlib.estimators import ais_in_shards, raise_in_shards
 from paperlib.models import RBM
 from paperlib.models.files import read_metadata
 from paperlib.numerics import seeded_generator
@@ -108,44 +106,6 @@ def test_killed_worker_loses_at_most_its_shards(tmp_path, monkeypatch):
     assert len(list(folder.iterdir())) == 12
     # each says what computed it, wherever that was
     assert all("made_by" in read_metadata(file) for file in folder.iterdir())
-
-
-def set_processor(monkeypatch, fast_integers):
-    """Pretend that this processor has instructions for products of integers, or that it has none."""
-    monkeypatch.setattr(products, "_FAST_INTEGERS", fast_integers)
-
-
-@pytest.mark.parametrize("sender_is_fast", [True, False])
-@pytest.mark.parametrize("sizes", [(30, 20), (140, 130)])
-def test_a_path_goes_to_a_worker_whose_processor_is_of_another_kind(
-    monkeypatch, sender_is_fast, sizes
-):
-    """Narrow and wide: what is prepared for one processor's products is of no use on another."""
-    if not (sender_is_fast or products._FAST_INTEGERS):
-        pytest.skip("the worker would need instructions that this processor lacks")
-    model = random_rbm(*sizes, 0, scale=0.3, dtype=torch.float32)
-    set_processor(monkeypatch, sender_is_fast)
-    sent = pickle.dumps(BaseRatePath(model, torch.linspace(-1, 1, sizes[0])))
-    set_processor(monkeypatch, not sender_is_fast)
-    here = BaseRatePath(model, torch.linspace(-1, 1, sizes[0]))
-    there = pickle.loads(sent)
-    assert there.checksum() == here.checksum()
-    drawn = [ais(path, BETAS, 100, seeded_generator(1)) for path in (there, here)]
-    assert torch.equal(drawn[0].log_weights, drawn[1].log_weights)
-    assert torch.equal(drawn[0].final_states, drawn[1].final_states)
-    # and no larger than the model: nothing prepared goes along
-    assert len(sent) < 1.1 * sum(tensor.nbytes for tensor in model.tensors().values()) + 10_000
-
-
-def test_the_environment_names_a_cluster(monkeypatch):
-    """The chapter below shows what is computed there."""
-    monkeypatch.delenv(cluster.VARIABLE, raising=False)
-    assert cluster.from_environment() is None
-    with start_cluster(1, False) as local:
-        monkeypatch.setenv(cluster.VARIABLE, local.scheduler_address)
-        executor = cluster.from_environment()
-        assert cluster.from_environment() is executor
-        executor._client.close()
 
 
 def test_unreachable_cluster_and_missing_package_are_said(monkeypatch):

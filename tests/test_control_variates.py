@@ -40,20 +40,6 @@ def test_variance_over_fresh_samples(alpha, total):
     assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / repeats))
 
 
-def test_variance_within_one_test_set():
-    """Batches of 20 drawn anew from the same 60 cases scatter around the average over those 60."""
-    generator = seeded_generator(3)
-    y, x = draw(60, generator)
-    estimates = []
-    for _ in range(1_500):
-        batch = torch.randperm(60, generator=generator)[:20]
-        estimates.append(control_variate_mean(y[batch], x[batch], x))
-    means = torch.tensor([e.mean for e in estimates], dtype=torch.float64)
-    assert abs(means.mean() - y.mean()) < 4 * means.std() / math.sqrt(1_500)
-    predicted = torch.tensor([e.test_set_std_error**2 for e in estimates]).mean().item()
-    assert predicted / means.var().item() == pytest.approx(1, abs=4 * math.sqrt(4 / 1_500))
-
-
 def test_estimated_alpha_and_the_reduction():
     y, x = draw(5_000, seeded_generator(4))
     chosen = control_variate_mean(y[:200], x[:200], x, alpha=None)

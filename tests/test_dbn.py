@@ -95,30 +95,6 @@ def test_bound_agrees_with_enumeration_and_lies_below_the_truth(dbn):
     assert abs(estimate.bound - expected.mean().item()) < 4 * estimate.monte_carlo_std_error
 
 
-def test_bound_is_tight_for_tied_weights():
-    rbm = random_rbm(5, 3, 7)
-    dbn = DBN([rbm, rbm.transposed()])
-    v = all_states(5)
-    truth = rbm.log_unnormalized(v) - log_z(rbm)
-    estimate = dbn_lower_bound(dbn, v, log_z(dbn.top), num_samples=3, generator=seeded_generator(1))
-    torch.testing.assert_close(exact_bound(dbn), truth, rtol=0, atol=1e-12)
-    assert abs(estimate.bound - truth.mean().item()) < 4 * estimate.monte_carlo_std_error
-    torch.testing.assert_close(exact_probs(dbn).log(), truth, rtol=0, atol=1e-12)
-    deeper = DBN([*TWO_LAYERS.layers, TWO_LAYERS.top.transposed()])
-    torch.testing.assert_close(exact_bound(deeper), exact_bound(TWO_LAYERS), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_second_layer_gains_no_more_than_the_first_leaves(seed):
-    """The average bound exceeds the RBM's by KL(q || p(h1)) at most, with q the aggregated posterior."""
-    first, data = random_rbm(4, 3, 0), [0, 3, 12, 15]
-    q = recognition(first)[data].mean(0)
-    left = (q * (q.log() - top_marginal(first.transposed()).log())).sum()
-    own = first.log_unnormalized(all_states(4)[data]).mean() - log_z(first)
-    bound = exact_bound(DBN([first, random_rbm(3, 5, seed)]))[data].mean()
-    assert bound < own + left
-
-
 def test_a_single_layer_needs_no_bound():
     rbm = random_rbm(4, 3, 8)
     estimate = dbn_lower_bound(DBN([rbm]), all_states(4), log_z(rbm))

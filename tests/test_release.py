@@ -102,17 +102,3 @@ def test_the_address_of_the_settings_is_in_every_other_file_or_in_none():
     assert set(found.values()) == {
         yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
     }, found
-
-
-def test_an_address_is_found_in_every_file(tmp_path):
-    url, own = "https://example.org/a/b", addresses(ROOT)["_config.yml, repository: url"]
-    added = {
-        "_config.yml": ('url: ""', f'url: "{url}"'),
-        "CITATION.cff": ("license: MIT", f"license: MIT\nrepository-code: {url}"),
-        "pyproject.toml": ("[project.scripts]", f'[project.urls]\nRepository = "{url}"\n[project.scripts]'),
-        "README.md": ("  year ", f"  url     = {{{url}}},\n  year "),
-    }  # fmt: skip
-    for name, (old, new) in added.items():
-        text = (ROOT / name).read_text()
-        (tmp_path / name).write_text(text.replace(own, url) if own else text.replace(old, new, 1))
-    assert set(addresses(tmp_path).values()) == {url}

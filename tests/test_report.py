@@ -311,17 +311,6 @@ def other(value):
     return 1.5 * value if isinstance(value, float) else value
 
 
-def test_where_another_model_is_judged_both_are_shown_each_with_its_own():
-    rows = {(row.entry.id, row.model): row for row in comparison_rows("raise-table-1")}
-    key = "raise2015/table-1/mnistcd25-500/base-rate-gap"
-    retrained = rows[key, "mnistCD25-500"]
-    authors = rows[key, "mnistCD25-500, the authors' weights"]
-    # typed from the two records
-    assert (round(retrained.value, 2), retrained.steps) == (0.15, 100_000)
-    assert (round(authors.value, 2), authors.steps) == (0.12, 100_000)
-    assert (retrained.judgement.verdict, authors.judgement.verdict) == ("not judged", "agrees")
-
-
 @pytest.mark.parametrize(
     ("cell", "name"),
     [(cell, name) for _, cell, name in SHOWN],

@@ -64,16 +64,6 @@ def test_stored_shards_are_found(tmp_path, monkeypatch, archive, kind, model_id,
     assert len(found.log_weights) == 5_000
 
 
-def test_names_hang_on_the_version_of_the_draws_and_on_no_other(tmp_path, monkeypatch):
-    run(tmp_path, chains=100)
-    monkeypatch.setattr(keep, "__version__", "99")
-    run(tmp_path, chains=100)
-    assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(shards, "DRAWS", "99")
-    run(tmp_path, chains=100)
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp_path, monkeypatch):
     # what is kept where; the chains themselves walk on this processor
     moved = []

@@ -11,10 +11,9 @@ from evaluations import SMALL, recorded
 
 from paperlib.datasets import base_rate_bias
 from paperlib.errors import InputError
-from paperlib.estimators import PartitionEstimate, ReverseEstimate, bracket, control_variate_mean
+from paperlib.estimators import PartitionEstimate, ReverseEstimate, bracket
 from paperlib.evaluation import audit, compare, evaluate, read_weights
-from paperlib.evaluation.annealing_runs import AnnealingRuns
-from paperlib.evaluation.averages import as_weights, average_of
+from paperlib.evaluation.averages import as_weights
 from paperlib.evaluation.baselines import baselines_of
 from paperlib.numerics import seeded_generator
 
@@ -52,18 +51,6 @@ def test_audit_and_compare_weigh_too():
         assert getattr(weighted.difference, name) == pytest.approx(value, rel=1e-9), name
 
 
-def test_averages_do_not_depend_on_the_scale_of_weights():
-    values = torch.randn(20, generator=seeded_generator(1)).double()
-    weights = torch.rand(20, generator=seeded_generator(2)).double() + 0.1
-    first, second = (average_of(values, 1.0, 0.1, 9, factor * weights) for factor in (1, 3))
-    assert first.mean == pytest.approx(second.mean, abs=1e-12)
-    assert first.interval == pytest.approx(second.interval, abs=1e-12)
-    # but the sum of the weights counts as the number of images
-    ratio = first.image_std_error / second.image_std_error
-    total = weights.sum().item()
-    assert ratio == pytest.approx(math.sqrt((3 * total - 1) / (total - 1)), rel=1e-9)
-
-
 def test_bracket_with_every_row_chosen():
     """RAISE's average is then the weighted mean of its values. Without noise, as of two equal chains, it has no error; one chain cannot tell."""
     log_p, kept = SMALL.log_unnormalized(ROWS), WEIGHTS > 0
@@ -85,38 +72,6 @@ def test_bracket_with_every_row_chosen():
     spread = math.sqrt(off.square().sum() * len(off) / (len(off) - 1))
     assert of_one.lower.test_set_std_error == pytest.approx(spread, rel=1e-9)
     assert of_one.lower.monte_carlo_std_error == of_one.lower.test_set_std_error
-
-
-def test_equal_weights_are_none():
-    """Up to the factor (N - 1) / N of the covariance with ten cases."""
-    y, x = torch.randn(2, 10, generator=seeded_generator(5)).double()
-    everything = torch.cat([x, torch.randn(30, generator=seeded_generator(6)).double()])
-    plain = control_variate_mean(y, x, everything)
-    ones = torch.ones(40)
-    weighted = control_variate_mean(y, x, everything, batch_weights=ones[:10], all_weights=ones)
-    assert weighted.mean == pytest.approx(plain.mean, abs=1e-12)
-    assert weighted.test_set_std_error == pytest.approx(plain.test_set_std_error, rel=1e-12)
-    assert weighted.std_error == pytest.approx(plain.std_error, rel=0.1)
-
-
-def test_a_batch_of_weighted_cases_tells_the_average_of_all():
-    """Over 2,000 random batches: the mean is right within 5 standard errors and the ratio's own bias, and the error is what it says."""
-    generator = seeded_generator(7)
-    x = torch.randn(200, generator=generator).double()
-    y = x + 0.3 * torch.randn(200, generator=generator).double()
-    weights = torch.rand(200, generator=generator).double() + 0.2
-    truth = np.average(y, weights=weights)
-    means, errors = [], []
-    for _ in range(2_000):
-        chosen = torch.randperm(200, generator=generator)[:40]
-        found = control_variate_mean(
-            y[chosen], x[chosen], x, batch_weights=weights[chosen], all_weights=weights
-        )
-        means.append(found.mean)
-        errors.append(found.test_set_std_error)
-    spread = np.std(means)
-    assert abs(np.mean(means) - truth) < 5 * spread / math.sqrt(2_000) + 0.002
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(spread, rel=0.1)
 
 
 @pytest.mark.usefixtures("_estimated")
@@ -183,16 +138,6 @@ def test_command(folder):
     assert stored["total_weight"] == len(REPEATED)
     assert stored["run"]["files"]["weights"]["sha256"]
     assert f"of total weight {len(REPEATED):.1f}" in output
-
-
-def test_weights_reach_the_runs():
-    """Without the weights AIS's average would be another."""
-    kept = WEIGHTS > 0
-    rows, log_p = ROWS[kept], SMALL.exact_log_unnormalized(ROWS[kept])
-    runs = AnnealingRuns(SMALL, rows, log_p, None, seeded_generator(1), WEIGHTS[kept])
-    best = runs.run_up_to(32, 5_000, progress=False).runs[-1]
-    expected = np.average(SMALL.log_unnormalized(ROWS), weights=WEIGHTS)
-    assert best.bracket.upper == pytest.approx(expected - best.ais.log_z, abs=1e-4)
 
 
 def test_baselines_of_weighted_rows():
