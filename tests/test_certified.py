@@ -8,8 +8,7 @@ from enumeration import log_z, random_rbm
 from evaluations import draws
 from scipy.stats import binom
 
-from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import PartitionEstimate, ais, certified_lower_bound
+from paperlib.estimators import PartitionEstimate, certified_lower_bound
 from paperlib.estimators.certified import _log_mixture, _log_threshold, _lower_bounds
 from paperlib.numerics import log_mean_exp, seeded_generator
 
@@ -104,16 +103,6 @@ def test_rare_huge_weights(share):
         assert abs(found - SETS * (1 - level) / 4.5) < 42
 
 
-def test_weights_of_ais():
-    rbm = random_rbm(5, 4, seed=21, scale=1.5)
-    path = BaseRatePath(rbm)
-    count, level = 10, 0.95
-    estimate = ais(path, uniform_betas(2), SETS * count, seeded_generator(2), check=False)
-    log_weights = estimate.log_weights.view(SETS, count)
-    assert log_weights.std() > 0.5
-    assert failures(log_weights, log_z(rbm), level) <= most_failures(level)
-
-
 def test_reverse_weights_of_exact_draws_bound_from_above():
     """E_p 2^-D / p*(v) = 1/Z."""
     rbm = random_rbm(5, 4, seed=22)
@@ -150,24 +139,6 @@ def test_it_is_at_most_ln_4_below_markov(count, spread):
         for level in (0.01, 0.9, 0.999):
             missing = markov(log_weights, level).item() - certified_lower_bound(log_weights, level)
             assert missing <= (0 if count == 1 else math.log(4)) + 1e-8
-
-
-def test_one_weight_gives_the_bound_of_markov():
-    assert certified_lower_bound([3.0], 0.9) == pytest.approx(3 - math.log(10), abs=1e-8)
-
-
-def test_one_weight_that_is_all_of_the_sum():
-    log_weights = torch.full((1_000,), -math.inf).double()
-    log_weights[7] = 5.0
-    missing = markov(log_weights, 0.99).item() - certified_lower_bound(log_weights, 0.99)
-    assert 1 < missing < math.log(4) + 1e-8
-
-
-def test_equal_weights_bound_more_tightly_the_more_there_are():
-    gaps = [-certified_lower_bound(torch.zeros(n), 0.99) for n in (1, 10, 100, 1_000)]
-    assert gaps == sorted(gaps, reverse=True)
-    # (ln 100 + ln of a share of 1 / 28) / 1000
-    assert 0 < gaps[-1] < 0.01
 
 
 # ---- what must not matter

@@ -78,21 +78,6 @@ def test_ring_has_the_densities_that_it_promises(ring):
     assert ring.log_z_start == pytest.approx(ring_log_f(0.0).logsumexp(0).item())
 
 
-@pytest.mark.parametrize("one_for_each", [False, True])
-def test_ring_transition_is_reversible_and_leaves_its_distribution_invariant(ring, one_for_each):
-    beta, chains = 0.8, 100_000
-    shares = ring_log_f(beta).softmax(0)
-    before = shares.multinomial(chains, replacement=True, generator=seeded_generator(0))
-    given = torch.full([chains], beta, dtype=torch.float64) if one_for_each else beta
-    moved = ring.transition(STATES[before], given, seeded_generator(1))
-    after = (moved.long() * torch.tensor([8, 4, 2, 1])).sum(1)
-    pairs = torch.zeros(16, 16, dtype=torch.float64)
-    pairs.index_put_((before, after), torch.ones(chains).double(), accumulate=True)
-    # Four standard errors of each count, and of the difference of two.
-    assert ((pairs.sum(0) - chains * shares).abs() <= 4 * (chains * shares).sqrt()).all()
-    assert ((pairs - pairs.T).abs() <= 4 * (pairs + pairs.T).sqrt().clamp(min=1)).all()
-
-
 @dataclass(frozen=True)
 class Coins:
     """One coin for each chain, and two that follow it."""

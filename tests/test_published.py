@@ -228,6 +228,11 @@ def test_claimed_gains_are_rounded_differences_of_the_tables(key):
     assert round(own - sm(worse, "test-estimate")) == value(key)
 
 
+def test_at_least_25_nats_holds_only_when_rounded():
+    gain = value("sm2008/table-2/test-dbn-cd1/bound") - sm("cd1-500", "test-estimate")
+    assert gain == pytest.approx(24.89, abs=1e-9)
+
+
 def test_train_test_differences_stand_behind_the_rounded_claims():
     rbms = [sm(r, "train-estimate") - sm(r, "test-estimate") for r in SM_ALL[3:]]
     assert rbms == pytest.approx([2.67, 2.69, 3.24], abs=1e-9)

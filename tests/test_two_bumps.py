@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from enumeration import assert_rates
 
 from boltzmann_companion.studies.two_bumps import TwoBumpPath, anneal, melt
 from paperlib.annealing import uniform_betas
@@ -29,20 +28,6 @@ def kernel(path, beta):
 
 def moved(path, beta, moves):
     return torch.linalg.matrix_power(kernel(path, beta), moves)
-
-
-@pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
-def test_transitions_follow_the_metropolis_kernel(beta):
-    path = TwoBumpPath(moves=3)
-    matrix = moved(path, beta, 3)
-    p = density(path, beta)
-    torch.testing.assert_close(p @ matrix, p)
-    starts = torch.tensor([0, 15, 30, 60]).repeat_interleave(20_000)
-    ends = path.transition(starts, beta, torch.Generator().manual_seed(1))
-    for start in (0, 15, 30, 60):
-        shares = torch.bincount(ends[starts == start], minlength=PLACES) / 20_000
-        # 244 places
-        assert_rates(shares, matrix[start], 20_000, errors=5, slack=1e-12)
 
 
 def test_target_has_two_bumps_of_unequal_mass():
