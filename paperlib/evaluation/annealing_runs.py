@@ -62,6 +62,7 @@ _SAMPLES = 1_000
 class _Tempering:
     """Parallel tempering that can be made longer, and its estimate so far."""
 
+    path: Any
     run: TemperingRun
     estimate: TemperingEstimate
 
@@ -206,7 +207,7 @@ class AnnealingRuns:
     def _compare(self, tempering: _Tempering, modes: Sequence[_Tempering]) -> tuple[ModeCheck, ...]:
         """What the runs from modes say about parallel tempering."""
         return tuple(
-            check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.run.path)
+            check_mode(tempering.estimate, self._annealed_path, mode.estimate, mode.path)
             for mode in modes
         )
 
@@ -219,7 +220,7 @@ class AnnealingRuns:
     ) -> _Tempering:
         """Parallel tempering along a path, from its beginning."""
         run = TemperingRun(path, Plan(chain_steps, None, None, _SAMPLES), self._generator)
-        return _Tempering(run, finish(run, on_step, check))
+        return _Tempering(path, run, finish(run, on_step, check))
 
     def _extend(
         self, tempering: _Tempering, chain_steps: int, on_step: Callable[[int], object]
