@@ -36,7 +36,7 @@ ROOMS = [
     {"learning": 686},
     {"annealing": 768},
     {"estimators": 2_077},
-    {"evaluation": 2_729},
+    {"evaluation": 2_730},
     {"cli_options": 200},
     {"cli": 234, "__main__": 2},
     # installed or not: nothing of the library may import it, inside of a function either
