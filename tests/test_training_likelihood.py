@@ -197,10 +197,10 @@ def test_an_interrupted_estimate_does_not_replace_a_finished_one(monkeypatch):
     found = estimated()
     assert len(calls) == screened + 5
     assert found.interrupted
+    assert not any(each.evaluation.interrupted for each in found.checkpoints)
     # of the twins the one whose first average was higher
     [done] = [number for number, steps in enumerate(efforts(found)) if steps == STEPS]
     assert sorted(efforts(found)) == [STEPS // 16] * 3 + [STEPS]
-    assert not any(each.evaluation.interrupted for each in found.checkpoints)
     for number in (0, 1, done):
         one, other = (run.checkpoints[number].evaluation for run in (found, whole()))
         assert one.average == other.average

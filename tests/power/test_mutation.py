@@ -287,7 +287,7 @@ GROUPS = {
         ),
         mutant(
             "what has been kept is computed again",
-            "keep.py: if «not found→True»:",
+            "keep.py: if «path is not None and path.is_file()→False»:",
             "tests/test_keep.py::test_interrupted_and_resumed_gives_the_same_and_nothing_is_computed_twice[study of evaluate]",
         ),
     ],
