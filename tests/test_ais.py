@@ -15,9 +15,19 @@ from paperlib.estimators import (
     importance_sampling,
 )
 from paperlib.estimators.estimate import _log_runs_needed, find_warnings
-from paperlib.models import log_z_lower_bound
+from paperlib.models import RBM, log_z_lower_bound
 from paperlib.models.bounds import _sum_over_best_states
 from paperlib.numerics import seeded_generator
+
+
+def test_zero_weights_make_every_weight_exact():
+    rbm = RBM(torch.zeros(6, 4).double(), torch.linspace(-1, 1, 6).double(), torch.ones(4).double())
+    estimate = ais(BaseRatePath(rbm, rbm.visible_bias), uniform_betas(3), 10, seeded_generator(0))
+    expected = torch.log1p(rbm.visible_bias.exp()).sum().item()
+    expected += 4 * math.log1p(math.e)
+    assert estimate.log_weights.tolist() == pytest.approx([expected] * 10, abs=1e-12)
+    assert estimate.effective_sample_size == pytest.approx(10)
+    assert estimate.interval() == pytest.approx((expected, expected), abs=1e-9)
 
 
 def test_estimate_intervals_and_effective_sample_size():
