@@ -35,7 +35,7 @@ from paperlib.validation import ArrayLike
 
 # The first evaluation of all checkpoints takes this share of the time or, where steps are given, of the steps for each of them.
 _SHARE_OF_TIME, _SHARE_OF_STEPS = 1 / 4, 1 / 16
-# Among at most so many the rest of the time is divided: an eighth of ten minutes settles most models of 784 x 500.
+# Among at most so many the rest of the time is divided: with more, each would get too little to be settled.
 _MOST_AGAIN = 6
 
 
