@@ -480,9 +480,9 @@ PROSE = [
      and sum(effective_chains(r["uniform_ais_error"]) < 9 for r in s.rows("raise-table-1")) == 2),
     said({"08": "From uniform pixels they are as much as 42 nats apart"},
      lambda s: near(max(s.column("raise-table-1", "uniform_gap").values()), 42, 0.5)),
-    said({"08": "CSL is 10 to 74 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a"
+    said({"08": "CSL is 10 to 73 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a"
                 " nat"},
-     lambda s: spans([r["base_rate_raise"] - r["csl"] for r in s.rows("raise-table-1") if r["model"] != "mnistPCD-20"], 10, 74, 0.6)
+     lambda s: spans([r["base_rate_raise"] - r["csl"] for r in s.rows("raise-table-1") if r["model"] != "mnistPCD-20"], 10, 73, 0.5)
      and near((r := s.row("raise-table-1", model="mnistPCD-20"))["csl"], r["exact"], 0.02)),
     said({"08": "at the paper's $K$ the uniform start leaves 11 nats between the two, and the base rates leave 4. "
                 "Its AIS curve levels off, too: it ends six nats above that of the base rates"},

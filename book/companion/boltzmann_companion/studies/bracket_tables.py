@@ -36,7 +36,7 @@ STARTS = ("uniform", "base rates")
 PAPERS_IMAGES = 100
 # What CSL adds to the chapter's seed, with the model's place in the table.
 CSL_STREAM = 200
-# CSL at the paper's effort: 5 x 10^8 hidden states.
+# CSL at the paper's effort: 5 x 10^8 Gibbs steps, as AIS takes.
 _CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
 
 
