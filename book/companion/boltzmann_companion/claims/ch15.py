@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from itertools import pairwise
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows
 from boltzmann_companion.studies.same_recipe import QUANTITIES
@@ -30,6 +31,20 @@ def pilot_helps(rows: Rows, required: bool) -> Claims:
     evenly, _, piloted = rows
     claim = "the pilot's schedule has less variance of ln w than even spacing"
     yield Check(claim, piloted["variance"] < evenly["variance"], required=required)
+
+
+def more_states_are_better(kept: Rows, exact: Rows) -> Claims:
+    """Of `csl-kept-states` and `csl-exact-draws`."""
+    values = [row["csl"] for row in kept]
+    yield "CSL is higher with every larger number of kept states", values == sorted(values)
+    below = all(row["csl"] - 3 * row["csl_error"] < row["ais"] for row in kept)
+    yield "it nowhere exceeds AIS by three of its errors", below
+    shorter = all(
+        few["short"] > many["short"]
+        for few, many in pairwise(exact)
+        if few["model"] == many["model"]
+    )
+    yield "with more exact draws it falls short by less", shorter
 
 
 def extra_seed(rows: Rows) -> Claims:
