@@ -221,8 +221,7 @@ def csl_run(
 
     def join(shards: list[dict[str, Tensor]]) -> CSLEstimate:
         # All shards have as many states.
-        log_means = torch.stack([shard["log_prob"] for shard in shards], 1)
-        return CSLEstimate(log_means.to(rbm.device))
+        return CSLEstimate(torch.stack([part["log_prob"] for part in shards], 1).to(rbm.device))
 
     shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
     return Work(f"CSL, {num_chains} chains", walk, shards, join, device)

@@ -148,31 +148,24 @@ def digit_rows(rbm: RBM, images: BinaryImages, draws: int, seed: int) -> list[di
     rows = []
     for number, (split, name) in enumerate({"train": "training", "test": "test"}.items()):
         labels, grey = (getattr(images.grey, f"{split}{end}") for end in ("_labels", ""))
-        ones, eights = labels == 1, labels == 8
-        given = _ones_less_eights(rbm, getattr(images, split), ones, eights)
-        anew = [
-            _ones_less_eights(rbm, binarize(grey, seed + 20 * draw + number), ones, eights)
-            for draw in range(draws)
-        ]
-        for how, found in (("as given", [given]), ("anew", anew)):
-            values = torch.tensor(found, dtype=torch.float64)
-            lowest, highest = values[:, 0].aminmax()
-            rows.append(
-                {
-                    "model": f"{name} images, {how}",
-                    "draws": len(found),
-                    "one_minus_eight": values[:, 0].mean().item(),
-                    "one_minus_eight_error": values[:, 0].std().item() if found is anew else None,
-                    "lowest": lowest.item(),
-                    "highest": highest.item(),
-                    "choice_error": values[0, 1].item(),
-                }
-            )
+        anew = (binarize(grey, seed + 20 * draw + number) for draw in range(draws))
+        for how, binary in (("as given", [getattr(images, split)]), ("anew", anew)):
+            found = [_ones_less_eights(rbm, v, labels) for v in binary]
+            values = torch.tensor([value for value, _ in found], dtype=torch.float64)
+            row = {"model": f"{name} images, {how}", "draws": len(found)}
+            row |= {
+                "one_minus_eight": values.mean().item(),
+                "one_minus_eight_error": values.std().item() if len(found) > 1 else None,
+                "lowest": values.min().item(),
+                "highest": values.max().item(),
+                "choice_error": found[0][1],
+            }
+            rows.append(row)
     return rows
 
 
-def _ones_less_eights(rbm: RBM, v: Tensor, ones: Tensor, eights: Tensor) -> tuple[float, float]:
+def _ones_less_eights(rbm: RBM, v: Tensor, labels: Tensor) -> tuple[float, float]:
     """The difference of the two means of ln p*, and its error of choice."""
-    both = [by_blocks(rbm.log_unnormalized, v[which], rbm.dtype) for which in (ones, eights)]
+    both = [by_blocks(rbm.log_unnormalized, v[labels == digit], rbm.dtype) for digit in (1, 8)]
     error = math.hypot(*(log_p.std().item() / len(log_p) ** 0.5 for log_p in both))
     return (both[0].mean() - both[1].mean()).item(), error
