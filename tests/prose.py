@@ -744,11 +744,12 @@ PROSE = [
           "errata": "where Table 1 has $-145.26$, and $-110$ with 500 million",
           "what-we-learned": "CSL alone does not: it is $-110.2$ nats here and $-145.3$ there"},
      lambda s: near((r := s.row("raise-own-weights"))["csl"], -110.2, 0.05) and r["csl_states"] == 500 * 10**6),
-    said({"15": ["The printed value lies in the middle of the table",
+    said({"15": ["Within the errors the printed value is met with about a million states",
                  "With more kept states CSL is higher, and with millions of them it is still tens of nats below AIS",
                  "States that lie a hundred steps apart are worth more than neighbours"],
-          "errata": "it is $-148$ nats with 500,000 kept states"},
-     lambda s: near(s.row("csl-kept-states", csl_states=500_000)["csl"], -148, 0.5)
+          "errata": "With the released weights it is $-147$ nats with a million kept states, to 3 nats, where Table 1 has $-145.26$"},
+     lambda s: near((r := s.row("csl-kept-states", csl_states=1_000_000))["csl"], -147, 0.5) and near(r["csl_error"], 3, 0.5)
+     and abs(r["csl"] + 145.26) < r["csl_error"]
      and (values := [r["csl"] for r in s.rows("csl-kept-states")]) == sorted(values) and values[-1] < s.rows("csl-kept-states")[-1]["ais"] - 20
      and all(r["thinned"] > r["csl"] for r in s.rows("csl-kept-states")[1:] if r["thinned"] is not None)),
     said({"15": ["The paper's own mnistPCD-20 falls short of its exact value by 2.02 nats",
