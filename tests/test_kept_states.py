@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 from enumeration import all_states, log_z, random_rbm
+from test_keep import archived
 
+from boltzmann_companion.chapter import read_settings
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.studies.bracket_rows import Entry, csl_average, csl_with_error
 from boltzmann_companion.studies.kept_states import (
@@ -16,8 +18,10 @@ from boltzmann_companion.studies.kept_states import (
     digit_rows,
     exact_rows,
     running_csl,
+    states_run,
 )
-from paperlib.datasets import binarize, binary_images
+from paperlib.datasets import binarize, binary_images, load_authors_rbm, load_mnist_2008
+from paperlib.errors import InputError
 from paperlib.estimators import csl_estimate
 from paperlib.numerics import log_mean_exp, seeded_generator
 
@@ -139,3 +143,21 @@ def test_ones_less_eights_as_given_and_anew():
     assert anew["one_minus_eight_error"] == pytest.approx(
         torch.tensor(drawn).std().item(), rel=1e-4
     )
+
+
+def test_the_stored_shards_have_their_names():
+    size = get_profile("paper")
+    settings = read_settings("15-own-images-weights-and-seeds", "paper")
+    try:
+        images, own = size.images(), load_mnist_2008()
+        rbm = load_authors_rbm()
+    except InputError as error:
+        pytest.skip(str(error))
+    order = torch.randperm(10_000, generator=seeded_generator(2_008 + 5))
+    v = own.test[order[: settings["csl_images"]]]
+    runs = [states_run(rbm, v, Kept(**settings["csl_chains"]), 2_308)]
+    for model_id in settings["exact_models"]:
+        v = images.test[: settings["exact_images"]]
+        runs.append(states_run(size.model(model_id), v, Kept(**settings["exact_draws"]), 2_408))
+    asked = {f"shards/{part.file}" for run in runs for part in run.parts}
+    assert asked == archived("chapter-15-csl")

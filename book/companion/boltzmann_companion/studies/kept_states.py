@@ -87,7 +87,13 @@ def running_csl(
 def csl_by_states(
     size: Profile, rbm: RBM, v: Tensor, kept_states: Kept, seed: int
 ) -> dict[str, CSLEstimate]:
-    """CSL of binary images v by count and stride, as in `running_csl`; at the papers' size its parts are shards."""
+    """CSL of binary images v by count and stride, as in `running_csl`; at the papers' size its parts are kept."""
+    run = states_run(rbm, v, kept_states, seed)
+    return kept(run, size.folder if size.name == "paper" else None)
+
+
+def states_run(rbm: RBM, v: Tensor, kept_states: Kept, seed: int) -> Work[dict[str, CSLEstimate]]:
+    """The shards of `csl_by_states`."""
     walk = rbm, torch.empty(0, dtype=torch.float64)
     identity = f"{identity_of('csl-by-states', *walk, rbm.device)} {kept_states} {seed} {tensors_checksum([v])}"
 
@@ -99,8 +105,7 @@ def csl_by_states(
         return {key: CSLEstimate(torch.stack([part[key] for part in parts], 1)) for key in parts[0]}
 
     shards = [shard(f"{identity} {number}", task, 1) for number in range(kept_states.parts)]
-    run = Work("CSL by hidden states", walk, shards, join, unit="part")
-    return kept(run, size.folder if size.name == "paper" else None)
+    return Work("CSL by hidden states", walk, shards, join, unit="part")
 
 
 def chain_rows(
