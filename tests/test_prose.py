@@ -1,4 +1,4 @@
-"""What the pages say: their words stand where the claims have them, and every claim that failed is told."""
+"""What the pages say: their words stand where the claims have them, and every claim that is refuted is told."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from notebooks import BOOK, ROOT, cells_of, prose_of
 from prose import ANSWERS, PROSE, near
 
+from boltzmann_companion.claims.checks import AS_SAID
 from boltzmann_companion.recipes import model_path
 from paperlib.estimators import exact_hidden_samples, exact_log_z
 from paperlib.models import RBM
@@ -51,10 +52,10 @@ def test_the_page_says_so(page, words):
     assert words in where, f"page {page} no longer says {words!r}: change PROSE with it"
 
 
-def test_the_prose_tells_of_every_claim_that_failed():
+def test_the_prose_tells_of_every_claim_that_it_refutes():
     for page in CHAPTERS:
         for line in printed(page):
-            if line.endswith(": no"):
+            if line.endswith(AS_SAID):
                 told = [words for where, words in TELL[page, line] if where == page]
                 assert any(words in markdown(page) for words in told), f"{page}: {line}"
 
