@@ -478,6 +478,8 @@ PROSE = [
                 "effective chains of AIS, and one is as near to a nat"},
      lambda s: said_of(s, "uniform") == {"closed": 2, "open": 1, "cannot tell": 3}
      and sum(effective_chains(r["uniform_ais_error"]) < 9 for r in s.rows("raise-table-1")) == 2),
+    said({"08": "the bracket may cross, as for our mnistCD1-20 with 1,000 and 10,000 steps"},
+     lambda s: [r["steps"] for r in figure_3(s, "mnistCD1-20", "base rates") if verdict_of(r) == "crossed"] == [1_000, 10_000]),
     said({"08": "From uniform pixels they are as much as 42 nats apart"},
      lambda s: near(max(s.column("raise-table-1", "uniform_gap").values()), 42, 0.5)),
     said({"08": "CSL is 10 to 74 nats below RAISE from the base rates for five models. For mnistPCD-20 it is right to two hundredths of a"

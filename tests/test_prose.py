@@ -82,6 +82,19 @@ def test_one_small_model_has_a_dominating_hidden_state_and_one_has_not():
     assert shares["mnist-pcd-20"] < 0.1
 
 
+def test_a_blank_page_is_more_probable_than_what_the_machine_draws():
+    words = (
+        "it beats 98 in a hundred of the images that the machine itself draws, and in thousands of "
+        "draws it does not come up once"
+    )
+    assert words in markdown("01")
+    rbm = RBM.load(model_path("mnist-cd1-20"))
+    v, _ = exact_hidden_samples(rbm, 4_000, seeded_generator(1))
+    blank = rbm.log_unnormalized(torch.zeros_like(v[:1]))
+    assert near((rbm.log_unnormalized(v) < blank).double().mean().item(), 0.98, 0.01)
+    assert v.any(1).all()
+
+
 def test_a_path_with_a_jump_is_why_mnist_pcd_20_stays_open():
     words = (
         "At $\\beta = 0.5$ states with at most one hidden unit on hold practically all of the "
