@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import torch
 import yaml
-from IPython.display import display
+from IPython import get_ipython
+from IPython.display import Markdown, display
 
 from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
 from boltzmann_companion.columns import record_columns
@@ -32,6 +34,7 @@ from boltzmann_companion.records import Run, load_result, results_folder, source
 from boltzmann_companion.tables import Record, Table
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult
     from matplotlib.figure import Figure
 
 
@@ -233,6 +236,21 @@ def read_settings(name: str, profile: str) -> Settings:
     return Settings(name, profile, both)
 
 
+def _show_caption(result: ExecutionResult) -> None:
+    """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
+
+    The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
+    """
+    of_cell = (result.info and result.info.cell_meta) or {}
+    captions = {
+        "Figure": of_cell.get("mystnb", {}).get("figure"),
+        "Table": of_cell.get("paperlib", {}).get("table"),
+    }
+    for kind, made in captions.items():
+        if made and result.success:
+            display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
+
+
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
     """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
@@ -260,4 +278,9 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     as_given = all(parameters[key] == value for key, value in given.items())
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
+    shell = get_ipython()
+    if shell is not None:
+        with suppress(ValueError):  # it is not registered yet
+            shell.events.unregister("post_run_cell", _show_caption)
+        shell.events.register("post_run_cell", _show_caption)
     return Chapter(name, size, parameters["seed"], as_given)
