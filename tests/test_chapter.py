@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
 
 from boltzmann_companion import chapter as module
-from boltzmann_companion import records
+from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
@@ -280,11 +280,12 @@ def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
 def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
     """It sends the cell's metadata with the code; other clients send none."""
     shown = []
-    monkeypatch.setattr(module, "display", lambda text: shown.append(text.data))
+    monkeypatch.setattr(jupyter, "display", lambda text: shown.append(text.data))
 
-    def after(**of_cell):
-        result = ExecutionResult(ExecutionInfo("1", False, False, True, "id", cell_meta=of_cell))
-        module._show_caption(result)
+    def after(source="1", **of_cell):
+        info = ExecutionInfo(source, False, False, True, "id", cell_meta=of_cell)
+        jupyter._say_stored(info)
+        jupyter._show_caption(ExecutionResult(info))
 
     after(mystnb={"figure": {"caption": "Two chains.", "name": "fig-01-chains"}})
     after(paperlib={"table": {"caption": "Their means.", "name": "tab-01-means"}})
@@ -298,7 +299,7 @@ def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
 
 def test_an_opened_chapter_shows_captions_once(monkeypatch):
     shell = InteractiveShell()
-    monkeypatch.setattr(module, "get_ipython", lambda: shell)
+    monkeypatch.setattr(jupyter, "get_ipython", lambda: shell)
     opened()
     opened()
-    assert shell.events.callbacks["post_run_cell"].count(module._show_caption) == 1
+    assert shell.events.callbacks["post_run_cell"].count(jupyter._show_caption) == 1

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,18 +22,17 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import torch
 import yaml
-from IPython import get_ipython
-from IPython.display import Markdown, display
+from IPython.display import display
 
 from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
 from boltzmann_companion.columns import record_columns
+from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import Run, load_result, results_folder, source_line
 from boltzmann_companion.tables import Record, Table
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import ExecutionResult
     from matplotlib.figure import Figure
 
 
@@ -236,21 +234,6 @@ def read_settings(name: str, profile: str) -> Settings:
     return Settings(name, profile, both)
 
 
-def _show_caption(result: ExecutionResult) -> None:
-    """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
-
-    The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
-    """
-    of_cell = (result.info and result.info.cell_meta) or {}
-    captions = {
-        "Figure": of_cell.get("mystnb", {}).get("figure"),
-        "Table": of_cell.get("paperlib", {}).get("table"),
-    }
-    for kind, made in captions.items():
-        if made and result.success:
-            display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
-
-
 def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chapter:
     """Open a chapter: start the clock of its records, set the look of its figures, and compare its parameters with the given ones.
 
@@ -278,9 +261,5 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     as_given = all(parameters[key] == value for key, value in given.items())
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
-    shell = get_ipython()
-    if shell is not None:
-        with suppress(ValueError):  # it is not registered yet
-            shell.events.unregister("post_run_cell", _show_caption)
-        shell.events.register("post_run_cell", _show_caption)
+    explain_outputs()
     return Chapter(name, size, parameters["seed"], as_given)
