@@ -33,8 +33,7 @@ def pilot_helps(rows: Rows, required: bool) -> Claims:
 
 
 def extra_seed(rows: Rows) -> Claims:
-    """Of `sm2008-same-recipe` on `digits`: one more seed of the same recipe is not set apart."""
+    """Of `length_rows` on `digits`: one more seed of the same recipe, after 20 epochs, is not set apart."""
     [judged] = rows
     for key in QUANTITIES:
-        inside = judged[f"{key}_typical"] == "yes"
-        yield f"after 20 epochs the {key} of the extra seed is typical", inside
+        yield f"the {key} of the extra seed is typical after 20 epochs", "20" in judged[key]
