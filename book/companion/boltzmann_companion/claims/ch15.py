@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from boltzmann_companion.claims.checks import Check, Claims, Rows
+from boltzmann_companion.claims.checks import Check, Claims, Row, Rows
 from boltzmann_companion.studies.same_recipe import QUANTITIES
 
 
@@ -32,8 +32,7 @@ def pilot_helps(rows: Rows, required: bool) -> Claims:
     yield Check(claim, piloted["variance"] < evenly["variance"], required=required)
 
 
-def extra_seed(rows: Rows) -> Claims:
-    """Of `length_rows` on `digits`: one more seed of the same recipe, after 20 epochs, is not set apart."""
-    [judged] = rows
+def extra_seed(judged: Row) -> Claims:
+    """Of a row of `same_recipe.length_rows` on `digits`: one more seed of the same recipe, after 20 epochs, is not set apart."""
     for key in QUANTITIES:
-        yield f"the {key} of the extra seed is typical after 20 epochs", "20" in judged[key]
+        yield f"the {key} of the extra seed is typical after 20 epochs", "20" in str(judged[key])

@@ -18,11 +18,11 @@ from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import TABLES
 from boltzmann_companion.studies.same_recipe import (
+    PRINTED,
     in_words,
     interval_at,
     judged_lengths,
     lengths_of_row,
-    printed_numbers,
 )
 from boltzmann_companion.tables import cell_of, difference, format_value, stored_std_error
 from paperlib.learning import ContrastiveDivergence
@@ -114,7 +114,7 @@ def _same_recipe(entry: Published, cell: Cell, record: Mapping[str, Any]) -> Jud
     models = by_model(record["rows"])
     rows = models.pop(cell.row)
     # what the paper prints for other models of the same recipe
-    others = {row: printed_numbers(row)[cell.column] for row in models}
+    others = {row: PRINTED[row][cell.column] for row in models}
     lengths = judged_lengths(rows, cell.row)
     at: dict[str, list[int]] = {words: [] for words in (_ALONE, _TOO, _BELOW, _ABOVE)}
     also: dict[str, float] = {}
@@ -140,7 +140,7 @@ def _same_recipe(entry: Published, cell: Cell, record: Mapping[str, Any]) -> Jud
         said[_TOO] += (
             f" ({', '.join(f'{row} {format_value(value)}' for row, value in also.items())})"
         )
-    of_row = in_words(lengths_of_row(rows, cell.row, printed_numbers(cell.row)), lengths)
+    of_row = in_words(lengths_of_row(rows, cell.row, PRINTED[cell.row]), lengths)
     evidence = (
         f"the 95 % intervals of trainings by the released recipe {'; '.join(said.values())}; "
         f"those of all numbers of the row hold them after: {of_row}"

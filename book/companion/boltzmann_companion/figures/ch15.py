@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from boltzmann_companion.claims.checks import Rows
 from boltzmann_companion.plots import LINE_STYLES, PALETTE, draw_images, label_logarithmic
 from boltzmann_companion.rows import by_model, columns, grouped
-from boltzmann_companion.studies.training_paths import JUDGED_FROM
 from paperlib.datasets import BinaryImages
 
 
@@ -44,7 +43,9 @@ def bracket_by_steps(rows: Rows) -> Figure:
     return figure
 
 
-def training_paths(rows: Rows, printed: Mapping[str, Mapping[str, float]]) -> Figure:
+def training_paths(
+    rows: Rows, printed: Mapping[str, Mapping[str, float]], marked_at: Mapping[str, int]
+) -> Figure:
     """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
     models = by_model(rows)
     size = (7.0, 0.6 + 1.9 * len(models))
@@ -56,7 +57,7 @@ def training_paths(rows: Rows, printed: Mapping[str, Mapping[str, float]]) -> Fi
                 look = {"color": PALETTE[0], "linewidth": 0.8, "marker": "."}
                 axis.plot(*columns(of_seed, "epoch", key), **look)
             axis.axhline(printed[label][key], color="black", linestyle="--")
-            axis.axvline(JUDGED_FROM, color="0.6", linestyle=":")
+            axis.axvline(marked_at[label], color="0.6", linestyle=":")
             axis.set(xscale="log", title=f"{label}, {name}")
             label_logarithmic(axis.xaxis)
     for axis in grid[-1]:

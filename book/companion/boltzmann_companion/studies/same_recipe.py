@@ -6,14 +6,15 @@ How long the models were trained is not stated. A number is therefore held again
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from boltzmann_companion.claims.checks import Rows, inside
 from boltzmann_companion.published import find, load_published
+from boltzmann_companion.records import source_line
 from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
-from boltzmann_companion.studies.training_paths import JUDGED_FROM, JUDGED_TO, distrusted
+from boltzmann_companion.studies.training_paths import JUDGED_FROM, JUDGED_TO, ROWS, distrusted
+from boltzmann_companion.tables import Table, format_value
 
 #: What Table 1 prints of a model, in the records' words.
 QUANTITIES = ("log_z", "test", "train")
@@ -29,7 +30,6 @@ Row = Mapping[str, Any]
 Interval = tuple[float, float]
 
 
-@cache
 def printed_numbers(label: str) -> dict[str, float]:
     """The three numbers of a row of Table 1, exact ones where the paper has them.
 
@@ -46,6 +46,10 @@ def printed_numbers(label: str) -> dict[str, float]:
         assert value is not None
         found[key] = value
     return found
+
+
+#: The numbers of every row that has a recipe.
+PRINTED = {row.label: printed_numbers(row.label) for row in ROWS.values()}
 
 
 def path_rows(paths: Iterable[Row]) -> list[dict[str, Any]]:
@@ -117,6 +121,24 @@ def length_rows(
         for key, at in held.items():
             row[key] = in_words(at, lengths) if len(seeds) >= FEWEST_SEEDS else None
         yield row
+
+
+def length_table(record: Row, printed: Mapping[str, Mapping[str, float]]) -> Table:
+    """The rows of `length_rows` for a record of `path_rows`."""
+    headings = {
+        "model": "model",
+        "seeds": "seeds",
+        "lengths": "looked at after (epochs)",
+        "log_z": "$\\ln Z$ inside after",
+    }
+    headings |= {
+        "test": "test inside after",
+        "train": "training inside after",
+        "all": "all three after",
+    }
+    rows = length_rows(record["rows"], printed)
+    cells = [[format_value(row[key]) for key in headings] for row in rows]
+    return Table(list(headings.values()), cells, source_line(record))
 
 
 def lengths_of_row(rows: Rows, label: str, printed: Mapping[str, float]) -> set[int]:
