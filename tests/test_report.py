@@ -193,11 +193,13 @@ def test_numbers_of_one_estimate_are_counted_once():
     others = {cell for cell in cells if cell.record not in (ln_z, ends)}
     assert rests_on(ROWS)["same-weights"] == 1 + 4 + len(others) < len(numbers)
     assert rests_on(ROWS)["same-recipe"] == 5
-    [weights, recipe, *_] = criteria_table(ROWS).rows
+    [weights, recipe, *_, together] = criteria_table(ROWS, claim_findings()).rows
     assert weights[2] == f"{5 + len(others)} estimates"
     # chance alone: 0.27 % beyond three standard errors, 5 % outside a 95 % interval
     assert float(weights[3]) == pytest.approx(0.0027 * len(numbers), rel=0.05)
     assert recipe[3] == "1.3 after each length"
+    assert int(together[1]) < len(ROWS) - 105 - 17  # settings and what is not judged
+    assert re.fullmatch(r"\d+ of \d+ claims", together[2])
 
 
 def seeds(**tests):

@@ -237,15 +237,26 @@ def _estimates(cell: Cell | None) -> set[Cell]:
 _BY_CHANCE = {"same-weights": math.erfc(3 / math.sqrt(2)), "same-recipe": 0.05}
 
 
-def criteria_table(rows: Sequence[ReportRow]) -> Table:
+# Verdicts that decide: the others say that nothing is known, or that nothing was asked.
+_DECIDED = (
+    *("agrees", "differs", "typical", "typical at some lengths", "not typical"),
+    *("holds", "partly", "does not hold"),
+)
+
+
+def criteria_table(rows: Sequence[ReportRow], found: Mapping[str, Finding]) -> Table:
     """How many numbers are judged by which criterion, on what they rest, how many chance alone would put outside, and the verdicts.
+
+    The last row counts the numbers, and the claims, that have a verdict.
 
     Parameters
     ----------
     rows : sequence of ReportRow
         From `report_rows`.
+    found : mapping of str to Finding
+        From `claim_findings`.
     """
-    found, table = rests_on(rows), []
+    independent, table = rests_on(rows), []
     bases = {"same-weights": "estimates", "same-recipe": "trained models", "claim": "claims"}
     for kind, verdicts in counts(rows).items():
         number = sum(verdicts.values())
@@ -255,11 +266,15 @@ def criteria_table(rows: Sequence[ReportRow]) -> Table:
             [
                 kind.replace("-", " "),
                 str(number),
-                f"{found[kind]} {bases[kind]}" if kind in bases else format_value(None),
+                f"{independent[kind]} {bases[kind]}" if kind in bases else format_value(None),
                 chance + (" after each length" if kind == "same-recipe" else ""),
                 "; ".join(f"{verdict}: {each}" for verdict, each in verdicts.items()),
             ]
         )
+    numbers = sum(row.judgement.verdict in _DECIDED for row in rows)
+    claims = sum(finding.outcome in _DECIDED for finding in found.values())
+    none = format_value(None)
+    table.append(["with a verdict", str(numbers), f"{claims} of {len(found)} claims", none, none])
     return Table(["judged by", "numbers", "rest on", "outside by chance", "verdicts"], table)
 
 
