@@ -16,7 +16,6 @@ from scipy.special import fdtri
 from boltzmann_companion.claims import ch06, ch07, ch10
 from boltzmann_companion.claims.checks import STORED, Checks, Claim, Row, Stored, inside
 from boltzmann_companion.claims.claims import CLAIMS, Finding
-from boltzmann_companion.published import load_published
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
 from boltzmann_companion.studies.same_recipe import PRINTED, by_seed, interval_at, lengths_of_row
@@ -644,11 +643,6 @@ PROSE = [
     said({"13": "The authors' CD25(500) is ahead of both at every length, but our trainings by its recipe are behind CD3(500) after ten epochs of each"},
      lambda s: mean_at(s, "CD25(500)", 10) < mean_at(s, "CD3(500)", 10)
      and all(found_by(s, f"cd25-over-{m}").outcome == "partly" and "does not hold" not in found_by(s, f"cd25-over-{m}").ours for m in ("cd1", "cd3"))),
-    said({"13": ["With the same weights more than half of them follow from a single AIS run",
-                 "Chance alone puts one difference in 370 beyond three standard errors"]},
-     lambda s: len(own := [e for e in load_published() if e.criterion.kind == "same-weights"]) == 15
-     and sum(e.criterion.judged_by.record == "sm2008-own-weights" for e in own) == 8 and near(1 / math.erfc(3 / 2**0.5), 370, 1)
-     and s.row("sm2008-own-weights")),
     said({"15": "that of the test average of CD3(25) after ten epochs holds the value of CD1(25), too",
           "05": "after ten epochs that of CD3(25)'s test average also holds the value of CD1(25)"},
      lambda s: inside(interval_at(s.rows("sm2008-training-paths"), "CD3(25)", 10, "test"), -151.57)),

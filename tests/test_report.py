@@ -66,7 +66,7 @@ def test_our_numbers_name_the_command_that_makes_them_again():
 
 
 def test_every_row_has_the_papers_effort():
-    """A verdict speaks of the paper's K and of its number of hidden states for CSL, not of less."""
+    """A verdict speaks of the paper's K and of its number of Gibbs steps for CSL, not of less."""
     shown = [row for name in COMPARED for row in comparison_rows(name)] + ROWS
     starts = [row for row in shown if row.cell and start_of(row.cell.column)]
     assert len(starts) > 100
@@ -198,6 +198,13 @@ def test_numbers_of_one_estimate_are_counted_once():
     # chance alone: 0.27 % beyond three standard errors, 5 % outside a 95 % interval
     assert float(weights[3]) == pytest.approx(0.0027 * len(numbers), rel=0.05)
     assert recipe[3] == "1.3 after each length"
+    # in words on the page
+    [page] = [path for path in NOTEBOOKS if path.name.startswith("13-")]
+    text = " ".join(cell.source for cell in cells_of(page))
+    assert "more than half of them follow from a single AIS run" in text
+    assert 8 > len(numbers) / 2
+    assert "one difference in 370 beyond three standard errors" in text
+    assert round(1 / math.erfc(3 / math.sqrt(2))) == 370
     assert int(together[1]) < len(ROWS) - 105 - 17  # settings and what is not judged
     assert re.fullmatch(r"\d+ of \d+ claims", together[2])
 
