@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from notebooks import NOTEBOOKS, cells_of
+from notebooks import NOTEBOOKS, cells_of, prose_of
 
 from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES, start_of
 from boltzmann_companion.claims.report import (
@@ -200,9 +200,9 @@ def test_numbers_of_one_estimate_are_counted_once():
     assert recipe[3] == "1.3 after each length"
     # in words on the page
     [page] = [path for path in NOTEBOOKS if path.name.startswith("13-")]
-    text = " ".join(cell.source for cell in cells_of(page))
+    text = prose_of(page)
     assert "more than half of them follow from a single AIS run" in text
-    assert 8 > len(numbers) / 2
+    assert len(numbers) < 2 * 8
     assert "one difference in 370 beyond three standard errors" in text
     assert round(1 / math.erfc(3 / math.sqrt(2))) == 370
     assert int(together[1]) < len(ROWS) - 105 - 17  # settings and what is not judged
