@@ -139,11 +139,21 @@ def csl_estimate(
         for _ in range(num_steps):
             hidden = bernoulli(rbm.hidden_probs(state), generator)
             logits = hidden @ rbm.weights.T + rbm.visible_bias
-            log_probs = cases @ logits.T - softplus(logits).sum(-1)
-            sums = torch.logaddexp(sums, log_probs.double())
+            sums = torch.logaddexp(sums, log_prob_given(cases, logits).double())
             state = bernoulli(logits.sigmoid_(), generator)
             bar.update()
     return CSLEstimate(sums - math.log(num_steps))
+
+
+def log_prob_given(v: Tensor, logits: Tensor) -> Tensor:
+    """ln p(v | h) of vectors [N, D], where the visible units are on with these logits [S, D] given each of S hidden states: [N, S].
+
+    Examples
+    --------
+    >>> log_prob_given(torch.tensor([[1.0, 0.0]]), torch.zeros(1, 2))
+    tensor([[-1.3863]])
+    """
+    return v @ logits.T - softplus(logits).sum(-1)
 
 
 def csl_log_prob(
@@ -211,8 +221,7 @@ def csl_run(
 
     def join(shards: list[dict[str, Tensor]]) -> CSLEstimate:
         # All shards have as many states.
-        log_means = torch.stack([shard["log_prob"] for shard in shards], 1)
-        return CSLEstimate(log_means.to(rbm.device))
+        return CSLEstimate(torch.stack([part["log_prob"] for part in shards], 1).to(rbm.device))
 
     shards = [shard(f"{identity} {n}", task, steps) for n in range(-(-num_chains // size))]
     return Work(f"CSL, {num_chains} chains", walk, shards, join, device)

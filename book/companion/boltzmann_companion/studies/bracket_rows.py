@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,11 @@ from paperlib.datasets import BinaryImages, binary_images
 from paperlib.errors import InputError, never_changed
 from paperlib.estimators import (
     Bracket,
+    CSLEstimate,
     PartitionEstimate,
     ais,
     control_variate_mean,
-    csl_log_prob,
+    csl_estimate,
     exact_log_z,
     raise_log_prob,
 )
@@ -198,21 +200,31 @@ def longer_row(
 def csl_average(
     size: Profile, entry: Entry, given: Sequence[int], own_steps: int | None, seed: int
 ) -> dict[str, Any]:
-    """CSL of an entry's images with the control variate of RAISE, and how many hidden states it took: chains times steps.
+    """CSL as in `csl_with_error`, and how many hidden states it took: chains times steps.
 
     Both are `given`, unless a reader has `own_steps`. With the given ones, what `paperlib long` has stored of the paper's 500 million
-    states is taken instead. `seed` is the chapter's.
+    Gibbs steps is taken instead. `seed` is the chapter's.
     """
     chains, steps = given[0], own_steps or given[1]
-    states, log_prob = chains * steps, None
+    states, estimate = chains * steps, None
     if steps == given[1]:
-        log_prob, stored = stored_csl(size, entry.model, entry.v, entry.number, seed)
+        estimate, stored = stored_csl(size, entry.model, entry.v, entry.number, seed)
         states = stored or states
-    if log_prob is None:
+    if estimate is None:
         generator = seeded_generator(seed + CSL_STREAM + entry.number)
-        log_prob = csl_log_prob(entry.model, entry.v, chains, steps, generator, progress=False)
-    average = control_variate_mean(log_prob, entry.log_p[entry.cases], entry.log_p)
-    return {"csl": average.mean, "csl_states": states}
+        estimate = csl_estimate(entry.model, entry.v, chains, steps, generator, progress=False)
+    return csl_with_error(entry, estimate) | {"csl_states": states}
+
+
+def csl_with_error(entry: Entry, estimate: CSLEstimate) -> dict[str, float]:
+    """CSL's average over all test images with the control variate of RAISE, and its standard error.
+
+    The choice of images is one part of the error. The chains are another, since all images share them: their noise moves the average as a whole.
+    How much too low the average is for want of more hidden states, the error does not know.
+    """
+    average = control_variate_mean(estimate.log_prob, entry.log_p[entry.cases], entry.log_p)
+    error = math.hypot(average.test_set_std_error, estimate.monte_carlo_std_error)
+    return {"csl": average.mean, "csl_error": error}
 
 
 def cost_rows(entries: Iterable[Entry], seed: int) -> list[dict[str, Any]]:

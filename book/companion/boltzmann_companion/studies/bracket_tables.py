@@ -36,7 +36,7 @@ STARTS = ("uniform", "base rates")
 PAPERS_IMAGES = 100
 # What CSL adds to the chapter's seed, with the model's place in the table.
 CSL_STREAM = 200
-# CSL at the paper's effort: 5 x 10^8 hidden states.
+# CSL at the paper's effort: 5 x 10^8 Gibbs steps, as AIS takes.
 _CSL_CHAINS, _CSL_STEPS = 10_000, 50_000
 
 
@@ -275,15 +275,15 @@ def long_csl_run(size: Profile, rbm: RBM, v: Tensor, number: int, seed: int) -> 
 
 def stored_csl(
     size: Profile, rbm: RBM, v: Tensor, number: int, seed: int
-) -> tuple[Tensor | None, int]:
-    """CSL by the shards of `long_csl_run` that are stored, float64 [N], and their hidden states; None and 0 if there are none."""
+) -> tuple[CSLEstimate | None, int]:
+    """CSL by the shards of `long_csl_run` that are stored, and their hidden states; None and 0 if there are none."""
     run = long_csl_run(size, rbm, v, number, seed)
     stored = [*takewhile(Path.is_file, run.files(size.folder))] if size.name == "paper" else []
     if not stored:
         return None, 0
     begun = replace(run, parts=run.parts[: len(stored)])
     # A step of a chain is a hidden state.
-    return kept(begun, size.folder).log_prob, sum(part.steps for part in begun.parts)
+    return kept(begun, size.folder), sum(part.steps for part in begun.parts)
 
 
 _rbms = partial(BracketTable, strides=(1_000, 100), own_images=False)

@@ -1,0 +1,176 @@
+"""How far CSL falls short with so many hidden states, kept along Gibbs chains or drawn exactly; and ones less eights for several images.
+
+Both belong to numbers of the RAISE paper whose protocol is not stated in full: CSL in its Table 1, and its footnote 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from boltzmann_companion.profiles import Profile
+from boltzmann_companion.recipes import Model
+from boltzmann_companion.rows import average, by_blocks
+from boltzmann_companion.studies.bracket_rows import Entry, csl_with_error
+from boltzmann_companion.studies.bracket_tables import TABLES
+from paperlib.datasets import BinaryImages, binarize
+from paperlib.estimators import exact_hidden_samples, exact_log_z
+from paperlib.estimators.csl import CSLEstimate, log_prob_given
+from paperlib.estimators.shards import Walk, identity_of, shard
+from paperlib.keep import Work, kept
+from paperlib.kernels import bernoulli
+from paperlib.models import RBM
+from paperlib.models.files import tensors_checksum
+from paperlib.numerics import log_mean_exp
+from paperlib.threads import OnStep
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which hidden states are kept: batches of `size` of them, in independent parts.
+
+    Attributes
+    ----------
+    parts, size : int
+        How many parts, and how many states one batch has.
+    counts : list of int
+        For how many batches of a part CSL is asked, in increasing order.
+    strides : list of int
+        Every batch is kept, or one in so many.
+    burn_in : int or None
+        Gibbs steps before the first batch. A batch is then one step of `size` chains, and otherwise of exact draws.
+    """
+
+    parts: int
+    size: int
+    counts: Sequence[int]
+    strides: Sequence[int] = (1,)
+    burn_in: int | None = None
+
+    def batches(self, rbm: RBM, generator: torch.Generator) -> Iterator[Tensor]:
+        """The hidden states of a part, [size, M] each."""
+        if self.burn_in is None:
+            _, states = exact_hidden_samples(rbm, self.counts[-1] * self.size, generator)
+            yield from states.split(self.size)
+            return
+        v = bernoulli(rbm.weights.new_full((self.size, rbm.num_visible), 0.5), generator)
+        for step in range(self.burn_in + self.counts[-1]):
+            h = bernoulli(rbm.hidden_probs(v), generator)
+            if step >= self.burn_in:
+                yield h
+            v = bernoulli(rbm.visible_probs(h), generator)
+
+
+def running_csl(
+    rbm: RBM, v: Tensor, batches: Iterable[Tensor], counts: Sequence[int], strides: Sequence[int]
+) -> dict[str, Tensor]:
+    """ln of the mean of p(v | h) over the first batches, [N], by their count and how far apart they are, as "10 1"."""
+    cases, found = v.to(rbm.dtype), {}
+    sums = {stride: v.new_full((len(v),), -math.inf, dtype=torch.float64) for stride in strides}
+    for number, h in enumerate(batches):
+        given = log_prob_given(cases, h @ rbm.weights.T + rbm.visible_bias)
+        mean = log_mean_exp(given.double())
+        for stride in strides:
+            if number % stride == 0:
+                sums[stride] = torch.logaddexp(sums[stride], mean)
+                taken = number // stride + 1
+                if taken in counts:
+                    found[f"{taken} {stride}"] = sums[stride] - math.log(taken)
+    return found
+
+
+def csl_by_states(
+    size: Profile, rbm: RBM, v: Tensor, kept_states: Kept, seed: int
+) -> dict[str, CSLEstimate]:
+    """CSL of binary images v by count and stride, as in `running_csl`; at the papers' size its parts are kept."""
+    run = states_run(rbm, v, kept_states, seed)
+    return kept(run, size.folder if size.name == "paper" else None)
+
+
+def states_run(rbm: RBM, v: Tensor, kept_states: Kept, seed: int) -> Work[dict[str, CSLEstimate]]:
+    """The shards of `csl_by_states`."""
+    walk = rbm, torch.empty(0, dtype=torch.float64)
+    identity = f"{identity_of('csl-by-states', *walk, rbm.device)} {kept_states} {seed} {tensors_checksum([v])}"
+
+    def task(walk: Walk, generator: torch.Generator, on_step: OnStep) -> dict[str, Tensor]:
+        batches = kept_states.batches(walk[0], generator)
+        return running_csl(walk[0], v, batches, kept_states.counts, kept_states.strides)
+
+    def join(parts: list[dict[str, Tensor]]) -> dict[str, CSLEstimate]:
+        return {key: CSLEstimate(torch.stack([part[key] for part in parts], 1)) for key in parts[0]}
+
+    shards = [shard(f"{identity} {number}", task, 1) for number in range(kept_states.parts)]
+    return Work("CSL by hidden states", walk, shards, join, unit="part")
+
+
+def chain_rows(
+    size: Profile, entry: Entry, chains: Kept, ais: float, seed: int
+) -> list[dict[str, Any]]:
+    """Rows of `csl-kept-states`: CSL from so many states of Gibbs chains, all of them or one in so many, beside AIS's average."""
+    every, some = chains.strides
+    found = csl_by_states(size, entry.model, entry.v, chains, seed)
+    averages = {key: csl_with_error(entry, estimate) for key, estimate in found.items()}
+    rows = []
+    for count in chains.counts:
+        # chains that walk so far have not always as many states some steps apart
+        few = averages.get(f"{count} {some}", {"csl": None, "csl_error": None})
+        row = {"csl_states": count * chains.size * chains.parts} | averages[f"{count} {every}"]
+        row |= {"thinned": few["csl"], "thinned_error": few["csl_error"], "ais": ais}
+        rows.append(row)
+    return rows
+
+
+def exact_rows(
+    size: Profile, models: Mapping[str, Model], num_images: int, draws: Kept, seed: int
+) -> list[dict[str, Any]]:
+    """Rows of `csl-exact-draws`: how far CSL falls short with so many independent draws from a small model, on the first test images."""
+    v = size.images().test[:num_images]
+    names = {model_id: name for name, model_id in TABLES[size.name]["raise-table-1"].models.items()}
+    rows = []
+    for model_id, rbm in models.items():
+        assert isinstance(rbm, RBM)
+        exact = average(rbm.log_unnormalized, v, rbm.dtype) - exact_log_z(rbm)
+        found = csl_by_states(size, rbm, v, draws, seed)
+        for count in draws.counts:
+            short = exact - found[f"{count} 1"].log_means.mean(0)
+            row = {"model": names[model_id], "csl_states": count * draws.size}
+            row |= {"short": short.mean().item(), "spread": short.std().item()}
+            rows.append(row)
+    return rows
+
+
+def digit_rows(rbm: RBM, images: BinaryImages, draws: int, seed: int) -> list[dict[str, Any]]:
+    """Rows of `one-minus-eight`: mean ln p* of the ones less that of the eights, by set of images, as they are given and binarised anew.
+
+    The error is what another binarisation changes. The error of choice counts the images as chosen from others; in averages over all of a set
+    they are not.
+    """
+    rows = []
+    for number, (split, name) in enumerate({"train": "training", "test": "test"}.items()):
+        labels, grey = (getattr(images.grey, f"{split}{end}") for end in ("_labels", ""))
+        anew = (binarize(grey, seed + 20 * draw + number) for draw in range(draws))
+        for how, binary in (("as given", [getattr(images, split)]), ("anew", anew)):
+            found = [_ones_less_eights(rbm, v, labels) for v in binary]
+            values = torch.tensor([value for value, _ in found], dtype=torch.float64)
+            row = {"model": f"{name} images, {how}", "draws": len(found)}
+            row |= {
+                "one_minus_eight": values.mean().item(),
+                "one_minus_eight_error": values.std().item() if len(found) > 1 else None,
+                "lowest": values.min().item(),
+                "highest": values.max().item(),
+                "choice_error": found[0][1],
+            }
+            rows.append(row)
+    return rows
+
+
+def _ones_less_eights(rbm: RBM, v: Tensor, labels: Tensor) -> tuple[float, float]:
+    """The difference of the two means of ln p*, and its error of choice."""
+    both = [by_blocks(rbm.log_unnormalized, v[labels == digit], rbm.dtype) for digit in (1, 8)]
+    error = math.hypot(*(log_p.std().item() / len(log_p) ** 0.5 for log_p in both))
+    return (both[0].mean() - both[1].mean()).item(), error
