@@ -114,7 +114,8 @@ def test_the_authors_own_rows_are_judged_by_their_weights():
     """CD25(500) of Table 1, which the second paper calls mnistCD25-500, wherever it stands."""
     for entry in ENTRIES:
         own = entry.row in ("CD25(500)", "mnistCD25-500") and entry.kind == "model"
-        if own and entry.unit != "minutes":
+        # how many states CSL kept is not given
+        if own and entry.unit != "minutes" and entry.column != "CSL":
             assert entry.criterion.kind == "same-weights", entry.id
     judged = [entry for entry in ENTRIES if entry.criterion.kind == "same-weights"]
     assert {entry.row for entry in judged} == {"CD25(500)", "mnistCD25-500", "CD25(500)/CD3(500)"}
@@ -129,8 +130,9 @@ def test_rows_of_the_released_recipe_are_judged_by_its_seeds():
 
 
 def test_omniglot_is_other_data():
-    cells = [e for e in ENTRIES if e.kind == "model" and "omni" in e.row.lower()]
-    assert len(cells) == 7 + 6 + 3
+    models = [e for e in ENTRIES if e.kind == "model" and "omni" in e.row.lower()]
+    cells = [entry for entry in models if entry.column != "CSL"]
+    assert len(cells) == 6 + 6 + 3
     assert {entry.criterion.kind for entry in cells} == {"other-data"}
 
 

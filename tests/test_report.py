@@ -6,15 +6,20 @@ import re
 from dataclasses import replace
 
 import pytest
-from notebooks import NOTEBOOKS, cells_of
+from notebooks import NOTEBOOKS, cells_of, prose_of
 
 from boltzmann_companion.claims.claims import CLAIMS, OUTCOMES, start_of
 from boltzmann_companion.claims.report import (
     Report,
+    bracket_table,
+    claim_findings,
+    claim_table,
     comparison_rows,
     comparison_table,
     counts,
+    criteria_table,
     report_rows,
+    rests_on,
 )
 from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, judge, used_setting
 from boltzmann_companion.published import Cell, Criterion, load_published
@@ -34,7 +39,14 @@ def test_every_published_number_is_there_once():
 def test_every_verdict_is_one_of_the_list_and_belongs_to_its_criterion():
     allowed = {
         "same-weights": {"agrees", "differs", "no estimate", "not run"},
-        "same-recipe": {"typical", "not typical", "says nothing", "not run"},
+        "same-recipe": {
+            "typical",
+            "typical at some lengths",
+            "not typical",
+            "says nothing",
+            "no estimate",
+            "not run",
+        },
         "claim": set(OUTCOMES),
         "other-data": {"other data"},
         "setting": {"setting", "setting, ours differs"},
@@ -54,7 +66,7 @@ def test_our_numbers_name_the_command_that_makes_them_again():
 
 
 def test_every_row_has_the_papers_effort():
-    """A verdict speaks of the paper's K and of its number of hidden states for CSL, not of less."""
+    """A verdict speaks of the paper's K and of its number of Gibbs steps for CSL, not of less."""
     shown = [row for name in COMPARED for row in comparison_rows(name)] + ROWS
     starts = [row for row in shown if row.cell and start_of(row.cell.column)]
     assert len(starts) > 100
@@ -92,34 +104,36 @@ def test_fitted_recipes_are_marked():
     assert not any(name.endswith(("trainings", "started at images")) for name in fitted)
 
 
-def entry_of(kind, published=-86.34, column="test"):
+def entry_of(kind, published=-86.34, column="test", model="m"):
     """A published number, or an interval, that is judged by a cell of a record."""
-    criterion = Criterion(kind, "because", judged_by=Cell("r", "m", column))
+    criterion = Criterion(kind, "because", judged_by=Cell("r", model, column))
     interval = published if isinstance(published, tuple) else None
     value = None if interval else published
     return replace(BOUND, value=value, interval=interval, criterion=criterion)
 
 
 AIS = "base_rate_ais"
+ONE, THREE = "interval_1_sigma", "interval_3_sigma"
 
 
 @pytest.mark.parametrize(
     ("published", "row", "verdict"),
     [
         # three standard errors of a difference, 3 sqrt(2) 0.1, and half a hundredth: 0.429
-        (-86.34, {"test": -85.92, "log_z_error": 0.1}, "agrees"),
-        (-86.34, {"test": -85.90, "log_z_error": 0.1}, "differs"),
-        (-86.34, {"test": -86.76, "log_z_error": 0.1}, "agrees"),
-        (-86.34, {"test": -86.78, "log_z_error": 0.1}, "differs"),
-        # without an error only rounding is allowed: hundredths, tenths, whole nats
-        (-86.34, {"test": -86.344}, "agrees"),
-        (-86.34, {"test": -86.346}, "differs"),
-        (56.6, {"test": 56.64}, "agrees"),
-        (56.6, {"test": 56.66}, "differs"),
-        (-86.0, {"test": -86.4}, "agrees"),
-        (-86.0, {"test": -86.6}, "differs"),
-        ((1.0, 2.0), {"test": [1.9, 3.0]}, "agrees"),
-        ((1.0, 2.0), {"test": [2.1, 3.0]}, "differs"),
+        (-86.34, {"raise": -85.92, "raise_error": 0.1}, "agrees"),
+        (-86.34, {"raise": -85.90, "raise_error": 0.1}, "differs"),
+        (-86.34, {"raise": -86.76, "raise_error": 0.1}, "agrees"),
+        (-86.34, {"raise": -86.78, "raise_error": 0.1}, "differs"),
+        # a missing error is not an error of zero
+        (-86.34, {"csl": -86.34}, "no estimate"),
+        (-86.34, {"csl": -110.15}, "no estimate"),
+        # the middles of two intervals of one sigma, 0.3 and 0.4: 3 times 0.5
+        ((1.0, 1.6), {ONE: [2.4, 3.2]}, "agrees"),
+        ((1.0, 1.6), {ONE: [2.5, 3.3]}, "differs"),
+        # of three sigma, 0.1 and 0.4 / 3: they overlap, and are three standard errors apart nevertheless
+        ((1.0, 1.6), {THREE: [1.4, 2.2]}, "agrees"),
+        ((1.0, 1.6), {THREE: [1.5, 2.3]}, "differs"),
+        ((1.0, 1.6), {THREE: ["-inf", 2.3]}, "no estimate"),
         (-86.34, {}, "not run"),
         # an estimate of unknown error agrees with nothing
         (-86.34, {AIS: -86.34, "base_rate_ais_error": math.inf}, "no estimate"),
@@ -130,27 +144,140 @@ def test_same_weights_by_hand(published, row, verdict):
     record, column = {"rows": [{"model": "m", **row}]}, next(iter(row), "test")
     found = judge(entry_of("same-weights", published, column), {"r": record}.get, {})
     assert found.verdict == verdict
-    if "test" in row:
-        error = row.get("log_z_error")
-        if error is None:
-            assert found.standard_errors is None
-        else:
-            off = (row["test"] - published) / error / math.sqrt(2)
-            assert found.standard_errors == pytest.approx(off, abs=1e-9)
+    if "raise" in row:
+        off = (row["raise"] - published) / row["raise_error"] / math.sqrt(2)
+        assert found.standard_errors == pytest.approx(off, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("interval", "verdict"),
-    [([-90.0, -86.0], "typical"), ([-86.0, -82.0], "not typical"), (None, "not run")],
+    ("digits", "ours", "verdict"),
+    [
+        (-86.34, -86.344, "agrees"),
+        (-86.34, -86.346, "differs"),
+        (56.6, 56.64, "agrees"),
+        (56.6, 56.66, "differs"),
+        (-86.0, -86.4, "agrees"),
+        (-86.0, -86.6, "differs"),
+    ],
 )
-def test_same_recipe_by_hand(interval, verdict):
-    row = {"model": "m", "test": interval, "judged_at": 10, "seeds": 10, "fits_at": "none"}
-    found = judge(entry_of("same-recipe"), {"r": {"rows": [row]}}.get, {})
+def test_half_of_the_last_printed_digit_is_rounding(digits, ours, verdict):
+    """Hundredths, tenths, whole nats."""
+    record = {"rows": [{"model": "m", "raise": ours, "raise_error": 1e-9}]}
+    assert (
+        judge(entry_of("same-weights", digits, "raise"), {"r": record}.get, {}).verdict == verdict
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict"), [((-0.3, 0.3), "agrees"), ((-0.03, 0.03), "differs")]
+)
+def test_the_error_that_the_paper_prints_is_used(printed, verdict):
+    """A three-sigma interval of ln Z is the error of the averages, too: 0.1 or 0.01, beside 0.1 of ours."""
+    interval = entry_of("same-weights", printed, THREE)
+    row = {"model": "m", "test": -85.95, "log_z_error": 0.1, THREE: [-0.3, 0.3]}
+    stored = {"r": {"rows": [row]}}.get
+    found = judge(entry_of("same-weights"), stored, {}, [interval])
     assert found.verdict == verdict
-    assert judge(entry_of("same-recipe"), {}.get, {}).verdict == "not run"
-    if interval == [-90.0, -86.0]:
-        # the middle is -88, and 1.96 standard errors are 2
-        assert found.standard_errors == pytest.approx(1.96 * (-88 + 86.34) / 2)
+    assert "the printed one" in found.evidence
+
+
+def test_numbers_of_one_estimate_are_counted_once():
+    """Of the sixteen that rest on the authors' weights, eight are of one AIS run, and a gap is the difference of two ends."""
+    numbers = [row for row in ROWS if row.judgement.verdict in ("agrees", "differs")]
+    cells = {row.cell for row in numbers}
+    ln_z, ends = "sm2008-own-weights", "raise-own-weights"
+    assert len([row for row in numbers if row.cell.record == ln_z]) == 8
+    assert {cell.column for cell in cells if cell.record == ends} == {
+        f"{start}_{what}" for start in ("uniform", "base_rate") for what in ("ais", "raise", "gap")
+    }
+    others = {cell for cell in cells if cell.record not in (ln_z, ends)}
+    assert rests_on(ROWS)["same-weights"] == 1 + 4 + len(others) < len(numbers)
+    assert rests_on(ROWS)["same-recipe"] == 5
+    [weights, recipe, *_, together] = criteria_table(ROWS, claim_findings()).rows
+    assert weights[2] == f"{5 + len(others)} estimates"
+    # chance alone: 0.27 % beyond three standard errors, 5 % outside a 95 % interval
+    assert float(weights[3]) == pytest.approx(0.0027 * len(numbers), rel=0.05)
+    assert recipe[3] == "1.3 after each length"
+    # in words on the page
+    [page] = [path for path in NOTEBOOKS if path.name.startswith("13-")]
+    text = prose_of(page)
+    assert "more than half of them follow from a single AIS run" in text
+    assert len(numbers) < 2 * 8
+    assert "one difference in 370 beyond three standard errors" in text
+    assert round(1 / math.erfc(3 / math.sqrt(2))) == 370
+    assert int(together[1]) < len(ROWS) - 105 - 17  # settings and what is not judged
+    assert re.fullmatch(r"\d+ of \d+ claims", together[2])
+
+
+def seeds(**tests):
+    """Trainings of CD1(500) by five seeds, by their average after so many epochs, which is printed as -125.53; five is too short to be judged."""
+    spread = (-1.0, -0.5, 0.0, 0.5, 1.0)
+    return [
+        {"model": "CD1(500)", "seed": seed, "epoch": int(epochs[1:]), "distrusted": "no"}
+        | dict.fromkeys(("log_z", "test", "train"), test + off)
+        for epochs, test in tests.items()
+        for seed, off in enumerate(spread)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tests", "verdict", "said"),
+    [
+        ({"e10": -125.5, "e50": -125.5}, "typical", "hold it after 10, 50 epochs"),
+        ({"e10": -185.0, "e50": -125.5}, "typical at some lengths", "hold it after 50 epochs"),
+        ({"e10": -185.0, "e50": -125.5}, "typical at some lengths", "end below it after 10 epochs"),
+        (
+            {"e10": -125.5, "e100": -100},
+            "typical at some lengths",
+            "begin above it after 100 epochs",
+        ),
+        # ten epochs are one length of several, and shorter or longer ones decide nothing
+        (
+            {"e5": -125.5, "e10": -185.0, "e300": -125.5},
+            "not typical",
+            "end below it after 10 epochs",
+        ),
+        ({"e10": -185.0, "e50": -160.0}, "not typical", "end below it after 10, 50 epochs"),
+    ],
+)
+def test_same_recipe_by_hand(tests, verdict, said):
+    rows = [*seeds(**tests)]
+    entry = entry_of("same-recipe", -125.53, model="CD1(500)")
+    found = judge(entry, {"r": {"rows": rows}}.get, {})
+    assert (found.verdict, said in found.evidence) == (verdict, True)
+    assert judge(entry, {}.get, {}).verdict == "not run"
+    few = [row for row in rows if row["seed"] < 4]
+    assert judge(entry, {"r": {"rows": few}}.get, {}).verdict == "no estimate"
+    # the interval of such seeds also holds what is printed for CD3(500)
+    wide = [row | {"test": -115.0 + 10 * row["seed"] - 20} for row in rows]
+    both = [*wide, *({**row, "model": "CD3(500)"} for row in wide)]
+    assert judge(entry, {"r": {"rows": both}}.get, {}).verdict == "says nothing"
+
+
+def test_whose_weights_a_model_of_two_has():
+    """The second paper's mnistCD25-500 is the authors' in the table of brackets, and ours in that of claims."""
+    [released] = re.findall(r"mnistCD25-500[^,|]*", repr(bracket_table(ROWS)))
+    assert released.startswith("mnistCD25-500 (the authors' weights) ")
+    claims = repr(claim_table(claim_findings()))
+    assert claims.count("mnistCD25-500") == claims.count("mnistCD25-500 (ours)") > 3
+
+
+def test_what_cannot_be_judged_has_a_sign_of_its_own():
+    claims = repr(claim_table(claim_findings()))
+    for verdict in ("says nothing", "no estimate"):
+        assert f"<span class='verdict-open'>– {verdict}</span>" in claims
+    assert "<span class='verdict-mixed'>~ partly</span>" in claims
+    assert "<span class='verdict-bad'>✗ does not hold</span>" in claims
+    assert ".verdict-open" in Report(ROWS)._repr_html_()
+
+
+def test_no_verdict_on_csl():
+    """The paper matches its Gibbs steps (footnote 4), and does not say how many of their states it kept."""
+    numbers = [row for row in ROWS if row.entry.column == "CSL"]
+    assert len(numbers) == 6
+    for row in numbers:
+        assert row.judgement.verdict == "says nothing", row.entry.id
+        assert "number of kept states" in row.judgement.evidence
 
 
 def test_difference_of_an_inverse_ratio():
@@ -252,18 +379,23 @@ def test_rendered_rows_bear_their_verdicts_out(name):
         cells = dict(zip(table.heading, row, strict=True))
         printed, ours = numbers(cells["published"]), numbers(cells["ours"])
         verdict = cells["verdict"]
-        if cells["judged by"] == "same weights":
+        if cells["judged by"] == "same weights" and ours:
+            # a value with its error, or an interval of one sigma or three; half a hundredth on either side is rounding
             if len(printed) == 2:
-                agrees = max(ours[0], printed[0]) <= min(ours[1], printed[1])
+                sigmas = (
+                    1 if "1-sigma" in cells["quantity"] or "\\pm \\hat" in cells["quantity"] else 3
+                )
+                off = (sum(ours) - sum(printed)) / 2
+                error = math.hypot(ours[1] - ours[0], printed[1] - printed[0]) / 2 / sigmas
             else:
-                # a value, and its error where it has one; half a hundredth on either side is rounding
-                value, error = (*ours, 0.0)[:2]
-                agrees = abs(value - printed[0]) <= 3 * math.sqrt(2) * (error + 0.005) + 0.01
-            assert (verdict == "agrees") == agrees, row
+                off, error = ours[0] - printed[0], math.sqrt(2) * (ours[1] + 0.005)
+            assert (verdict == "agrees") == (abs(off) <= 3 * error + 0.01), row
         if cells["judged by"] == "same recipe":
-            assert len(ours) >= 2, row  # the interval that is judged is shown
-            low, high = ours[-2:]
-            assert (verdict in ("typical", "says nothing")) == (low <= printed[0] <= high), row
+            # the lowest and the highest mean, and the ends of the intervals
+            least, most, low, high = ours
+            assert low < least < most < high
+            outside = not low <= printed[0] <= high
+            assert not (outside and verdict != "not typical"), row
 
 
 def test_every_number_of_a_row_comes_from_one_row_of_a_record():
@@ -278,7 +410,12 @@ def test_every_number_of_a_row_comes_from_one_row_of_a_record():
         if row.interval is None:
             assert row.value == own[cell.column], row
         else:
-            assert (row.interval, row.value) == (own[cell.column], sum(own[cell.column]) / 2)
+            trained = [r for r in record["rows"] if r["model"] == cell.row and r["epoch"] >= 10]
+            values = [r[cell.column] for r in trained if r["distrusted"] == "no"]
+            assert min(values) <= row.value[0] < row.value[1] <= max(values)
+            assert row.interval[0] < row.value[0] < row.value[1] < row.interval[1]
+            assert row.std_error is None
+            continue
         start = re.match("uniform|base_rate|", cell.column)[0]
         k = own.get(f"{start}_steps", own.get("steps")) if start else None
         assert row.steps == k, row
@@ -322,10 +459,15 @@ def test_pages_show_these_tables(cell, name):
 
 
 def test_an_interval_that_holds_another_models_number_says_nothing():
-    # (-154.67, -141.08) also holds the -151.57 of CD1(25)
+    # the only intervals of ln Z that hold the 280.09 of CD3(500) also hold the 255.41 of CD1(25)
     wide, narrow = (
-        BY_ID[f"sm2008/table-1/{row}/test-true"].judgement for row in ("cd3-25", "cd1-20")
+        BY_ID[f"sm2008/table-1/cd3-500/{what}"].judgement for what in ("log-z-hat", "test-estimate")
     )
     assert wide.verdict == "says nothing"
-    assert "CD1(25) (−151.57)" in wide.evidence
-    assert narrow.verdict == "typical"
+    assert "CD1(25) 255.41" in wide.evidence
+    assert narrow.verdict == "typical at some lengths"
+
+
+def test_a_number_that_is_printed_twice_has_one_verdict():
+    again = BY_ID["sm2008/section-5.1/cd25-500-over-cd3-500/log-z-hat-cd3-500"].judgement
+    assert again == BY_ID["sm2008/table-1/cd3-500/log-z-hat"].judgement

@@ -58,12 +58,14 @@ def test_a_look_at_a_larger_model_is_an_estimate(monkeypatch):
     assert found["blank_share"] == pytest.approx(1)
 
 
-def test_every_row_is_judged_at_a_length_that_is_looked_at():
+def test_every_row_is_judged_from_the_releases_ten_epochs_to_the_length_that_its_ramp_implies():
     for row in ROWS.values():
-        assert row.judged_at in training_paths.LENGTHS
-        assert row.judged_at <= row.recipe.epochs
+        assert row.all_steps_at in training_paths.LENGTHS
+        assert training_paths.JUDGED_FROM in training_paths.LENGTHS
+        assert training_paths.JUDGED_FROM < row.recipe.epochs <= training_paths.JUDGED_TO
         assert "in one order" in row.recipe.summary
     ramp = ROWS["cd25-500"].recipe
+    assert ramp.epochs == training_paths.JUDGED_TO
     assert [ramp.steps_in(epoch) for epoch in (240, 241, 250)] == [24, 25, 25]
 
 

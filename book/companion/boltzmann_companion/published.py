@@ -48,9 +48,9 @@ class Criterion:
     ----------
     kind : str
         One of `CRITERIA`. `same-weights`: the authors' own weights give the published value within its and our errors. `same-recipe`: the
-        published value lies inside the 95 % prediction interval of at least five training seeds, at a length fixed beforehand. `claim`:
-        by what the paper uses it for, an inequality or an order. `other-data`: our data are not the paper's. `setting`: a setting of the
-        experiment. `not-judged`.
+        published value lies inside the 95 % prediction interval of at least five training seeds, after the lengths of training that a
+        reader would accept. `claim`: by what the paper uses it for, an inequality or an order. `other-data`: our data are not the paper's.
+        `setting`: a setting of the experiment. `not-judged`.
     why : str
         The reason for the choice. Many entries share one: `data/published-reasons.csv` lists them with their kinds, and the column
         `reason` names one.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from boltzmann_companion.claims.checks import Records, Stored
+from boltzmann_companion.claims.checks import Records, Rows, Stored
 from boltzmann_companion.claims.claims import (
     CLAIMS,
     OUTCOMES,
@@ -21,6 +22,7 @@ from boltzmann_companion.claims.verdicts import VERDICTS, Judgement, deciding, i
 from boltzmann_companion.published import CRITERIA, Cell, Published, load_published
 from boltzmann_companion.records import source_line
 from boltzmann_companion.studies.bracket_tables import verdict_of
+from boltzmann_companion.studies.same_recipe import interval_at, judged_lengths
 from boltzmann_companion.tables import (
     Table,
     cell_of,
@@ -32,6 +34,10 @@ from boltzmann_companion.tables import (
 from paperlib.estimators.bracket import VERDICTS as BRACKETS
 
 PAPERS = {"sm2008": "Salakhutdinov & Murray 2008", "raise2015": "RAISE 2015"}
+#: The model of a record whose numbers belong to the authors' released weights.
+AUTHORS = "CD25(500)"
+#: The second paper's name for it; our own model of that recipe has the same name.
+RELEASED = "mnistCD25-500"
 # Names for narrow columns.
 _IN_SHORT = {"sm2008": "S&M 2008", "raise2015": "RAISE 2015"}
 #: Grades for the size of a difference, in the unit of the number. A grade describes and does not judge.
@@ -51,9 +57,9 @@ class ReportRow:
     model : str
         Whose number it is.
     value : number, pair of numbers or None
-        Our value; of several trainings, the mean.
+        Our value; of several trainings, the lowest and the highest of the means after the lengths of training by which it is judged.
     interval : pair of numbers or None
-        Of several trainings, the 95 % prediction interval.
+        Of several trainings, from the lowest to the highest end of the 95 % prediction intervals after these lengths.
     std_error : float or None
         Monte Carlo standard error of the value.
     judgement : Judgement
@@ -96,7 +102,7 @@ class ReportRow:
         if self.std_error is not None:
             text += f" ± {format_value(self.std_error)}"
         if self.interval is not None:
-            text = f"mean {text}, 95\N{NO-BREAK SPACE}% {format_value(self.interval)}"
+            text = f"means {text}, 95\N{NO-BREAK SPACE}% {format_value(self.interval)}"
         if self.fitted:
             text += " (fitted)"
         if self.steps is not None:
@@ -119,20 +125,20 @@ def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Reco
     made = {} if record is None else record["provenance"]
     model, value, interval = entry.row, cell_of(cell, record), None
     if cell is not None and cell == entry.criterion.judged_by:
-        if entry.criterion.kind == "same-weights":
-            model += ", the authors' weights"
+        if entry.criterion.kind == "same-recipe" and record is not None:
+            value, interval, trainings = _trainings(cell, record["rows"])
+            model += f", {trainings} trainings"
         elif entry.criterion.kind == "claim":
             model = cell.row
-        elif value is not None:
-            model += f", {row_of(cell, record)['seeds']} trainings"
-            interval, value = value, sum(value) / 2
+    if AUTHORS in made.get("models", ()):
+        model += ", the authors' weights"
     return ReportRow(
         entry,
         cell,
         model,
         value,
         interval,
-        cell_std_error(cell, record),
+        cell_std_error(cell, record) if interval is None else None,
         judgement,
         _steps(cell, record),
         is_fitted(cell, record),
@@ -141,6 +147,17 @@ def _row(entry: Published, cell: Cell | None, judgement: Judgement, stored: Reco
         made.get("commit"),
         made.get("utc"),
     )
+
+
+def _trainings(cell: Cell, rows: Rows) -> tuple[list[float], list[float], int]:
+    """Means and intervals of a column over all judged lengths, each from the lowest to the highest; and the number of seeds."""
+    lengths = judged_lengths(rows, cell.row)
+    intervals = [interval_at(rows, cell.row, length, cell.column) for length in lengths]
+    known = [interval for interval in intervals if interval is not None]
+    means = [(low + high) / 2 for low, high in known]
+    ends = [end for interval in known for end in interval]
+    seeds = {row["seed"] for row in rows if row["model"] == cell.row}
+    return [min(means), max(means)], [min(ends), max(ends)], len(seeds)
 
 
 def _steps(cell: Cell | None, record: Mapping[str, Any] | None) -> int | None:
@@ -181,6 +198,86 @@ def counts(rows: Iterable[ReportRow]) -> dict[str, dict[str, int]]:
     }
 
 
+def rests_on(rows: Iterable[ReportRow]) -> dict[str, int]:
+    """On how many independent estimates, sets of trainings, or claims the judged numbers of a criterion rest.
+
+    Numbers of one estimate are not independent. With the same weights all averages of a record follow from its one ln Z, and a gap
+    from the two ends of its bracket.
+
+    Parameters
+    ----------
+    rows : iterable of ReportRow
+        From `report_rows`.
+    """
+    found: dict[str, set[Any]] = {"same-weights": set(), "same-recipe": set(), "claim": set()}
+    for row in rows:
+        criterion, verdict = row.entry.criterion, row.judgement.verdict
+        if criterion.kind == "same-weights" and verdict in ("agrees", "differs"):
+            found[criterion.kind] |= _estimates(criterion.judged_by)
+        elif criterion.kind == "same-recipe" and criterion.judged_by is not None:
+            found[criterion.kind].add(criterion.judged_by.row)
+        elif criterion.kind == "claim":
+            found[criterion.kind].add(criterion.claim)
+    return {kind: len(each) for kind, each in found.items()}
+
+
+def _estimates(cell: Cell | None) -> set[Cell]:
+    """The estimates from which the number in a cell follows."""
+    if cell is None:
+        return set()
+    if cell.column in ("log_z", "test", "train") or cell.column.startswith("interval_"):
+        return {replace(cell, column="log_z")}
+    if cell.column.endswith("_gap"):
+        start = start_of(cell.column)
+        return {replace(cell, column=f"{start}_{end}") for end in ("ais", "raise")}
+    return {cell}
+
+
+# How often chance alone puts a number outside: beyond three standard errors, or outside a 95 % prediction interval.
+_BY_CHANCE = {"same-weights": math.erfc(3 / math.sqrt(2)), "same-recipe": 0.05}
+
+
+# Verdicts that decide: the others say that nothing is known, or that nothing was asked.
+_DECIDED = (
+    *("agrees", "differs", "typical", "typical at some lengths", "not typical"),
+    *("holds", "partly", "does not hold"),
+)
+
+
+def criteria_table(rows: Sequence[ReportRow], found: Mapping[str, Finding]) -> Table:
+    """How many numbers are judged by which criterion, on what they rest, how many chance alone would put outside, and the verdicts.
+
+    The last row counts the numbers, and the claims, that have a verdict.
+
+    Parameters
+    ----------
+    rows : sequence of ReportRow
+        From `report_rows`.
+    found : mapping of str to Finding
+        From `claim_findings`.
+    """
+    independent, table = rests_on(rows), []
+    bases = {"same-weights": "estimates", "same-recipe": "trained models", "claim": "claims"}
+    for kind, verdicts in counts(rows).items():
+        number = sum(verdicts.values())
+        judged = number - verdicts.get("no estimate", 0) - verdicts.get("not run", 0)
+        chance = f"{_BY_CHANCE[kind] * judged:.2g}" if kind in _BY_CHANCE else format_value(None)
+        table.append(
+            [
+                kind.replace("-", " "),
+                str(number),
+                f"{independent[kind]} {bases[kind]}" if kind in bases else format_value(None),
+                chance + (" after each length" if kind == "same-recipe" else ""),
+                "; ".join(f"{verdict}: {each}" for verdict, each in verdicts.items()),
+            ]
+        )
+    numbers = sum(row.judgement.verdict in _DECIDED for row in rows)
+    claims = sum(finding.outcome in _DECIDED for finding in found.values())
+    none = format_value(None)
+    table.append(["with a verdict", str(numbers), f"{claims} of {len(found)} claims", none, none])
+    return Table(["judged by", "numbers", "rest on", "outside by chance", "verdicts"], table)
+
+
 def claim_findings() -> dict[str, Finding]:
     """The finding for every claim at the papers' size, by its id."""
     return findings(Stored().record)
@@ -201,7 +298,9 @@ def claim_table(found: Mapping[str, Finding]) -> Table:
         link = f"[{claim.chapter[:2]}]({claim.chapter}.ipynb)"
         ours, more = finding.ours, ". ".join(filter(None, (finding.details, finding.why)))
         if more:
-            ours = f"<details><summary style='white-space: nowrap; margin: 0'>{ours}</summary>{more}.</details>"
+            ours = f"<details><summary style='margin: 0'>{ours}</summary>{more}.</details>"
+        # the second paper's name for a model of which there are two
+        ours = ours.replace(RELEASED, f"{RELEASED} (ours)")
         rows.append([f"{claim.statement} {where}", _marked(finding.outcome), ours, link])
     heading = ["claim", "outcome", "ours", "chapter"]
     return Table(heading, [[cell.replace("|", "\\|") for cell in row] for row in rows])
@@ -249,7 +348,8 @@ def bracket_table(rows: Iterable[ReportRow]) -> Table:
             start = start_of(row.cell.column)
             said = verdict_of(row_of(row.cell, stored(row.cell.record)), start)
             of_start = found.setdefault((start, row.steps), {verdict: [] for verdict in BRACKETS})
-            of_start[said].append(f"{row.entry.row} {format_value(row.value)}")
+            named = row.model.replace(", the authors' weights", " (the authors' weights)")
+            of_start[said].append(f"{named} {format_value(row.value)}")
     table = []
     for (start, steps), said in sorted(found.items()):
         closed, *others = said.values()
@@ -341,8 +441,9 @@ _PAGE = Path(__file__).with_name("report.html")
 # A symbol beside the colour, for readers who cannot see the colour.
 _SIGNS = {
     "good": ("✓", ("agrees", "typical", "holds")),
-    "mixed": ("~", ("partly", "says nothing", "setting, ours differs")),
-    "bad": ("✗", ("differs", "not typical", "does not hold", "no estimate")),
+    "mixed": ("~", ("partly", "typical at some lengths", "setting, ours differs")),
+    "bad": ("✗", ("differs", "not typical", "does not hold")),
+    "open": ("–", ("says nothing", "no estimate", "not run")),
 }
 
 
@@ -359,6 +460,10 @@ def _html_row(row: ReportRow) -> str:
     chapter = "" if row.chapter is None else f"<a href='{row.chapter}.html'>{row.chapter[:2]}</a>"
     off = format_value(difference(entry.meant, row.value))
     kind = entry.criterion.kind.replace("-", " ")
+    reason = row.judgement.evidence or entry.criterion.why
+    if entry.criterion.kind == "same-weights":
+        # of images that are not stated it says how they were found
+        reason += f". {entry.criterion.why}"
     cells = [
         html.escape(f"{_IN_SHORT[entry.paper]}, {entry.where}"),
         html.escape(f"{row.model}: {entry.column}"),
@@ -366,7 +471,7 @@ def _html_row(row: ReportRow) -> str:
         html.escape(row.ours),
         html.escape(f"{off} ({row.grade})" if row.grade else off),
         html.escape(kind),
-        f"{_marked(verdict)}<br>" + html.escape(row.judgement.evidence or entry.criterion.why),
+        f"{_marked(verdict)}<br>" + html.escape(reason),
         chapter,
     ]
     return (

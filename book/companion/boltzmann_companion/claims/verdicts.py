@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from boltzmann_companion.claims.checks import Records
@@ -13,10 +13,18 @@ from boltzmann_companion.claims.claims import (
     PAPERS_CHAINS,
     Finding,
 )
-from boltzmann_companion.published import Cell, Published, find
+from boltzmann_companion.published import Cell, Published
 from boltzmann_companion.recipes import RECIPES
+from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import TABLES
-from boltzmann_companion.tables import cell_of, difference, format_value, row_of, stored_std_error
+from boltzmann_companion.studies.same_recipe import (
+    PRINTED,
+    in_words,
+    interval_at,
+    judged_lengths,
+    lengths_of_row,
+)
+from boltzmann_companion.tables import cell_of, difference, format_value, stored_std_error
 from paperlib.learning import ContrastiveDivergence
 
 _RBMS, _DEEP = "raise-table-1", "raise-table-2"
@@ -26,6 +34,7 @@ VERDICTS = (
     "agrees",
     "differs",
     "typical",
+    "typical at some lengths",
     "not typical",
     *OUTCOMES,
     "other data",
@@ -46,7 +55,7 @@ class Judgement:
     evidence : str
         The evidence for the verdict, in words and numbers.
     standard_errors : float or None
-        The difference in units of its standard error, if the weights or the recipe are the authors'.
+        The difference in units of its standard error, if the weights are the authors'.
     """
 
     verdict: str
@@ -71,7 +80,7 @@ def judge(
     claims : mapping of str to Finding
         From `boltzmann_companion.claims.claims.findings`.
     entries : iterable of Published
-        All published numbers. An interval of trainings that also holds what the paper prints for another model says nothing.
+        All published numbers, of which one may be the printed error of another.
     """
     kind, criterion = entry.criterion.kind, entry.criterion
     if kind == "claim":
@@ -86,11 +95,12 @@ def judge(
         return Judgement(kind.replace("-", " "), criterion.why)
     record = stored(criterion.judged_by.record)
     value = cell_of(criterion.judged_by, record)
-    if value is None:
+    if record is None or value is None:
         return Judgement("not run", f"{criterion.judged_by.record} has no answer yet")
     if kind == "same-recipe":
-        return _same_recipe(entry, criterion.judged_by, value, record, entries)
-    return _same_weights(entry, value, stored_std_error(criterion.judged_by, record))
+        return _same_recipe(entry, criterion.judged_by, record)
+    error = stored_std_error(criterion.judged_by, record)
+    return _same_weights(entry, criterion.judged_by, value, error, entries)
 
 
 def deciding(entry: Published) -> Cell | None:
@@ -98,55 +108,112 @@ def deciding(entry: Published) -> Cell | None:
     return entry.criterion.judged_by or entry.reproduced_by
 
 
-def _same_recipe(
-    entry: Published,
-    cell: Cell,
-    interval: Any,
-    record: Mapping[str, Any] | None,
-    entries: Iterable[Published],
-) -> Judgement:
+def _same_recipe(entry: Published, cell: Cell, record: Mapping[str, Any]) -> Judgement:
+    """Whether a number is typical of the seeds, after each length of training that a reader would accept."""
     assert entry.value is not None
-    row, (low, high) = row_of(cell, record), interval
-    column = find(entries, paper=entry.paper, where=entry.where, column=entry.column)
-    others = [e for e in column if e.row != entry.row and e.value is not None]
-    held = [f"{e.row} ({format_value(e.value)})" for e in others if low <= e.value <= high]
+    models = by_model(record["rows"])
+    rows = models.pop(cell.row)
+    # what the paper prints for other models of the same recipe
+    others = {row: PRINTED[row][cell.column] for row in models}
+    lengths = judged_lengths(rows, cell.row)
+    at: dict[str, list[int]] = {words: [] for words in (_ALONE, _TOO, _BELOW, _ABOVE)}
+    also: dict[str, float] = {}
+    for length in lengths:
+        interval = interval_at(rows, cell.row, length, cell.column)
+        if interval is None:
+            continue
+        low, high = interval
+        held = {row: value for row, value in others.items() if low <= value <= high}
+        if high < entry.value:
+            at[_BELOW].append(length)
+        elif low > entry.value:
+            at[_ABOVE].append(length)
+        else:
+            at[_TOO if held else _ALONE].append(length)
+            also |= held
+    said = {
+        words: f"{words} {in_words(chosen, lengths)} epochs"
+        for words, chosen in at.items()
+        if chosen
+    }
+    if also:
+        said[_TOO] += (
+            f" ({', '.join(f'{row} {format_value(value)}' for row, value in also.items())})"
+        )
+    of_row = in_words(lengths_of_row(rows, cell.row, PRINTED[cell.row]), lengths)
     evidence = (
-        f"95 % of trainings by the released recipe end between {format_value(low)} and {format_value(high)} after {row['judged_at']} "
-        f"epochs ({row['seeds']} seeds); all numbers of the row are typical after: {row['fits_at']}"
+        f"the 95 % intervals of trainings by the released recipe {'; '.join(said.values())}; "
+        f"those of all numbers of the row hold them after: {of_row}"
     )
-    verdict = "typical" if low <= entry.value <= high else "not typical"
-    if verdict == "typical" and held:
-        verdict = "says nothing"
-        evidence += f"; the interval also holds what is printed for {', '.join(held)}"
-    middle, half_width = (low + high) / 2, (high - low) / 2
-    return Judgement(verdict, evidence, 1.96 * (middle - entry.value) / half_width)
+    return Judgement(_typical(at), evidence)
 
 
-def _same_weights(entry: Published, value: Any, std_error: float | None) -> Judgement:
-    if std_error is None:
-        # A number that does not depend on ln Z has only a rounding error.
-        std_error = 0.0
-    if not math.isfinite(std_error):
-        return Judgement("no estimate", "the library says that the error of ours is not known")
+# What the interval of the seeds does after some lengths of training.
+_ALONE = "hold it after"
+_TOO = "hold it, and what is printed for another model, after"
+_BELOW, _ABOVE = "end below it after", "begin above it after"
+
+
+def _typical(at: Mapping[str, Sequence[int]]) -> str:
+    """The verdict from the lengths of training at which a number lies inside, or outside, the intervals of the seeds."""
+    if not any(at.values()):
+        return "no estimate"
+    if at[_ALONE]:
+        everywhere = not (at[_TOO] or at[_BELOW] or at[_ABOVE])
+        return "typical" if everywhere else "typical at some lengths"
+    return "says nothing" if at[_TOO] else "not typical"
+
+
+def _same_weights(
+    entry: Published, cell: Cell, value: Any, std_error: float | None, entries: Iterable[Published]
+) -> Judgement:
+    """Whether a number and ours, of the same weights, differ by no more than three standard errors of the two and rounding."""
+    theirs = _printed_error(entry, entries)
     if entry.interval is not None:
-        ours, theirs = value, entry.interval
-        overlap = max(ours[0], theirs[0]) <= min(ours[1], theirs[1])
-        evidence = f"ours {format_value(ours)}{'; the two overlap' if overlap else ''}"
-        return Judgement("agrees" if overlap else "differs", evidence)
-    # The paper's number was estimated with the same protocol, so its error is as large as ours.
-    error = math.sqrt(2) * std_error
-    off = difference(entry.value, value)
+        # An interval says where its middle is, and how well that is known.
+        low, high = (float(end) for end in value)
+        off, ours = (low + high - sum(entry.interval)) / 2, _half_width(cell, (low, high))
+    else:
+        off, ours = difference(entry.value, value), std_error
+    if ours is None:
+        return Judgement("no estimate", "our value has no error")
+    if not math.isfinite(ours):
+        return Judgement("no estimate", "the library says that the error of ours is not known")
+    # Where the paper prints no error, its number was estimated with the same protocol, so that its error is as large as ours.
+    error = math.hypot(ours, ours if theirs is None else theirs)
     allowed = 3 * error + _half_a_digit(entry)
-    evidence = f"off by {format_value(off)}; three standard errors of the two and rounding: {format_value(allowed)}"
+    whose = "ours, and theirs taken as ours" if theirs is None else "ours and the printed one"
+    evidence = f"off by {format_value(off)}; three standard errors ({whose}) and rounding: {format_value(allowed)}"
     verdict = "agrees" if abs(off) <= allowed else "differs"
     return Judgement(verdict, evidence, off / error if error else None)
 
 
+def _printed_error(entry: Published, entries: Iterable[Published]) -> float | None:
+    """The standard error that the paper prints with a number, as a three-sigma interval of the same estimate; None if it prints none."""
+    cell = entry.criterion.judged_by
+    assert cell is not None  # ensured when the file is read
+    if entry.interval is not None:
+        return _half_width(cell, entry.interval)
+    if cell.column not in ("log_z", "test", "train"):
+        return None
+    of_log_z = replace(cell, column="interval_3_sigma")
+    for other in entries:
+        if other.paper == entry.paper and other.criterion.judged_by == of_log_z and other.interval:
+            return _half_width(of_log_z, other.interval)
+    return None
+
+
+def _half_width(cell: Cell, interval: Sequence[float]) -> float:
+    """The standard error that an interval of so many sigma, which its column names, stands for."""
+    _, sigmas, _ = cell.column.split("_")
+    low, high = interval
+    return (high - low) / 2 / int(sigmas)
+
+
 def _half_a_digit(entry: Published) -> float:
     """Half a unit of the last digit that the paper prints, which is hundredths in its tables, and elsewhere tenths or whole nats."""
-    assert entry.value is not None
     for digits in (0, 1):
-        if round(entry.value, digits) == entry.value:
+        if entry.value is not None and round(entry.value, digits) == entry.value:
             return 0.5 * 10.0**-digits
     return 0.005
 
@@ -191,7 +258,7 @@ def used_setting(entry: Published, stored: Records) -> list[Any] | None:
         return sorted({row["steps"] for row in rows if model in (None, row["model"])}) or None
     if entry.id == "raise2015/footnote-4/csl/k-whose-gibbs-steps-are-matched":
         record = stored(_RBMS)
-        # this many steps of each of the paper's chains make as many hidden states as ours
+        # this many steps of each of the paper's chains are as many Gibbs steps as ours, after each of which CSL has a state
         return sorted({row["csl_states"] // PAPERS_CHAINS for row in _rows(record)}) or None
     training = getattr(RECIPES.get(_MODELS.get(entry.row, "")), "training", None)
     name = entry.column

@@ -33,22 +33,12 @@ def scale(rows: Rows) -> Figure:
 
 
 def standard_errors(rows: Iterable[ReportRow]) -> Figure:
-    """A histogram of the differences from the published numbers, by what they are judged by."""
-    kinds = ("same-weights", "same-recipe")
-    differences: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for row in rows:
-        off, kind = row.judgement.standard_errors, row.entry.criterion.kind
-        if off is not None and kind in kinds:
-            differences[kind].append(min(max(off, -_EDGE), _EDGE))
+    """A histogram of the differences from the published numbers of the same weights."""
+    found = [row.judgement.standard_errors for row in rows]
+    differences = [min(max(off, -_EDGE), _EDGE) for off in found if off is not None]
     figure, axes = plt.subplots(figsize=(7.0, 2.8))
-    axes.hist(
-        list(differences.values()),
-        bins=[number - _EDGE - 0.5 for number in range(2 * _EDGE + 2)],
-        stacked=True,
-        color=PALETTE[: len(kinds)],
-        label=[kind.replace("-", " ") for kind in kinds],
-    )
+    bins = [number - _EDGE - 0.5 for number in range(2 * _EDGE + 2)]
+    axes.hist(differences, bins=bins, color=PALETTE[0])
     label = f"difference in standard errors ({_EDGE} and more at the edges)"
     axes.set(xlabel=label, ylabel="numbers")
-    axes.legend()
     return figure

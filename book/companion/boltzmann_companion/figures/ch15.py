@@ -44,7 +44,7 @@ def bracket_by_steps(rows: Rows) -> Figure:
 
 
 def training_paths(
-    rows: Rows, printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
+    rows: Rows, printed: Mapping[str, Mapping[str, float]], marked_at: Mapping[str, int]
 ) -> Figure:
     """Test average and ln Z against epochs, one line for each seed, and two panels for each model."""
     models = by_model(rows)
@@ -57,7 +57,7 @@ def training_paths(
                 look = {"color": PALETTE[0], "linewidth": 0.8, "marker": "."}
                 axis.plot(*columns(of_seed, "epoch", key), **look)
             axis.axhline(printed[label][key], color="black", linestyle="--")
-            axis.axvline(judged_at[label], color="0.6", linestyle=":")
+            axis.axvline(marked_at[label], color="0.6", linestyle=":")
             axis.set(xscale="log", title=f"{label}, {name}")
             label_logarithmic(axis.xaxis)
     for axis in grid[-1]:

@@ -1,15 +1,20 @@
-"""Whether the first paper's models are what its released recipe gives: the printed numbers of a row of Table 1 beside those of several seeds."""
+"""Whether the first paper's models are what its released recipe gives: the printed numbers of a row of Table 1 beside those of several seeds.
+
+How long the models were trained is not stated. A number is therefore held against the seeds at every length that a reader would accept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from boltzmann_companion.claims.checks import Rows, inside
 from boltzmann_companion.published import find, load_published
+from boltzmann_companion.records import source_line
 from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
-from boltzmann_companion.studies.training_paths import distrusted
+from boltzmann_companion.studies.training_paths import JUDGED_FROM, JUDGED_TO, ROWS, distrusted
+from boltzmann_companion.tables import Table, format_value
 
 #: What Table 1 prints of a model, in the records' words.
 QUANTITIES = ("log_z", "test", "train")
@@ -43,23 +48,24 @@ def printed_numbers(label: str) -> dict[str, float]:
     return found
 
 
-def path_rows(paths: Iterable[Row], judged_at: Mapping[str, int]) -> list[dict[str, Any]]:
+#: The numbers of every row that has a recipe.
+PRINTED = {row.label: printed_numbers(row.label) for row in ROWS.values()}
+
+
+def path_rows(paths: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows of `sm2008-training-paths`, one for each length of each path.
 
     Parameters
     ----------
     paths : iterable of mappings
         With a `label`, a `seed` and `points`, which are from `boltzmann_companion.studies.training_paths.look_at`.
-    judged_at : mapping of str to int
-        For each label the number of epochs after which it is judged.
     """
     return [
         {
             "model": path["label"],
             "seed": path["seed"],
             "epoch": point["epoch"],
-            "judged": _yes_or_no(point["epoch"] == judged_at[path["label"]]),
-            "distrusted": _yes_or_no(distrusted(point)),
+            "distrusted": "yes" if distrusted(point) else "no",
             **{key: point[key] for key in _OF_POINTS},
         }
         for path in paths
@@ -67,12 +73,38 @@ def path_rows(paths: Iterable[Row], judged_at: Mapping[str, int]) -> list[dict[s
     ]
 
 
-def verdict_rows(
-    rows: Rows, printed: Mapping[str, Mapping[str, float]], judged_at: Mapping[str, int]
-) -> Iterator[dict[str, Any]]:
-    """Rows of `sm2008-same-recipe`, one for each model: which printed numbers are typical of the seeds.
+def judged_lengths(rows: Rows, *models: str) -> list[int]:
+    """The lengths by which a number is judged, in epochs: those at which all of these models were looked at.
 
-    A number is typical if it lies in the 95 % prediction interval of the seeds. With fewer than five seeds nothing is said.
+    Parameters
+    ----------
+    rows : sequence of mappings
+        From `path_rows`.
+    models : str
+        Names of models in the rows.
+    """
+    seen = [{row["epoch"] for row in where(rows, model=model)} for model in models]
+    return sorted(e for e in set.intersection(*seen) if JUDGED_FROM <= e <= JUDGED_TO)
+
+
+def by_seed(rows: Rows, model: str, epoch: int, column: str) -> dict[int, float]:
+    """A model's values at one length by seed, of the seeds whose ln Z is trusted."""
+    trusted = where(rows, model=model, epoch=epoch, distrusted="no")
+    return {row["seed"]: float(row[column]) for row in trusted if row[column] is not None}
+
+
+def interval_at(rows: Rows, model: str, epoch: int, column: str) -> Interval | None:
+    """The 95 % prediction interval of the seeds at one length; None with too few seeds that are trusted."""
+    values = list(by_seed(rows, model, epoch, column).values())
+    return prediction_interval(values) if len(values) >= FEWEST_SEEDS else None
+
+
+def length_rows(
+    rows: Rows, printed: Mapping[str, Mapping[str, float]]
+) -> Iterator[dict[str, str | int | None]]:
+    """For each model the lengths at which each of its printed numbers, and all of them, lie inside the prediction intervals of its seeds.
+
+    With fewer than five seeds nothing is said.
 
     Parameters
     ----------
@@ -80,36 +112,62 @@ def verdict_rows(
         From `path_rows`.
     printed : mapping of str to mapping
         The three numbers of each model.
-    judged_at : mapping of str to int
-        As for `path_rows`.
     """
     for label, own in by_model(rows).items():
-        intervals, values = _intervals_at(own, judged_at[label]), printed[label]
-        row = {"model": label, "seeds": len({entry["seed"] for entry in own})}
-        row["judged_at"] = judged_at[label]
-        for key in QUANTITIES:
-            low_high = None if intervals is None else intervals[key]
-            row[f"{key}_printed"] = values[key]
-            row[f"{key}_interval"] = None if low_high is None else list(low_high)
-            typical = None if low_high is None else _yes_or_no(inside(low_high, values[key]))
-            row[f"{key}_typical"] = typical
-        lengths = sorted({entry["epoch"] for entry in own})
-        fitting = [str(length) for length in lengths if _fits(_intervals_at(own, length), values)]
-        yield row | {"fits_at": ", ".join(fitting) or "none"}
+        lengths, seeds = judged_lengths(own, label), {row["seed"] for row in own}
+        row = {"model": label, "seeds": len(seeds), "lengths": in_words(lengths, lengths)}
+        held = {key: _holding(own, label, key, printed[label][key]) for key in QUANTITIES}
+        held["all"] = lengths_of_row(own, label, printed[label])
+        for key, at in held.items():
+            row[key] = in_words(at, lengths) if len(seeds) >= FEWEST_SEEDS else None
+        yield row
 
 
-def _intervals_at(rows: Rows, epoch: int) -> dict[str, Interval] | None:
-    """The prediction interval of each quantity at a length; None with too few seeds."""
-    at = where(rows, epoch=epoch, distrusted="no")
-    if len(at) < FEWEST_SEEDS:
-        return None
-    return {key: prediction_interval([row[key] for row in at]) for key in QUANTITIES}
+def length_table(record: Row, printed: Mapping[str, Mapping[str, float]]) -> Table:
+    """The rows of `length_rows` for a record of `path_rows`."""
+    headings = {
+        "model": "model",
+        "seeds": "seeds",
+        "lengths": "looked at after (epochs)",
+        "log_z": "$\\ln Z$ inside after",
+    }
+    headings |= {
+        "test": "test inside after",
+        "train": "training inside after",
+        "all": "all three after",
+    }
+    rows = length_rows(record["rows"], printed)
+    cells = [[format_value(row[key]) for key in headings] for row in rows]
+    return Table(list(headings.values()), cells, source_line(record))
 
 
-def _fits(intervals: Mapping[str, Interval] | None, values: Mapping[str, float]) -> bool:
-    """Whether every printed number is typical."""
-    return intervals is not None and all(inside(intervals[key], values[key]) for key in QUANTITIES)
+def lengths_of_row(rows: Rows, label: str, printed: Mapping[str, float]) -> set[int]:
+    """The judged lengths at which all printed numbers of a model lie inside the prediction intervals of its seeds."""
+    return set.intersection(*(_holding(rows, label, key, printed[key]) for key in QUANTITIES))
 
 
-def _yes_or_no(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _holding(rows: Rows, model: str, column: str, value: float) -> set[int]:
+    found = {e: interval_at(rows, model, e, column) for e in judged_lengths(rows, model)}
+    return {e for e, low_high in found.items() if low_high is not None and inside(low_high, value)}
+
+
+def in_words(chosen: Collection[int], looked_at: Sequence[int]) -> str:
+    """Some of the lengths that were looked at; three neighbours and more are joined.
+
+    Examples
+    --------
+    >>> in_words({10, 30, 40, 50}, [10, 20, 30, 40, 50])
+    '10, 30 to 50'
+    >>> in_words([], [10, 20])
+    'none'
+    """
+    runs: list[list[int]] = []
+    for place, length in enumerate(looked_at):
+        if length not in chosen:
+            continue
+        if runs and runs[-1][-1] == looked_at[place - 1]:
+            runs[-1].append(length)
+        else:
+            runs.append([length])
+    joined = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run) for run in runs]
+    return ", ".join(part for run in joined for part in run) or "none"
