@@ -643,7 +643,7 @@ PROSE = [
      and all(found_by(s, f"cd25-over-{m}").outcome == "partly" and "does not hold" not in found_by(s, f"cd25-over-{m}").ours for m in ("cd1", "cd3"))),
     said({"15": "that of the test average of CD3(25) after ten epochs holds the value of CD1(25), too",
           "05": "after ten epochs that of CD3(25)'s test average also holds the value of CD1(25)"},
-     lambda s: inside(interval_at(s.rows("sm2008-training-paths"), "CD3(25)", 10, "test"), -151.57)),
+     lambda s: (interval := interval_at(s.rows("sm2008-training-paths"), "CD3(25)", 10, "test")) is not None and inside(interval, -151.57)),
     said({"13": "depend on the length of training by tens of nats and on the seed by several"},
      lambda s: (means := [mean_at(s, "CD1(500)", epoch) for epoch in (10, 100)])[1] - means[0] > 20
      and all(2 < spread_at(s, m, 50) < 20 for m in ("CD1(20)", "CD1(25)", "CD3(25)", "CD1(500)", "CD3(500)"))),

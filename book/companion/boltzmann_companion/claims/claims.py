@@ -284,8 +284,8 @@ def _cd3_over_cd1(rows: Rows) -> Finding:
     better, worse = "CD3(500)", "CD1(500)"
     found = {}
     for length in judged_lengths(rows, better, worse):
-        tests = (by_seed(rows, model, length, "test") for model in (better, worse))
-        found[length] = _difference(*tests, 20)
+        ahead, behind = (by_seed(rows, model, length, "test") for model in (better, worse))
+        found[length] = _difference(ahead, behind, 20)
     return _at_lengths(found)
 
 
