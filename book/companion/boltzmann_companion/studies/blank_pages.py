@@ -16,6 +16,7 @@ base rates of these ends. Of modes that neither the images nor the blank page le
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -82,6 +83,9 @@ def flow_row(
     if len(elsewhere):
         path = BaseRatePath(rbm, base_rate_bias(elsewhere))
         found = ais(path, uniform_betas(steps), _AIS_CHAINS, generator, False, check=False)
+        # weights of chains that end elsewhere have the mass there as their mean
+        blank = found.final_states.sum(1) < fewer_than
+        found = replace(found, log_weights=found.log_weights.masked_fill(blank, -math.inf))
         row |= {"rest_pixels": _mean(counts[-1, ~arrived]), "rest_log_z": found.log_z}
         row |= {"rest_error": found.std_error, "rest_effective": found.effective_sample_size}
     return row
