@@ -407,12 +407,12 @@ PROSE = [
      and near(t["MoB(500), started at images"] - t["MoB(500)"], 12, 0.5)),
     said({"06": "With ten components neither matters more than the seed"},
      lambda s: max(v := list(mixture_tests(s, 10).values())) - min(v) < spread_of_seeds(s)),
-    said({"06": ["the start at images alone brings more than six nats with the larger smoothing, and three with the smaller one",
-                 "Less smoothing alone brings about four nats from noise, and half a nat from images"]},
-     lambda s: 6 < (t := mixture_tests(s, 100))["images", 2.0] - t["noise", 2.0] < 7 and near(t["images", 0.1] - t["noise", 0.1], 3, 0.5)
-     and near(t["noise", 0.1] - t["noise", 2.0], 4, 0.5) and near(t["images", 0.1] - t["images", 2.0], 0.5, 0.1)),
-    said({"06": "half of them explain no training image with the larger smoothing, and a quarter with the smaller"},
-     lambda s: near((u := mixture_tests(s, 100, "used"))["noise", 2.0], 50, 5) and near(u["noise", 0.1], 75, 5)
+    said({"06": ["the start at images alone brings about six nats with the larger smoothing, and about three with the smaller one",
+                 "Less smoothing alone brings more than three nats from noise, and half a nat from images"]},
+     lambda s: near((t := mixture_tests(s, 100))["images", 2.0] - t["noise", 2.0], 6, 0.3) and near(t["images", 0.1] - t["noise", 0.1], 3, 0.3)
+     and 3 < t["noise", 0.1] - t["noise", 2.0] < 4 and near(t["images", 0.1] - t["images", 2.0], 0.5, 0.1)),
+    said({"06": "nearly half of them explain no training image with the larger smoothing, and a fifth with the smaller"},
+     lambda s: 50 < (u := mixture_tests(s, 100, "used"))["noise", 2.0] < 60 and near(u["noise", 0.1], 80, 3)
      and u["images", 2.0] == u["images", 0.1] == 100),
     said({"06": "Training less test is below a nat with a hundred components, however they are trained, and slightly negative with ten; with "
                 "500 that were started at images it is four nats"},
