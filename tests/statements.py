@@ -142,7 +142,7 @@ def _key(dim: str, sentence: Sentence, match: re.Match[str]) -> Any:
     # a row of a table goes on with the one above it only in so many words
     goes_on = not sentence.in_table or (dim not in OPEN and re.search("[Tt]hey ", sentence.text))
     earlier = _mentions(dim, sentence.before) if goes_on else []
-    if not earlier and (dim in OPEN or dim == "start" or (dim == "steps" and sentence.in_table)):
+    if not earlier and (dim in OPEN or (sentence.in_table and dim in ("start", "steps"))):
         earlier = _mentions(dim, sentence.around)
     return earlier[-1][2] if earlier else None
 
