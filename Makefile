@@ -13,6 +13,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # Chapters executed at the same time.
 JOBS ?= 2
 PROFILE ?= digits
+# More for JupyterLab; in a container, whose pages are opened outside: make lab LAB_OPTIONS="--ip=0.0.0.0 --no-browser"
+LAB_OPTIONS ?=
 # Nothing of the user's own configuration may change what the notebooks do.
 export PYTHONNOUSERSITE := 1
 # Some containers forbid it, and each of the many processes that tests and chapters start would then compile the whole library anew.
@@ -43,7 +45,7 @@ $(TESTS): $(BOOK)
 
 # It serves this folder, not book/, since it shows no picture from above the folder that it serves.
 lab: $(LAB) ## open the chapters in JupyterLab
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/book
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/book $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_OPTIONS)
 
 book: $(BOOK) ## execute every chapter on the digits profile and build the book
 	$(BIN)/paperlib reproduce --profile $(PROFILE) --jobs $(JOBS)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
+from rich.markup import escape
 
 from paperlib import __version__, storage
 from paperlib.errors import InputError
@@ -57,8 +58,9 @@ class Job:
     threshold : T
         Or turn pixels on where their value in the file is above T.
     names : weights=W,visible=b,hidden=a
-        Which array is what, where the file does not tell. weights=W.T: W is [hidden, visible]. visible=0, hidden=0: there are no such
-        biases. ignore=NAME: this array, or group of entries, is not part of the model; may be repeated.
+        Which array is what, where the file does not tell. weights=W.T: the rows of W are hidden units, [hidden, visible], as in
+        nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group of entries, is not part of the
+        model; may be repeated.
     minutes
         Time to spend on the estimate, a third on parallel tempering.
     steps : K
@@ -229,7 +231,7 @@ def command(
         described += [_described(one, typer.Option(), said) for one in options]
         run.__signature__ = inspect.Signature(described)
         summary = (inspect.getdoc(function) or _NO_DOCSTRINGS).partition(_PARAMETERS)[0]
-        app.command(function.__name__, help=summary)(run)
+        app.command(function.__name__, help=escape(summary))(run)
         return function
 
     return register
@@ -250,7 +252,9 @@ def _described(
     if get_origin(annotation) is Annotated:
         annotation, info = get_args(annotation)
     if info.help is None:
-        info.metavar, info.help = said.get(parameter.name, (None, None))
+        metavar, text = said.get(parameter.name, (None, ""))
+        # Or [hidden, visible] would be taken for markup, and not be printed.
+        info.metavar, info.help = metavar, escape(text)
     return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info])
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
 
 from boltzmann_companion import chapter as module
-from boltzmann_companion import records
+from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
@@ -272,3 +273,31 @@ def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
     assert name.value == path.stem
     assert ast.unparse(namespace) == "globals()"
     assert {word.arg: ast.literal_eval(word.value) for word in call.keywords} == given
+
+
+def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):
+    """It sends the cell's metadata with the code; other clients send none."""
+    shown = []
+    monkeypatch.setattr(jupyter, "display", lambda text: shown.append(text.data))
+
+    def after(source="1", **of_cell):
+        info = ExecutionInfo(source, False, False, True, "id", cell_meta=of_cell)
+        jupyter._say_stored(info)
+        jupyter._show_caption(ExecutionResult(info))
+
+    after(mystnb={"figure": {"caption": "Two chains.", "name": "fig-01-chains"}})
+    after(paperlib={"table": {"caption": "Their means.", "name": "tab-01-means"}})
+    after(tags=["hide-input"])
+    after()
+    assert shown == [
+        "**Figure fig-01-chains.** Two chains.",
+        "**Table tab-01-means.** Their means.",
+    ]
+
+
+def test_an_opened_chapter_shows_captions_once(monkeypatch):
+    shell = InteractiveShell()
+    monkeypatch.setattr(jupyter, "get_ipython", lambda: shell)
+    opened()
+    opened()
+    assert shell.events.callbacks["post_run_cell"].count(jupyter._show_caption) == 1

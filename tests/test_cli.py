@@ -1,14 +1,17 @@
 """What the command says when something goes wrong, and with which exit code."""
 
+import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import paperlib
 from paperlib.cli import _OF_THE_BOOK, app
+from paperlib.cli_options import Job, _said_of_parameters
 
 
 def command_that(raises):
@@ -79,3 +82,13 @@ def test_every_argument_and_option_says_what_it_is():
         if not parameter.help
     ]
     assert silent == []
+
+
+def test_no_bracket_of_a_help_text_is_taken_for_markup(monkeypatch):
+    """It would not be printed."""
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 2_000)
+    printed = " ".join(CliRunner().invoke(app, ["evaluate", "--help"]).stdout.split())
+    assert [text for _, text in _said_of_parameters(Job).values() if text not in printed] == []
+    for name, command in typer.main.get_command(app).commands.items():
+        for text in (command.help, *(parameter.help for parameter in command.params)):
+            assert not re.search(r"(?<!\\)\[[a-z]", text), (name, text)

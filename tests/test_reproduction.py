@@ -245,22 +245,43 @@ def test_printed_text_is_stored_in_one_piece():
     ]
 
 
+CAPTION = {"caption": "Errors.", "name": "tab-01-errors"}
+
+
 @pytest.mark.parametrize(
-    ("tags", "folded"),
+    ("tags", "source", "folded"),
     [
-        ([], None),
-        (["parameters"], None),
-        (["hide-input", "nbval-check-output"], {"source_hidden": True}),
-        (["remove-input"], {"source_hidden": True}),
-        (["hide-output"], {"outputs_hidden": True}),
-        (["checks", "hide-cell"], {"source_hidden": True, "outputs_hidden": True}),
-        (["remove-cell"], {"source_hidden": True, "outputs_hidden": True}),
+        ([], "a = 1", set()),
+        (["parameters"], "seed = 1", set()),
+        (["hide-input", "nbval-check-output"], "print(1)", {"source_hidden"}),
+        (["remove-input"], "print(1)", {"source_hidden"}),
+        (["hide-output"], "print(1)", {"outputs_hidden"}),
+        (["hide-cell"], "print(1)", {"source_hidden", "outputs_hidden"}),
+        (["remove-cell"], "print(1)", {"source_hidden", "outputs_hidden"}),
+        # what the run gives is open, also where the page folds it
+        (["checks", "hide-cell"], "chapter.checks(claims.mean(own))", {"source_hidden"}),
+        (["table", "hide-cell"], 'chapter.record("errors", rows)', {"source_hidden"}),
+        (
+            ["table", "hide-cell"],
+            'chapter.joint_table(chapter.record("a", rows))',
+            {"source_hidden"},
+        ),
+        # what lies in the clone is folded, also where the page shows it
+        (["table", "hide-input"], 'chapter.stored("errors")', {"source_hidden", "outputs_hidden"}),
+        (["table"], 'comparison_table("errors")', {"outputs_hidden"}),
+        (
+            ["checks", "hide-cell"],
+            'claims.all(chapter.stored("a"))',
+            {"source_hidden", "outputs_hidden"},
+        ),
     ],
 )
-def test_jupyter_folds_what_the_page_folds_whatever_a_user_has_folded(tags, folded):
-    by_hand = notebook("print()")
-    by_hand.cells[-1].metadata = {"tags": tags, "jupyter": {"outputs_hidden": False}}
-    assert runner.clean_notebook(by_hand).cells[-1].metadata.get("jupyter") == folded
+def test_jupyter_shows_what_the_run_gives_whatever_a_user_has_folded(tags, source, folded):
+    by_hand = notebook(source)
+    caption = {"paperlib": {"table": CAPTION}} if "table" in tags else {}
+    by_hand.cells[-1].metadata = {"tags": tags, "jupyter": {"outputs_hidden": False}, **caption}
+    cell = runner.clean_notebook(by_hand).cells[-1]
+    assert cell.metadata.get("jupyter", {}) == dict.fromkeys(folded, True)
 
 
 def test_results_of_other_settings_lie_elsewhere_and_name_them(checkout, monkeypatch):

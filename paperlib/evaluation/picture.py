@@ -95,8 +95,8 @@ def _draw_estimates(left: Axes, evaluation: Evaluation) -> None:
     means = [estimate.mean for estimate in lower]
     errors = [3 * estimate.test_set_std_error for estimate in lower]
     for label, shift, values, ends_of, look in (
-        ("AIS, from above", 1 / 1.03, upper, reach, _FIRST),
-        ("RAISE, from below", 1.03, means, errors, _SECOND),
+        ("AIS, on average too high", 1 / 1.03, upper, reach, _FIRST),
+        ("RAISE, on average too low", 1.03, means, errors, _SECOND),
     ):
         places = [step * shift for step in steps]
         left.errorbar(places, values, ends_of, label=f"{label} (3 standard errors)", **look)

@@ -127,7 +127,7 @@ def _average(evaluation: Evaluation) -> list[str]:
         f"Average test log-probability, by {by}: {average.mean:.2f}, 95 % interval {between(average.interval)}",
         f"  for other images of the kind: 95 % interval {between(average.sample_interval)} (standard error over images "
         f"{average.image_std_error:.2f})",
-        f"  between RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
+        f"  checked against RAISE, on average too low, {bracket.lower.mean:.2f} (standard error {bracket.lower.test_set_std_error:.2f}: Monte Carlo "
         f"{bracket.lower.monte_carlo_std_error:.2f}, choice of images {bracket.lower.choice_std_error:.2f}), and "
         f"AIS, on average too high, {bracket.upper:.2f} (three standard deviations: {between(bracket.upper_interval)}){_crossing(bracket)}",
     ]

@@ -26,6 +26,7 @@ from IPython.display import display
 
 from boltzmann_companion.claims.checks import Check, in_full
 from boltzmann_companion.columns import record_columns
+from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
 from boltzmann_companion.profiles import PROFILES, Profile, get_profile
 from boltzmann_companion.records import Run, load_result, results_folder, source_line
@@ -261,4 +262,5 @@ def open_chapter(name: str, parameters: Mapping[str, Any], **given: Any) -> Chap
     as_given = all(parameters[key] == value for key, value in given.items())
     if "PAPERLIB_FIGURES" not in os.environ:
         print(f"Results go to {results_folder(size.name)}.", file=sys.stderr)
+    explain_outputs()
     return Chapter(name, size, parameters["seed"], as_given)

@@ -543,9 +543,14 @@ def _orientation(
         return False, (
             f"weights: square, taken as [visible, hidden]; if they are [hidden, visible]: {ways[1]}",
         )
+    say = ways[0]
+    if ways[1] != ways[0]:
+        say += (
+            f" if its rows are visible units, {ways[1]} if they are hidden units, as in nn.Linear"
+        )
     raise InputError(
-        f"expected weights of which it can be told whether they are [visible, hidden] or [hidden, visible], got {name} {[rows, columns]}; say it: "
-        f"{' or '.join(dict.fromkeys(ways))}"
+        f"expected weights of which it can be told whether they are [visible, hidden] or [hidden, visible], got {name} {[rows, columns]}; "
+        f"say it: {say}"
     )
 
 

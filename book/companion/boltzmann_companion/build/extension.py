@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: search finds only prose, and a column of a table is as wide as its sentences or values need.
+"""The book's own Sphinx extension: search finds only prose, a column of a table is as wide as its sentences or values need, citations.
 
 `_config.yml` lists it. Sphinx feeds its search index in `StandaloneHTMLBuilder.index_page` and has no event for this, so the builder
 is replaced by one that feeds the index less.
@@ -6,6 +6,7 @@ is replaced by one that feeds the index less.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -91,6 +92,37 @@ def mark_columns(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 cell["classes"].append("words")
 
 
+# A citation as chapters write it, which JupyterLab shows as it is: [Author (year)](bibliography.md#key), or several
+# [Author, year](bibliography.md#key) in parentheses with semicolons between them.
+_CITED = r"\[[^\[\]]*\]\(bibliography\.md#(\w+)\)"
+_IN_PARENTHESES = re.compile(rf"\({_CITED}(?:; {_CITED})*\)")
+
+
+def cite(app: Sphinx, docname: str, source: list[str]) -> None:
+    r"""Make links to the bibliography citations, with their keys as the text does not have them.
+
+    Parameters
+    ----------
+    app, docname
+        As Sphinx passes them to listeners of `source-read`.
+    source : list of str
+        The text of the page, which is changed.
+
+    Examples
+    --------
+    >>> text = ["[Neal (2001)](bibliography.md#neal) says ([Neal, 2001](bibliography.md#neal); [A, 1](bibliography.md#a))"]
+    >>> cite(None, "page", text)
+    >>> text
+    ['{cite:t}`neal` says {cite:p}`neal,a`']
+    """
+
+    def in_parentheses(found: re.Match[str]) -> str:
+        return f"{{cite:p}}`{','.join(re.findall(_CITED, found[0]))}`"
+
+    source[0] = _IN_PARENTHESES.sub(in_parentheses, source[0])
+    source[0] = re.sub(_CITED, r"{cite:t}`\1`", source[0])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls this when it loads the extension.
 
@@ -101,4 +133,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """
     app.add_builder(ProseFirstBuilder, override=True)
     app.connect("doctree-resolved", mark_columns)
+    app.connect("source-read", cite)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

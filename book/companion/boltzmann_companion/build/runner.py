@@ -25,16 +25,12 @@ import nbformat
 
 import boltzmann_companion
 from boltzmann_companion import DEVICE
+from boltzmann_companion.jupyter import fold
 from paperlib import cluster, storage
 from paperlib.errors import InputError, ReproductionError
 
 # Seconds allowed for a kernel to start, and for its output to arrive. Only a defect takes so long.
 _PATIENCE = 1_200
-# Which tags the page folds or leaves out, by what JupyterLab calls the same.
-_FOLDED = {
-    "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
-    "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
-}
 # What may be said of a parameter's value, by the type of the chapter's own.
 _KINDS = {int: "a whole number", float: "a number", str: "text", type(None): "numbers or None"}
 # The longest folder, in bytes, in which a socket's path stays within the 107 that Linux allows (macOS: 103).
@@ -163,16 +159,8 @@ def clean_notebook(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             cell.metadata.pop("tags", None)
         if cell.cell_type == "code":
             cell.outputs = _joined_streams(cell.outputs)
-            _fold_as_on_the_page(cell)
+            fold(cell)
     return notebook
-
-
-def _fold_as_on_the_page(cell: nbformat.NotebookNode) -> None:
-    """Fold a code cell in Jupyter as its tags fold it on the page; Jupyter unfolds outputs when the cell is run."""
-    tags = set(cell.metadata.get("tags", []))
-    cell.metadata["jupyter"] = {key: True for key, folding in _FOLDED.items() if folding & tags}
-    if not cell.metadata["jupyter"]:
-        del cell.metadata["jupyter"]
 
 
 def _joined_streams(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:

@@ -1,0 +1,104 @@
+"""What JupyterLab shows of a chapter: its run open and with captions, what is stored folded and called so.
+
+The page shows what was stored at the papers' size, and folds the small run. Whoever runs the chapter wants to see what the run gives.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from IPython import get_ipython
+from IPython.display import Markdown, display
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+    from nbformat import NotebookNode
+
+# Which tags the page folds or leaves out, by what JupyterLab calls the same.
+_FOLDED = {
+    "source_hidden": {"hide-input", "remove-input", "hide-cell", "remove-cell"},
+    "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
+}
+
+
+def fold(cell: NotebookNode) -> None:
+    """Fold a code cell in JupyterLab as its tags fold it on the page, but what the run gives is open, and what is only stored is folded.
+
+    JupyterLab unfolds every output when its cell is run.
+
+    Parameters
+    ----------
+    cell : NotebookNode
+        The cell, which is changed.
+
+    Examples
+    --------
+    >>> import nbformat
+    >>> cell = nbformat.v4.new_code_cell("1", metadata={"tags": ["hide-input"]})
+    >>> fold(cell)
+    >>> cell.metadata["jupyter"]
+    {'source_hidden': True}
+    """
+    tags = set(cell.metadata.get("tags", []))
+    folded = {key for key, folding in _FOLDED.items() if folding & tags}
+    own = cell.metadata.get("mystnb", {}) | cell.metadata.get("paperlib", {})
+    if "checks" in tags or own.keys() & {"figure", "table"}:
+        folded -= {"outputs_hidden"}
+        if only_stored(cell.source):
+            folded |= {"outputs_hidden"}
+    cell.metadata["jupyter"] = dict.fromkeys(sorted(folded), True)
+    if not folded:
+        del cell.metadata["jupyter"]
+
+
+def only_stored(source: str) -> bool:
+    """Whether a cell shows only results that lie in the clone, and none of the run.
+
+    Parameters
+    ----------
+    source : str
+        Its code.
+
+    Examples
+    --------
+    >>> only_stored('chapter.stored("errors")'), only_stored('chapter.joint_table(table)')
+    (True, False)
+    """
+    stored = re.search(r"chapter\.stored\(|comparison_table\(", source)
+    return bool(stored) and not re.search(r"chapter\.(record|joint_table)\(", source)
+
+
+def _say_stored(info: ExecutionInfo) -> None:
+    """Say above a stored table that the run does not change it, to whom `_show_caption` shows the caption."""
+    if info.cell_meta and only_stored(info.raw_cell or ""):
+        display(
+            Markdown("*Stored with the book, at the papers' size. This run does not change it.*")
+        )
+
+
+def _show_caption(result: ExecutionResult) -> None:
+    """Show the caption of the figure or table that a cell has made, with the name by which the text refers to it.
+
+    The page takes it from the cell's metadata, which JupyterLab does not show, but sends with the code. No other client does.
+    """
+    of_cell = (result.info and result.info.cell_meta) or {}
+    captions = {
+        "Figure": of_cell.get("mystnb", {}).get("figure"),
+        "Table": of_cell.get("paperlib", {}).get("table"),
+    }
+    for kind, made in captions.items():
+        if made and result.success:
+            display(Markdown(f"**{kind} {made['name']}.** {made['caption']}"))
+
+
+def explain_outputs() -> None:
+    """From now on, say in JupyterLab what a table or figure is; elsewhere, nothing."""
+    shell = get_ipython()
+    if shell is None:
+        return
+    for event, shown in (("pre_run_cell", _say_stored), ("post_run_cell", _show_caption)):
+        with suppress(ValueError):  # it is not registered yet
+            shell.events.unregister(event, shown)
+        shell.events.register(event, shown)
