@@ -21,7 +21,8 @@ from boltzmann_companion.records import read_record
 class Sentence:
     """What one sentence says, in digits and without markup.
 
-    `before` is its paragraph up to it, `paragraph` all of it, and `around` its section, or what stands above a table.
+    `before` is its paragraph up to it, `paragraph` all of it, and `around` its section or what stands above a table. A row of a table has no
+    other paragraph than itself, and `before` has the rows above.
     """
 
     page: str
@@ -54,7 +55,7 @@ _PLAIN: Sequence[tuple[str, Any]] = [
     (r"\b(\d+) hundred\b", r"\g<1>00"),
     (r"\b(\d+) thousand\b", r"\g<1>000"),
     (r"\bhalf an?\b", "0.5"),
-    (rf"\b(an?|\d+) ({'|'.join(_PARTS)})s?\b(?: of an?)?",
+    (rf"\b(an?|\d+) ({'|'.join(_PARTS)})s?\b(?! model)(?: of an?)?",
      lambda found: f"{_PARTS[found[2].lower()] * (int(found[1]) if found[1].isdigit() else 1):g}"),
     (r"\bnat\b", "nats"),
     (r"\ba nats\b", "1 nats"),
@@ -89,9 +90,7 @@ def sentences(page: str, text: str, around: str = "") -> Iterator[Sentence]:
             around = ""
         before, whole = "", plain(" ".join(parts))
         for part in map(plain, parts):
-            yield Sentence(
-                page, part, before, f"{around} {part}" if in_table else whole, around, in_table
-            )
+            yield Sentence(page, part, before, part if in_table else whole, around, in_table)
             before += f" {part}"
         around += before
 
