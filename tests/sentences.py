@@ -77,7 +77,8 @@ def paragraphs(text: str) -> Iterator[tuple[list[str], bool]]:
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=#)", text):
         lines = block.strip().splitlines()
         if block.strip().startswith("|"):
-            cells = [re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in lines]
+            rows = [re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in lines]
+            cells = [[cell.strip() for cell in row] for row in rows]
             yield ["; ".join(map("{} {}".format, cells[0], row)) for row in cells[2:]], True
         elif lines:
             yield re.split(r"(?<=[.!?])\s+(?=[A-Z0-9\"(\-*$])", " ".join(lines)), False
@@ -136,7 +137,7 @@ def made() -> list[Sentence]:
     checked = {(path.stem, "digits"): claims_checked(read(path)) for path in NOTEBOOKS}
     tables = [
         ("13-reproduction-report", repr(report.conclusion_table(found)), ""),
-        ("13-reproduction-report", repr(report.claim_table(found)), ""),
+        ("13-reproduction-report", repr(report.claim_table(found)), "our models"),
         (
             "13-reproduction-report",
             repr(report.bracket_table(report.report_rows())),

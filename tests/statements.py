@@ -52,7 +52,7 @@ KEYS: Mapping[str, Sequence[tuple[str, Any]]] = {
     "chains": [(r"\b5000 (?:AIS )?chains|AIS (?:with|has) 5000", 5_000), (r"\b500 (?:AIS )?chains|AIS has 500", 500)],
     "weights": [
         ("[Aa]uthors' (?:own )?weights|released weights", "the authors'"),
-        ("[Oo]ur (?:own )?(?:models?|weights|mnist)|of our own", "ours"),
+        ("[Oo]ur (?:own )?(?:models?|weights|mnist)|of our own|is ours", "ours"),
     ],
     "estimator": [
         ("[Pp]arallel tempering", "parallel tempering"),
@@ -384,7 +384,7 @@ QUANTITIES = [
         r"bracket, (?:uniform|base)(?: rates)? @verdict",
         r"@verdict(?:: ours for [\w-]+|,)? #gap nats",
         rf"{_MODEL} #gap(?= ± [\d.]+ at K)",
-        rf"(?:open|crossed|cannot tell|,) {_MODEL} #gap(?=,|;|$)",
+        rf"(?:open|crossed|cannot tell|,) {_MODEL}(?: \(the authors' weights\))? #gap(?=,|;|$)",
         r"(?<!error of the )\bgaps?\b(?!\")(?:, (?:uniform|base|mean)[^;\d]*|(?:(?! closes)[^.;\d±]){0,60}?)"
         r"#gap(?= ?±| nats|;|, where| and \d|\.? ?$)",
         r"\b\d+ leaves? #gap(?! (?:hidden|of))",
@@ -402,22 +402,23 @@ QUANTITIES = [
     )),
     Quantity("the largest K", _longest, (
         r"(?:start|K|DBMs|it)\b[^.;]{0,40} ends? at #last",
-        "K goes to the paper's #last",
+        "(?:K goes to|runs, with|runs with) (?:the paper's )?#last(?: steps, are all|, from both|,)",
         r"#missing steps, those of [^.]* are missing",
-    ), about="DBM|bracket|Boltzmann", needs=("model",)),
+    ), about="DBM|bracket|longest"),
     Quantity("intervals that hold ln Z", _coverage, (
         r"#held of (?:the )?(?P<runs>900|1000|690)\b", "#runs intervals[^.;]*?, #held hold", r"those of AIS (?:hold it )?in #held(?=[.;])",
         "on #models models whose ln Z is known",
     ), about="95 % intervals|intervals (?:with|of parallel|hold)"),
     Quantity("CSL", _csl, (
         "CSL is #low to #high nats below RAISE[^.]* for #models models",
-        "#tens of #total models(?:,| by more)",
+        r"#tens of #total models(?:,|\.| by more)",
         "CSL[^.;]*?[:,] (?:it is )?#csl nats(?: here|, where)",
     ), about=r"CSL[^.]*tens of nats|CSL[^.]*paper|CSL is"),
     Quantity("CD3(500) over CD1(500)", _lead, (
         r"CD3\(500\) (?:leads|is ahead of) CD1\(500\) by #lead nats",
         "and by #lead after",
         r"#low to #high nats(?= after \d+ epochs)",
+        r"after \d+: #low to #high nats",
     ), about=r"CD3\(500\)[^.]* CD1\(500\)", unless=r"CD25\(500\) is"),
     Quantity("AIS on mnistPCD-20", _start, (
         r"\b(?:AIS|it) is wrong #off nats", "(?:[Ff]rom|[Ss]tarted)[^.;]* it is #off nats",
