@@ -194,7 +194,8 @@ def holds(statement: Statement, cases: Sequence[Case], on_page: set[str]) -> boo
             )
             groups.setdefault(tuple(case.get(dim) for dim in OPEN), []).append(right)
     # `the DBMs are closed, to less than 1 nats` is said of each, and `the gaps of the DBMs are 1 and 2 nats` of one
-    of_each = not all(re.match(r"[+-]?\d", said) for said in statement.said.values())
+    bounds = rf"{_UPPER}|{_LOWER}|{_VERDICT}"
+    of_each = any(re.search(bounds, said) for said in statement.said.values())
     some = all if of_each and isinstance(of.get("model"), tuple) else any
     return bool(groups) and all(map(some, groups.values()))
 
