@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 
 import nbformat
 import pytest
@@ -107,7 +108,11 @@ def page_cell(printed, metadata):
     ("text", "prompt"),
     [
         ("it holds: yes\n", "Checked: 1 claim"),
-        ("a: yes\nwhat came out: 3\nb: no\nc: no (with your settings)\n", "Checked: 3 claims"),
+        (
+            "a: yes\nwhat came out: 3\nb: no, as the text says\nc: no (with your settings)\n"
+            "d: no, not as the text says\n",
+            "Checked: 4 claims",
+        ),
     ],
 )
 def test_line_to_which_a_cell_of_checks_folds_counts_them(text, prompt):
@@ -252,12 +257,27 @@ def test_foot_of_a_page_has_version_commit_and_date(url, state, said):
 
 
 def test_claims_are_counted_by_their_answer():
-    printed = new_output("stream", text="a: yes\nb: no\nc: yes\n")
+    text = "a: yes\nb: no, as the text says\nc: yes\nd: no, not as the text says\ne: no comment\n"
+    printed = new_output("stream", text=text)
     notebook = chapter()
     notebook.cells.append(new_code_cell("", metadata={"tags": ["checks"]}))
     notebook.cells[-1].outputs = [printed]
     notebook.cells[-2].outputs = [printed]  # no check
-    assert claims_checked(notebook) == {"yes": 2, "no": 1}
+    assert claims_checked(notebook) == {
+        "yes": 2,
+        "no, as the text says": 1,
+        "no, not as the text says": 1,
+    }
+
+
+def test_status_counts_a_no_that_the_text_says_among_what_came_out_as_it_says():
+    made = {"chapter": "05-exact", "utc": "2026-11-24T22:55:46+00:00", "seconds": 56.3}
+    made |= {"version": "0.3.0", "commit": "0123456789", "python": "3.11.7"}
+    record = {"profile": "digits", "provenance": made}
+    said = {"yes": 5, "no, as the text says": 2, "no, not as the text says": 1}
+    said["yes, not as the text says"] = said["no (with your settings)"] = 1
+    table = status_table([record], {("05-exact", "digits"): Counter(said)})
+    assert table.endswith(" | 7 of 10 | 2 |\n")
 
 
 def test_status_is_what_the_records_say():

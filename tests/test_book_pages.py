@@ -32,6 +32,7 @@ import paperlib.variational
 from boltzmann_companion.build.book import toc_pages
 from boltzmann_companion.build.glossary import defining_chapters
 from boltzmann_companion.build.runner import clean_notebook
+from boltzmann_companion.claims.checks import NOT_AS_SAID
 from boltzmann_companion.claims.claims import CLAIMS
 from boltzmann_companion.claims.verdicts import deciding
 from boltzmann_companion.published import load_published
@@ -292,6 +293,8 @@ def test_cells_of_checks_fold_and_print_claims(path):
             assert "hide-cell" in cell.metadata.tags
             assert {output.output_type for output in cell.outputs} == {"stream"}
             assert any(": yes" in output.text or ": no" in output.text for output in cell.outputs)
+        # a claim that is only reported does not stop a run
+        assert not any(NOT_AS_SAID in output.get("text", "") for output in cell.get("outputs", []))
 
 
 RECORDS = [json.loads(path.read_text()) for path in (ROOT / "figures").rglob("*.json")]

@@ -40,10 +40,12 @@ def opened(**changes):
         ({"chains": 3}, False, {}, "no (with your settings)"),
         ({"seed": 8}, False, {}, "no (with your settings)"),
         # one that is only reported
-        ({}, False, {"required": False}, "no"),
-        ({"seed": 8}, False, {"required": False}, "no"),
+        ({}, False, {"required": False}, "no, not as the text says"),
+        ({"seed": 8}, False, {"required": False}, "no, not as the text says"),
         # one that the chapter refutes
-        ({}, False, {"expected": False}, "no"),
+        ({}, False, {"expected": False}, "no, as the text says"),
+        ({"seed": 8}, False, {"expected": False}, "no, as the text says"),
+        ({}, True, {"expected": False, "required": False}, "yes, not as the text says"),
         ({"seed": 8}, True, {"expected": False}, "yes (with your settings)"),
     ],
     ids=str,
@@ -62,7 +64,7 @@ def test_claim_that_fails_with_the_given_parameters_stops_the_run(
     chapter = opened(profile=profile)
     with pytest.raises(AssertionError, match="enough chains: something else"):
         chapter.check("enough chains", holds, expected=expected)
-    assert capsys.readouterr().out == f"enough chains: {said}\n"
+    assert capsys.readouterr().out == f"enough chains: {said}, not as the text says\n"
 
 
 def test_reader_may_let_the_run_go_on_after_a_change_of_the_code(capsys):

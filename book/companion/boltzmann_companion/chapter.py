@@ -24,7 +24,7 @@ import torch
 import yaml
 from IPython.display import display
 
-from boltzmann_companion.claims.checks import Check, in_full
+from boltzmann_companion.claims.checks import NOT_AS_SAID, OWN_SETTINGS, Check, in_full
 from boltzmann_companion.columns import record_columns
 from boltzmann_companion.jupyter import explain_outputs
 from boltzmann_companion.plots import use_style
@@ -102,7 +102,7 @@ class Chapter:
     def check(
         self, claim: str, holds: object, *, expected: bool = True, required: bool = True
     ) -> None:
-        """Print a claim and whether it holds.
+        """Print a claim and whether it holds; *no, as the text says*, if that is the answer of the text.
 
         Parameters
         ----------
@@ -133,10 +133,9 @@ class Chapter:
         >>> chapter.check("a hundred chains suffice", chains >= 100)
         a hundred chains suffice: no (with your settings)
         """
-        wrong = required and bool(holds) != expected
-        settings = " (with your settings)" if wrong and not self._binding else ""
-        print(f"{claim}: {'yes' if holds else 'no'}{settings}")
-        if wrong and self._binding:
+        check = Check(claim, holds, expected, required)
+        print(check.line(OWN_SETTINGS if required and not self._binding else NOT_AS_SAID))
+        if required and not check.as_said and self._binding:
             raise AssertionError(
                 f"{claim}: something else came out than the chapter says. After a change of the "
                 "code, `chapter.as_given = False` lets the run go on."

@@ -26,6 +26,7 @@ import yaml
 from boltzmann_companion.build.glossary import add_index_entries, defining_chapters
 from boltzmann_companion.build.runner import chapters, copy_for_the_book
 from boltzmann_companion.build.status import status_table
+from boltzmann_companion.claims.checks import AS_SAID, NOT_AS_SAID, OWN_SETTINGS
 from boltzmann_companion.records import load_result, read_record, source_line
 from paperlib import __version__, storage
 from paperlib.errors import ReproductionError
@@ -39,7 +40,9 @@ _STORED_FIGURE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 # The end of a claim that `Chapter.check` prints.
-_CHECKED = re.compile(r": (yes|no)( \(with your settings\))?$", re.MULTILINE)
+_CHECKED = re.compile(
+    rf": (yes|no{AS_SAID}|(?:yes|no)(?:{NOT_AS_SAID}|{re.escape(OWN_SETTINGS)}))$", re.MULTILINE
+)
 _RUN_BOX = """\
 :::{{dropdown}} Run this chapter
 :class-container: run-this-chapter
@@ -197,7 +200,7 @@ def _count_checks(cell: nbformat.NotebookNode) -> None:
 
 
 def claims_checked(notebook: nbformat.NotebookNode) -> Counter[str]:
-    r"""How many claims an executed chapter has checked, by the answer, `yes` or `no`.
+    r"""How many claims an executed chapter has checked, by the answer: `yes`, `no, as the text says`, or another.
 
     Examples
     --------
@@ -212,7 +215,7 @@ def claims_checked(notebook: nbformat.NotebookNode) -> Counter[str]:
 
 def _verdicts_in(cell: nbformat.NotebookNode) -> Counter[str]:
     printed = "".join(output.get("text", "") for output in cell.outputs)
-    return Counter(verdict for verdict, _ in _CHECKED.findall(printed))
+    return Counter(_CHECKED.findall(printed))
 
 
 def as_download(notebook: nbformat.NotebookNode, url: str, branch: str) -> nbformat.NotebookNode:

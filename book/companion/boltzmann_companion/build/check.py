@@ -14,13 +14,13 @@ from pathlib import Path
 import nbformat
 
 from boltzmann_companion.build.runner import execute_copy
+from boltzmann_companion.claims.checks import OWN_SETTINGS
 from boltzmann_companion.records import moved_records
 from paperlib import storage
 from paperlib.errors import ReproductionError
 
 # A cell whose printed lines are the same in every run, or which prints claims.
 _COMPARED = {"checks", "nbval-check-output"}
-_WITH_SETTINGS = " (with your settings)"
 
 
 def check_chapter(chapter: Path) -> tuple[list[str], list[str]]:
@@ -84,7 +84,7 @@ def _printed(notebook: nbformat.NotebookNode) -> Iterator[Sequence[str]]:
     for cell in notebook.cells:
         if _COMPARED & set(cell.metadata.get("tags", [])):
             text = "".join(output.get("text", "") for output in cell.outputs)
-            yield text.replace(_WITH_SETTINGS, "").splitlines()
+            yield text.replace(OWN_SETTINGS, "").splitlines()
 
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
@@ -92,5 +92,7 @@ def _moved(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
         if kind != "equal":
             for old, new in zip_longest(before[a:b], after[c:d], fillvalue="(nothing)"):
                 words, _, answer = new.rpartition(": ")
-                is_claim = answer in ("yes", "no") and old.rpartition(": ")[0] == words
+                is_claim = (
+                    answer.partition(",")[0] in ("yes", "no") and old.rpartition(": ")[0] == words
+                )
                 yield f"{old} -> {answer}" if is_claim else f"{old} -> {new}"

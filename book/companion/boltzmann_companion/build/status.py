@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from boltzmann_companion.claims.checks import AS_SAID
+
 _HEAD = """
-| chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims that hold |
-|---|---|---|---|---|---|---|---|---|---|
+| chapter | size | records | computed on | seconds | library | Python | torch | numpy | claims as the text says | a *no* among them |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
+_REFUTED = f"no{AS_SAID}"
 
 
 def status_table(
@@ -31,9 +34,9 @@ def status_table(
     >>> made = {"chapter": "05-exact", "utc": "2026-11-24T22:55:46+00:00", "seconds": 56.3}
     >>> made |= {"version": "0.3.0", "commit": "0123456789", "python": "3.11.7", "torch": "2.13.0"}
     >>> record = {"profile": "digits", "provenance": made | {"numpy": "2.4.6"}}
-    >>> claims = {("05-exact", "digits"): Counter(yes=7, no=1)}
+    >>> claims = {("05-exact", "digits"): Counter({"yes": 7, "no, as the text says": 1})}
     >>> print(status_table([record], claims).splitlines()[-1].partition(" | ")[2])
-    digits | 1 | 2026-11-24 | 56 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 7 of 8 |
+    digits | 1 | 2026-11-24 | 56 | 0.3.0, 0123456 | 3.11.7 | 2.13.0 | 2.4.6 | 8 of 8 | 1 |
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -45,7 +48,8 @@ def status_table(
         last = max(all_made, key=lambda made: made["utc"])
         # from the beginning of the chapter to its last record
         seconds = max(made["seconds"] for made in all_made)
-        checked = claims.get((chapter, profile))
+        checked = claims.get((chapter, profile), Counter())
+        as_said = checked["yes"] + checked[_REFUTED]
         cells = [
             f"{{doc}}`{chapter}`",
             profile,
@@ -54,7 +58,8 @@ def status_table(
             f"{seconds:,.0f}",
             ", ".join(filter(None, (last.get("version"), (last["commit"] or "")[:7]))),
             *(last.get(name) or "" for name in ("python", "torch", "numpy")),
-            f"{checked['yes']} of {checked.total()}" if checked else "",
+            f"{as_said} of {checked.total()}" if checked else "",
+            checked[_REFUTED] or "",
         ]
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
     return _HEAD + "".join(rows)

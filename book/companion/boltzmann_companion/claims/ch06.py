@@ -41,7 +41,8 @@ def two_directions_on_mnist(ratios: Rows) -> Claims:
     """The ratio of two MNIST models, and the states from which its estimates start."""
     yield _FITS, _fits(*ratios)
     for row in ratios:
-        yield f"{row['model']}: the start's chains look as AIS says they should", _settled(row)
+        claim = f"{row['model']}: the start's chains look as AIS says they should"
+        yield Check(claim, _settled(row), expected=row["model"] != "CD25(500)/CD3(500)")
 
 
 @of_stored("sm2008-mixtures", "sm2008-table-1-full-size")

@@ -27,6 +27,14 @@ Rows: TypeAlias = Sequence[Row]
 Records: TypeAlias = Callable[[str], Mapping[str, Any] | None]
 
 
+#: What follows a *no* that the text says, and an answer that it does not say; the latter with a reader's own settings.
+AS_SAID, NOT_AS_SAID, OWN_SETTINGS = (
+    ", as the text says",
+    ", not as the text says",
+    " (with your settings)",
+)
+
+
 class Check(NamedTuple):
     """A claim as `Chapter.check` takes it: a sentence without its full stop, and whether it holds."""
 
@@ -34,6 +42,27 @@ class Check(NamedTuple):
     holds: object
     expected: bool = True
     required: bool = True
+
+    @property
+    def as_said(self) -> bool:
+        """Whether the answer is the one that the text gives."""
+        return bool(self.holds) == self.expected
+
+    def line(self, otherwise: str = NOT_AS_SAID) -> str:
+        """The claim and its answer; `otherwise` follows an answer that the text does not give.
+
+        Examples
+        --------
+        >>> Check("all runs agree", True).line()
+        'all runs agree: yes'
+        >>> Check("the start is right", False, expected=False).line()
+        'the start is right: no, as the text says'
+        >>> Check("all runs agree", False).line()
+        'all runs agree: no, not as the text says'
+        """
+        answer = "yes" if self.holds else "no"
+        said = ("" if self.holds else AS_SAID) if self.as_said else otherwise
+        return f"{self.claim}: {answer}{said}"
 
 
 #: Claims, each as a `Check` or as a pair of its words and whether it holds.
