@@ -388,6 +388,8 @@ QUANTITIES = [
         rf"(?:open|crossed|cannot tell|,) {_MODEL}(?: \(the authors' weights\))? #gap(?=,|;|$)",
         r"(?<!error of the )\bgaps?\b(?!\")(?:, (?:uniform|base|mean)[^;\d]*|(?:(?! closes)[^.;\d±]){0,60}?)"
         r"#gap(?= ?±| nats|;|, where| and \d|\.? ?$)",
+        r"(?:,| and) #gap(?: nats)? for the (?:MNIST|Omniglot) DB",
+        r"gaps of [^.;]* \d+\.\d+ and #gap nats",
         r"\b\d+ leaves? #gap(?! (?:hidden|of))",
     ), about="[Bb]racket|gap", needs=("model",),
        unless=r"digits|\b[Ii]f\b|[Pp]ublished|CSL|lowest AIS|paper has|training|Table \d has|would|not close|may close"),
