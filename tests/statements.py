@@ -386,7 +386,7 @@ QUANTITIES = [
         r"@verdict(?:: ours for [\w-]+|,)? #gap nats",
         rf"{_MODEL} #gap(?= ± [\d.]+ at K)",
         rf"(?:open|crossed|cannot tell|,) {_MODEL}(?: \(the authors' weights\))? #gap(?=,|;|$)",
-        r"(?<!error of the )\bgaps?\b(?!\")(?:, (?:uniform|base|mean)[^;\d]*|(?:(?! closes)[^.;\d±]){0,60}?)"
+        r"(?<!error of the )(?<!their )(?<!largest )\bgaps?\b(?!\")(?:, (?:uniform|base|mean)[^;\d]*|(?:(?! closes)[^.;\d±]){0,60}?)"
         r"#gap(?= ?±| nats|;|, where| and \d|\.? ?$)",
         r"(?:,| and) #gap(?: nats)? for the (?:MNIST|Omniglot) DB",
         r"gaps of [^.;]* \d+\.\d+ and #gap nats",
@@ -416,7 +416,7 @@ QUANTITIES = [
         "CSL is #low to #high nats below RAISE[^.]* for #models models",
         r"#tens of #total models(?:,|\.| by more)",
         "CSL[^.;]*?[:,] (?:it is )?#csl nats(?: here|, where)",
-    ), about=r"CSL[^.]*tens of nats|CSL[^.]*paper|CSL is"),
+    ), about=r"CSL[^.]*tens of nats|CSL[^.]*paper|CSL is", unless="cannot tell"),
     Quantity("CD3(500) over CD1(500)", _lead, (
         r"CD3\(500\) (?:leads|is ahead of) CD1\(500\) by #lead nats",
         "and by #lead after",
@@ -453,7 +453,7 @@ QUANTITIES = [
 #: A headline, and all that the same paragraph must say with it: its exception, or what makes it comparable.
 EXCEPTIONS = [
     ("853 of 900 intervals", r"(?<![.\d])853\b", ("hidden|tenth|planted", r"\b(?:none|no run|0 of (?:the )?100|every run)\b", "warning")),
-    ("CSL beside the paper's", r"CSL.*-145", (r"\bkept\b.*states|states.*\bkept\b|says nothing|not judged",)),
+    ("CSL beside the paper's", r"CSL.*-145", (r"\b(?:kept|every)\b.*\bstates?\b|\bstates?\b.*\bkept\b|says nothing|not judged",)),
 ]
 # fmt: on
 
