@@ -375,7 +375,7 @@ def _claims(_: Stored) -> Iterator[Case]:
 _MODEL = f"(?:{'|'.join(MODELS)})"
 QUANTITIES = [
     Quantity("a bracket", _brackets, (
-        r"\b(?<!\d )(?:bracket|[Ii]t|[Tt]hat|[Tt]his)\b[^.;:]{0,60}? (?:is|stays?|remains?) @verdict",
+        r"\b(?<!\d )(?:bracket|[Ii]t|[Tt]hat(?= of)|[Tt]his)\b[^.;:]{0,60}? (?:is|stays?|remains?) @verdict",
         r"\b(?<!\d )brackets\b[^.;:]{0,60}? (?:are|stay|remain) @verdict",
         r"brackets?\b[^.;:]{0,40}? (?P<verdict>closes?)\b",
         r"(?P<verdict>closes?) the brackets?",
