@@ -1,6 +1,7 @@
 """One small player of each kind. Their words would break out of the page if they were not escaped."""
 
 import json
+import math
 import re
 
 import torch
@@ -88,13 +89,14 @@ def some_particles(moments=12, description=NASTY):
         particle_run("walk <2>", betas, walk, weights, captions),
         particle_run("stand", betas, [walk[0]] * len(walk), weights, still),
     ]
-    return particle_player(runs, [0.0] * 5, [-1.0, 0.0, -2.0, 0.5, -1.0], description)
+    return particle_player(runs, [0.0] * 5, [-1.0, 0.0, -2.0, 0.5, -1.0], description, moments // 2)
 
 
 def some_bracket(moments=12, description=NASTY):
-    """K = 1, 2, 4, ...; the gap halves each time."""
+    """K = 1, 2, 4, ...; the gap and the errors of AIS halve each time, RAISE has none, and the first end of AIS is infinite."""
     gaps = [2.0**-moment for moment in range(moments + 1)]
-    above, below = [-5 + gap for gap in gaps], [-5 - 2 * gap for gap in gaps]
+    above = [(-5.0, -5 + gap, -5 + 2 * gap if gap < 1 else math.inf) for gap in gaps]
+    below = [(-5 - 2 * gap,) * 3 for gap in gaps]
     return bracket_player(
         [2**moment for moment in range(moments + 1)], above, below, -5, description
     )

@@ -80,7 +80,13 @@ def test_a_typo_is_mended_with_the_tests_that_read_pages():
     """Those named for it are all those that read the pages and take no part in a build."""
     part = (ROOT / "CONTRIBUTING.md").read_text().partition("## A typo")[2].partition("\n## ")[0]
     named = set(re.findall(r"tests/(test_\w+)\.py", part))
-    assert named == {"test_book_pages", "test_prose", "test_readme", "test_contributor_pages"}
+    assert named == {
+        "test_book_pages",
+        "test_prose",
+        "test_statements",
+        "test_readme",
+        "test_contributor_pages",
+    }
     assert ".ci/run" not in part
 
 

@@ -21,6 +21,7 @@ from boltzmann_companion.log_probability_store import log_unnormalized_run
 from boltzmann_companion.studies import (
     estimator_study,
     known_models,
+    mixture_grid,
     tempering_runs,
     training_paths,
 )
@@ -121,6 +122,11 @@ def path_of_training(folder, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_paths, "path_file", lambda row, seed: folder / f"{row}-{seed}.json")
         return without_clocks(training_paths.training_path("tiny", seed, False)["points"])
+
+
+def mixtures(folder, seeds, dtype=torch.float64):
+    tiny = BinaryImages(images(200), images(50), load_digits())
+    return without_clocks(mixture_grid.grid_rows(tiny, seeds, dtype, folder))
 
 
 SHARDS = {
@@ -238,6 +244,15 @@ STUDIES = {
         "boltzmann_companion.studies.training_paths.look_at",
         3,
         [{"seed": 4}],
+    ),
+    "mixture": Kind(
+        mixtures,
+        {"seeds": {2: 1}},
+        "boltzmann_companion.studies.mixture_grid._trained",
+        4,
+        [{"seeds": {3: 1}}, {"dtype": torch.float32}],
+        {"seeds": {2: 2}},
+        4,
     ),
 }
 KINDS = SHARDS | RUNS | STUDIES
@@ -387,6 +402,7 @@ NAMES = {
     "study of evaluate": "6e72a48ec9b7e65c",
     "study of full size": "ab41a32295d39866",
     "training path": "956a3dbd83133944",
+    "mixture": "15f2b4368987460b",
 }
 
 

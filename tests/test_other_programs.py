@@ -136,7 +136,7 @@ def test_search_leads_to_the_section_on_pytorch():
     before = PAGE[: PAGE.index("## PyTorch")]
     assert re.findall(r"^```\{index\} ! single: (.*)$", before, re.M) == [
         "PyTorch",
-        "evaluate my model",
+        "loading weights",
     ]
 
 

@@ -141,7 +141,12 @@ def test_page_holds_the_bracket():
     data = data_of(some_bracket(2))
     assert data["captions"][1] == "K = 2: AIS −4.50, RAISE −6.00, gap 1.50 nats; exactly −5.00"
     above, below = data["places"]
-    assert [x for x, _ in above] == [x for x, _ in below] == [64.0, 262.0, 460.0]
+    # on both sides of their K
+    assert [x for x, _ in above] == [61.0, 259.0, 457.0]
+    assert [x for x, _ in below] == [67.0, 265.0, 463.0]
     # the highest value at the top, the lowest at the bottom, the gap in proportion
-    assert [y for _, y in above] == [30.0, 66.7, 85.0]
-    assert [y for _, y in below] == [250.0, 176.7, 140.0]
+    assert [y for _, y in above] == [48.0, 84.7, 103.0]
+    assert [y for _, y in below] == [268.0, 194.7, 158.0]
+    # from the lower end to the upper one, which is at the top where it is infinite
+    assert data["errors"][0] == ["M61.0 121.3V48.0", "M259.0 121.3V48.0", "M457.0 121.3V84.7"]
+    assert data["errors"][1][0] == "M67.0 268.0V268.0"

@@ -30,7 +30,7 @@ def chapter(page: str) -> Path:
 
 def markdown(page: str) -> str:
     """The prose of a page, every run of white space as one blank."""
-    written = BOOK / f"{page}.md"
+    written = (ROOT if page == "README" else BOOK) / f"{page}.md"
     text = written.read_text(encoding="utf-8") if written.is_file() else prose_of(chapter(page))
     return " ".join(text.split())
 

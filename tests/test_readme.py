@@ -22,6 +22,13 @@ README = (ROOT / "README.md").read_text()
 PAGE = (ROOT / "book" / "your-own-rbm.md").read_text()
 
 
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+
+
+def numbers(line):
+    return [float(number.replace(",", "")) for number in NUMBER.findall(line)]
+
+
 def blocks(language, text):
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
@@ -33,18 +40,17 @@ def test_readme_has_at_most_80_lines():
     assert len(README.splitlines()) <= 80
 
 
-def test_verdict_of_the_readme(tmp_path, monkeypatch):
-    """Its command, in a shorter time, on its model; and its numbers hold the ln Z that this model is known to have."""
+def test_the_report_in_the_readme_is_one_run(monkeypatch):
+    """That of its command, on its model; and its interval holds the ln Z that this model is known to have."""
     example = next(block for block in blocks("console", README) if "evaluate" in block)
     (command,) = re.findall(r"^\$ \.venv/bin/paperlib (.*)$", example, flags=re.MULTILINE)
     monkeypatch.chdir(ROOT)
-    output = run(f"{command} --minutes 0.02")
-    promised, printed = (
-        {re.sub(r"-?[\d.,]+", "#", re.split("[:=,]", line)[0].strip()) for line in text.splitlines() if line[0] not in "$ "}
-        for text in (example, output)
-    )  # fmt: skip
-    assert len(promised) == 6
-    assert promised <= printed
+    printed = {NUMBER.sub("#", line): line for line in run(command).splitlines()}
+    shown = [line for line in example.splitlines() if not line.startswith("$")]
+    assert len(shown) == 6
+    for line in shown:
+        # chains are the same bits on every processor, sums may differ in a last digit
+        assert numbers(line) == pytest.approx(numbers(printed[NUMBER.sub("#", line)]), abs=0.011)
     model = np.load(ROOT / command.split()[1])
     low, high = map(float, re.search(r"ln Z = .* interval (\S+) to (\S+) ", example).groups())
     assert low < model["log_z"] < high

@@ -51,17 +51,18 @@ def caption(box):
 
 @EACH_KIND
 def test_nothing_moves_before_play_which_runs_once_to_the_end(tab, make):
-    (box,) = open_page(tab, make(3))
-    end = caption(box)
+    box, other = open_page(tab, make(3), make(3))
+    other.locator(".time").press("End")
+    opening, end = caption(box), caption(other)
     tab.clock.run_for(5_000)
-    assert caption(box) == end
+    assert caption(box) == opening
     button, told = box.get_by_role("button"), box.locator("p")
     assert told.get_attribute("aria-live") == "polite"
     button.press("Enter")
     assert button.inner_text() == "Pause"
     assert told.get_attribute("aria-live") == "off"
     begin = caption(box)
-    assert begin != end
+    assert begin not in (opening, end)
     tab.clock.run_for(MOMENT)
     second = caption(box)
     assert second not in (begin, end)
@@ -79,8 +80,9 @@ def test_nothing_moves_before_play_which_runs_once_to_the_end(tab, make):
 @EACH_KIND
 def test_keys_move_one_player_only_and_end_the_play(tab, make):
     here, there, twin = open_page(tab, make(), make(5), make())
-    ends = [caption(box) for box in (here, there, twin)]
     slider = here.locator(".time")
+    slider.press("End")
+    ends = [caption(box) for box in (here, there, twin)]
     slider.press("ArrowLeft")
     before_last = caption(here)
     assert before_last != ends[0]
@@ -111,6 +113,12 @@ def test_script_draws_what_stood_there_without_it(tab, make):
             "names": box.locator("[role=img], img").evaluate_all(
                 "all => all.map(image => image.getAttribute('aria-label') ?? image.alt)"
             ),
+            "values": box.locator("input").evaluate_all(
+                "all => all.map(input => input.ariaValueText)"
+            ),
+            "bars": box.locator("path").evaluate_all(
+                "all => all.map(path => path.getAttribute('d'))"
+            ),
             "pictures": box.locator("img").evaluate_all("all => all.map(image => image.src)"),
             "places": box.locator("rect, circle").evaluate_all(
                 """all => all.map(shape => ["y", "height", "cx", "cy"]
@@ -129,7 +137,7 @@ def test_script_draws_what_stood_there_without_it(tab, make):
     assert drawn() != alone
     box.locator(".time").press("ArrowRight")
     started = drawn()
-    for exact in ("caption", "names", "pictures"):
+    for exact in ("caption", "names", "values", "bars", "pictures"):
         assert started[exact] == alone[exact]
     for rounded in ("places", "line"):  # to a tenth
         close(torch.tensor(started[rounded]), torch.tensor(alone[rounded]), atol=0.0501)
@@ -142,6 +150,30 @@ def test_fits_a_narrow_page_and_is_named_for_screen_readers(tab, make):
     assert box.get_by_role("group", name=NASTY, exact=True).count() == 1
     for control in (*box.get_by_role("slider").all(), *box.get_by_role("combobox").all()):
         assert control.evaluate("input => input.ariaLabel || input.labels[0].innerText")
+
+
+SAID = {
+    "frames": ("beta </script> = 0.0", "beta </script> = 1.2"),
+    "chains": ("lazy, started in 0, step 0", "lazy, started in 0, step 12"),
+    "traces": ("step <0.5>, update 0", "step <0.5>, update 12"),
+    "ladders": ("step 0, chain 1", "step 12, chain 1"),
+    "particles": ("beta </script> = 0.000", "beta </script> = 1.000"),
+    "brackets": ("K = 1", "K = 4,096"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sliders_say_in_words_where_they_are(tab, kind):
+    (box,) = open_page(tab, KINDS[kind]())
+    slider = box.locator(".time")
+    for key, said in zip(("Home", "End"), SAID[kind], strict=True):
+        slider.press(key)
+        assert slider.get_attribute("aria-valuetext") == said
+    if kind == "traces":
+        run = box.locator(".choice")
+        assert run.get_attribute("aria-valuetext") == "step <0.5>"
+        run.press("ArrowRight")
+        assert run.get_attribute("aria-valuetext") == "step </script>"
 
 
 # ---- what each of them draws

@@ -32,7 +32,9 @@ class ProseFirstBuilder(StandaloneHTMLBuilder):
 
 
 def prose_of(doctree: nodes.document) -> nodes.document:
-    r"""A copy of a page without code, printed output and formulas.
+    r"""A copy of a page without code, printed output and formulas, whose headings are those of its sections and the glossary's terms.
+
+    Sphinx would take captions of tables for headings as well.
 
     Parameters
     ----------
@@ -50,6 +52,12 @@ def prose_of(doctree: nodes.document) -> nodes.document:
         # it may have been removed with an outer node already
         if node.parent is not None and node in node.parent:
             node.parent.remove(node)
+    for title in list(prose.findall(nodes.title)):
+        if not isinstance(title.parent, nodes.section):
+            title.replace_self(nodes.paragraph("", "", *title.children))
+    for term in list(prose.findall(nodes.term)):
+        if term["ids"]:
+            term.replace_self(nodes.section("", nodes.title("", term.astext()), ids=term["ids"]))
     return prose
 
 

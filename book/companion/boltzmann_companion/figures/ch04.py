@@ -50,7 +50,7 @@ def two_bumps_player(
         means = particles.log_weights.logsumexp(1) - math.log(num_particles) + line.log_z_start
         counts = 1 / particles.log_weights.softmax(1).square().sum(1)
         said = [
-            f"beta = {beta:.2f}: ln Z estimated {mean:.2f}, exactly "
+            f"beta = {beta:.2f}: ln Z_beta estimated {mean:.2f}, exactly "
             f"{line.log_z_at(beta):.2f}; as good as {count:.1f} of {num_particles} particles"
             for beta, mean, count in zip(betas, means.tolist(), counts.tolist(), strict=True)
         ]
@@ -61,6 +61,8 @@ def two_bumps_player(
         line.log_density(0.0),
         line.log_density(1.0),
         "Twelve particles on their way from one wide bump to two narrow ones",
+        # half-way, where neither density hides the other
+        opening=len(betas) // 2,
     )
 
 

@@ -178,9 +178,14 @@ def wedge(rows: Rows) -> Player | None:
     """A player for the bracket of one enumerated model from one start; None if there is nothing to step through."""
     if len(rows) == 1:
         return None
-    steps, high, low = columns(rows, "steps", "ais", "raise")
+    steps, high, low, errors = columns(rows, "steps", "ais", "raise", "raise_error")
+    intervals = [row["ais_interval"] for row in rows]
+    above = [(bottom, ais, top) for ais, (bottom, top) in zip(high, intervals, strict=True)]
+    below = [
+        (end - 3 * error, end, end + 3 * error) for end, error in zip(low, errors, strict=True)
+    ]
     title = f"The bracket of {rows[0]['model']} from the {rows[0]['start']}"
-    return bracket_player(steps, high, low, rows[0]["exact"], title)
+    return bracket_player(steps, above, below, rows[0]["exact"], title)
 
 
 def brackets(rows: Rows) -> Figure:

@@ -1,6 +1,6 @@
-"""A player for a bracket: how AIS from above and RAISE from below close in on an average as the number of steps grows.
+"""A player for a bracket: how AIS and RAISE close in on an average from both sides as the number of steps grows, with their errors.
 
-Without scripts, the whole course is shown.
+It opens with the whole course.
 `boltzmann_companion.players.page` says what holds for every player.
 """
 
@@ -14,22 +14,25 @@ from boltzmann_companion.players.page import Player, player, svg
 from boltzmann_companion.tables import format_value
 from paperlib.errors import InputError
 
-# Size of the drawing in its own units, and where the plotting area begins and ends.
-_WIDTH, _HEIGHT = 480, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 30, 250
-_LINE_HEIGHT = 18
+# Size of the drawing in its own units, where the plotting area begins and ends, and how far both sides stand from their K, so that error
+# bars do not hide each other.
+_WIDTH, _HEIGHT = 480, 318
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 460, 48, 268
+_LINE_HEIGHT, _ASIDE = 18, 3
 # A colour and a line style each for AIS and RAISE, which can be told apart without colours as well. The orange is darker than that of the
 # figures, since a label has it too.
 _LOOKS = (
-    ("AIS from above", "#B34700", ""),
-    ("RAISE from below", "#0072B2", ' stroke-dasharray="6 4"'),
+    ("AIS, on average too high", "#B34700", ""),
+    ("RAISE, on average too low", "#0072B2", ' stroke-dasharray="6 4"'),
 )
+#: The ends of an interval and, between them, the estimate.
+End = tuple[float, float, float]
 
 
 def bracket_player(
     steps: Sequence[int],
-    above: Sequence[float],
-    below: Sequence[float],
+    above: Sequence[End],
+    below: Sequence[End],
     truth: float,
     description: str,
 ) -> Player:
@@ -39,8 +42,9 @@ def bracket_player(
     ----------
     steps : sequence of at least two int
         Annealing steps K, increasing.
-    above, below : sequences of float
-        The averages from AIS and from RAISE for these numbers of steps, in nats.
+    above, below : sequences of (float, float, float)
+        The averages from AIS and from RAISE for these numbers of steps, in nats, each between the ends of its interval of three standard
+        errors. An end may be infinite.
     truth : float
         The exact average.
     description : str
@@ -58,22 +62,31 @@ def bracket_player(
         )
     if steps[0] < 1 or any(high <= low for low, high in pairwise(steps)):
         raise InputError(f"steps: expected increasing numbers from 1, got {list(steps)}")
-    if not all(map(math.isfinite, (*above, *below, truth))):
+    sides = [[float(value) for _, value, _ in side] for side in (above, below)]
+    counts, exact, values = [int(k) for k in steps], float(truth), [*sides[0], *sides[1]]
+    if not all(map(math.isfinite, (*values, exact))):
         raise InputError("above, below, truth: expected finite numbers, got another one")
-    counts, exact = [int(number) for number in steps], float(truth)
-    sides = [[float(value) for value in side] for side in (above, below)]
-    values = [*sides[0], *sides[1]]
+    if not all(low <= value <= high for low, value, high in (*above, *below)):
+        raise InputError("above, below: expected values inside their intervals, got another one")
     columns = [_scaled(_LEFT, _RIGHT, math.log(k), map(math.log, counts)) for k in counts]
-    rows = {value: _scaled(_BOTTOM, _TOP, value, [*values, exact]) for value in [*values, exact]}
+    drawn = [exact, *filter(math.isfinite, (end for side in (*above, *below) for end in side))]
+
+    def row(value: float) -> float:
+        return _scaled(_BOTTOM, _TOP, min(max(value, min(drawn)), max(drawn)), drawn)
+
     captions = [
         f"K = {count:,}: AIS {format_value(high)}, RAISE {format_value(low)}, "
         f"gap {format_value(high - low)} nats; exactly {format_value(exact)}"
         for count, high, low in zip(counts, *sides, strict=True)
     ]
-    places = [[[x, rows[value]] for x, value in zip(columns, side, strict=True)] for side in sides]
+    places, errors = [], []
+    for side, aside in ((above, -_ASIDE), (below, _ASIDE)):
+        ends = [(round(x + aside, 1), *map(row, end)) for x, end in zip(columns, side, strict=True)]
+        places.append([[x, y] for x, _, y, _ in ends])
+        errors.append([f"M{x} {bottom}V{top}" for x, bottom, _, top in ends])
     # Without the labels that would collide with that of the truth.
-    ends = [
-        end for end in (max(values), min(values)) if abs(rows[end] - rows[exact]) >= _LINE_HEIGHT
+    labels = [
+        end for end in (max(values), min(values)) if abs(row(end) - row(exact)) >= _LINE_HEIGHT
     ]
     drawing = svg(
         _WIDTH,
@@ -83,9 +96,9 @@ def bracket_player(
         f'<text text-anchor="end" y="16">{_names()}</text>',
         "".join(
             [
-                f'<text x="{_LEFT - 8}" y="{rows[value] + 5}" text-anchor="end">'
+                f'<text x="{_LEFT - 8}" y="{row(value) + 5}" text-anchor="end">'
                 f"{format_value(value)}</text>"
-                for value in (exact, *ends)
+                for value in (exact, *labels)
             ]
             + [
                 f'<text x="{x}" y="{_BOTTOM + 22}" text-anchor="middle">{count:,}</text>'
@@ -94,12 +107,13 @@ def bracket_player(
         )
         + f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_BOTTOM + 42}" text-anchor="middle">'
         "annealing steps K</text>",
-        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{rows[exact]}" y2="{rows[exact]}" stroke="#1a1a1a"/>',
+        f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{row(exact)}" y2="{row(exact)}" stroke="#1a1a1a"/>',
         "".join(
+            f'<path d="{"".join(bars)}" stroke="{color}"/>'
             f'<polyline points="{" ".join(f"{x},{y}" for x, y in side)}" fill="none" '
             f'stroke="{color}" stroke-width="3"{dashes}/>'
             f'<circle cx="{side[-1][0]}" cy="{side[-1][1]}" r="6" fill="{color}"/>'
-            for (_, color, dashes), side in zip(_LOOKS, places, strict=True)
+            for (_, color, dashes), side, bars in zip(_LOOKS, places, errors, strict=True)
         ),
     )
     return player(
@@ -110,17 +124,18 @@ def bracket_player(
         captions[-1],
         f"Steps: {description}",
         len(counts) - 1,
-        {"places": places, "captions": captions},
+        {"places": places, "errors": errors, "captions": captions},
         word="steps",
     )
 
 
 def _names() -> str:
-    """What the two lines are, one below the other in their colours."""
-    return "".join(
+    """What the two lines are, one below the other in their colours, and what the bars are."""
+    names = "".join(
         f'<tspan x="{_RIGHT}" dy="{_LINE_HEIGHT * number}" fill="{color}">{name}</tspan>'
         for number, (name, color, _) in enumerate(_LOOKS)
     )
+    return f'{names}<tspan x="{_RIGHT}" dy="{_LINE_HEIGHT}">bars: three standard errors</tspan>'
 
 
 def _scaled(start: int, end: int, value: float, values: Iterable[float]) -> float:

@@ -5,8 +5,8 @@ the card, its style (`player.css`) and its script (`player.js`). `frames`, `chai
 `ladders`, `particles` and `brackets` each add their own drawing.
 
 The card holds everything it needs and fetches nothing. Nothing moves until the reader asks for it.
-Where scripts are off, the last moment is shown, without controls. A page may hold several players,
-and the same one more than once.
+A player opens at its last moment, or at one that shows better what it is about; where scripts are off, that is all, without controls.
+A page may hold several players, and the same one more than once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ $css</style>
 $drawing
 $choices<div class="controls" hidden>
 <button type="button">Play</button>
-<label>$slider_word<input class="time" type="range" min="$first" max="$last" value="$last" \
-step="1" aria-label="$slider_name"></label>
+<label>$slider_word<input class="time" type="range" min="$first" max="$last" value="$opening" \
+step="1" aria-label="$slider_name" aria-valuetext="$value"></label>
 </div>
 <p aria-live="polite">$caption</p>
 <script type="application/json">$data</script>
@@ -81,6 +81,7 @@ def player(
     data: dict[str, Any],
     *,
     first: int = 0,
+    opening: int | None = None,
     word: str = "",
     milliseconds: int = 500,
     choices: str = "",
@@ -95,13 +96,15 @@ def player(
     description, contents : str
         As in `Player`.
     drawing : str
-        HTML of the picture at the last moment.
+        HTML of the picture at the moment at which the player opens.
     caption : str
-        Caption of the last moment, in plain text.
+        Caption of that moment, in plain text. Up to its first colon it says in words which moment that is.
     slider : str
         What the time slider chooses, for a screen reader.
     last, first : int
-        The last moment, which is shown before the player is played, and the first.
+        The last moment and the first.
+    opening : int, optional
+        The moment that is shown before the player is played, by default the last.
     data : dict
         Data that the script draws: anything that JSON can hold.
     word : str
@@ -129,6 +132,8 @@ def player(
         slider_name=html.escape(slider),
         first=first,
         last=last,
+        opening=last if opening is None else opening,
+        value=html.escape(caption.partition(": ")[0]),
         caption=html.escape(caption),
         data=text,
         script=_source("player.js"),

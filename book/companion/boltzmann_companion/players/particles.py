@@ -1,7 +1,7 @@
 """A player for particles on a line: how they move as the temperature changes, and how their weights grow apart.
 
 The upper part shows the density at the current temperature and, in grey, that of the target. In the lower part every particle has its
-own lane, and its disc is larger the larger its weight is among the particles. The reader chooses among runs.
+own lane, whose height means nothing, and its disc is larger the larger its weight is among the particles. The reader chooses among runs.
 `boltzmann_companion.players.page` says what holds for every player.
 """
 
@@ -18,10 +18,10 @@ from paperlib.errors import InputError
 from paperlib.validation import ArrayLike, as_float_tensor, as_tensor, require_shape
 
 # Size of the drawing in its own units, and where the density and the lanes begin and end.
-_WIDTH, _HEIGHT = 480, 330
+_WIDTH, _HEIGHT = 480, 372
 _BOX = {"left": 12, "right": 468, "top": 30, "bottom": 160}
 _LEFT, _RIGHT, _TOP, _BOTTOM = _BOX.values()
-_LANES = (176, 318)
+_LANES = (198, 340)
 # Radius of a disc with weight zero, and how much the largest weight adds.
 _RADIUS, _GROWTH = 2.0, 7.0
 
@@ -98,7 +98,11 @@ def particle_run(
 
 
 def particle_player(
-    runs: Sequence[ParticleRun], start: ArrayLike, target: ArrayLike, description: str
+    runs: Sequence[ParticleRun],
+    start: ArrayLike,
+    target: ArrayLike,
+    description: str,
+    opening: int | None = None,
 ) -> Player:
     """A player for particles between two densities on a line.
 
@@ -110,6 +114,8 @@ def particle_player(
         ln f of every place at beta = 0 and at beta = 1, in nats; between them, ln f_beta is linear in beta.
     description : str
         What the player shows, in plain text.
+    opening : int, optional
+        The moment of the first run at which the player opens, by default the last.
 
     Raises
     ------
@@ -126,12 +132,13 @@ def particle_player(
         raise InputError(f"runs: expected places from 0 to {last}, got another one")
     lows, highs = ([round(value, 4) for value in end.tolist()] for end in ends)
     shown = runs[0]
+    moment = len(shown.betas) - 1 if opening is None else opening
     return player(
         "particles",
         description,
         f"{', '.join(run.label for run in runs)}; {len(shown.places[0])} particles, {len(shown.betas)} moments",
-        _drawing(shown, lows, highs, description),
-        shown.captions[-1],
+        _drawing(shown, moment, lows, highs, description),
+        shown.captions[moment],
         f"Moment: {description}",
         len(shown.betas) - 1,
         {
@@ -142,6 +149,7 @@ def particle_player(
             "radius": _RADIUS,
             "growth": _GROWTH,
         },
+        opening=moment,
         word="moment",
         milliseconds=300,
         choices=select("run", [run.label for run in runs]),
@@ -149,9 +157,13 @@ def particle_player(
 
 
 def _drawing(
-    run: ParticleRun, start: Sequence[float], target: Sequence[float], description: str
+    run: ParticleRun,
+    moment: int,
+    start: Sequence[float],
+    target: Sequence[float],
+    description: str,
 ) -> str:
-    """The last moment of a run."""
+    """A moment of a run."""
 
     def x_of(place: int) -> float:
         return _LEFT + (_RIGHT - _LEFT) * place / (len(start) - 1)
@@ -164,7 +176,7 @@ def _drawing(
             for place, log in enumerate(logs)
         )
 
-    places, weights = run.places[-1], run.weights[-1]
+    places, weights = run.places[moment], run.weights[moment]
     height = (_LANES[1] - _LANES[0]) / len(places)
     circles = "".join(
         f'<circle cx="{x_of(place):.1f}" cy="{_LANES[0] + height * (lane + 0.5):.1f}" '
@@ -174,10 +186,12 @@ def _drawing(
     return svg(
         _WIDTH,
         _HEIGHT,
-        f"{description}: {run.captions[-1]}",
-        f'<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>',
+        f"{description}: {run.captions[moment]}",
+        f'<text x="{_LEFT}" y="16">density now (blue) and of the target (grey)</text>'
+        f'<text x="{_LEFT}" y="{_LANES[0] - 12}">particles: size is weight, height means nothing</text>'
+        f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">place on the line</text>',
         f'<line x1="{_LEFT}" x2="{_RIGHT}" y1="{_BOTTOM}" y2="{_BOTTOM}" stroke="#767676"/>',
         f'<path d="M{curve(1.0)}" fill="none" stroke="#999" stroke-dasharray="5 4" stroke-width="2"/>',
-        f'<polyline points="{curve(run.betas[-1])}" fill="none" stroke="#0072B2" stroke-width="3"/>',
+        f'<polyline points="{curve(run.betas[moment])}" fill="none" stroke="#0072B2" stroke-width="3"/>',
         circles,
     )

@@ -57,6 +57,7 @@ const startPlayers = (key) => {
       line.setAttribute("points", bounds.slice(0, time + 1).map((bound, t) => x(t) + "," + y(bound)).join(" "));
       now.setAttribute("cx", x(time));
       now.setAttribute("cy", y(bounds[time]));
+      run.setAttribute("aria-valuetext", label);
       const fell = time > 0 && bounds[time] < bounds[time - 1] - 1e-3 ? ": it fell" : "";
       return label + ", update " + time + ": bound " + bounds[time].toFixed(2).replace("-", "\u2212") + " nats" + fell;
     };
@@ -102,11 +103,12 @@ const startPlayers = (key) => {
     };
   };
 
-  const brackets = (player, { places, captions, description }) => {
-    const svg = player.querySelector("svg");
+  const brackets = (player, { places, errors, captions, description }) => {
+    const svg = player.querySelector("svg"), bars = svg.querySelectorAll("path");
     const lines = svg.querySelectorAll("polyline"), circles = svg.querySelectorAll("circle");
     return (time) => {
       places.forEach((side, number) => {
+        bars[number].setAttribute("d", errors[number].slice(0, time + 1).join(""));
         lines[number].setAttribute("points", side.slice(0, time + 1).join(" "));
         circles[number].setAttribute("cx", side[time][0]);
         circles[number].setAttribute("cy", side[time][1]);
@@ -121,8 +123,12 @@ const startPlayers = (key) => {
     const data = JSON.parse(player.querySelector("script").textContent);
     const draw = { frames, chains, traces, ladders, particles, brackets }[data.kind](player, data);
     const time = player.querySelector(".time"), button = player.querySelector("button"), caption = player.querySelector("p");
-    let timer = null;
-    const show = () => { caption.textContent = draw(Number(time.value)); };
+    let timer = null, opening = true;
+    const show = () => {
+      caption.textContent = draw(Number(time.value));
+      time.setAttribute("aria-valuetext", caption.textContent.split(": ")[0]);
+      opening = false;
+    };
     const stop = () => {
       clearInterval(timer);
       timer = null;
@@ -136,7 +142,7 @@ const startPlayers = (key) => {
     };
     button.addEventListener("click", () => {
       if (timer !== null) return stop();
-      if (time.value === time.max) time.value = time.min;
+      if (opening || time.value === time.max) time.value = time.min;
       button.textContent = "Pause";
       caption.setAttribute("aria-live", "off");  // a voice could not keep up
       show();

@@ -92,7 +92,7 @@ def trace_player(
         {"runs": data, "low": low, "high": high, **_BOX},
         word="update",
         choices='<label>step <input class="choice" type="range" min="0" '
-        f'max="{len(data) - 1}" value="0" step="1" aria-label="{name}"></label>',
+        f'max="{len(data) - 1}" value="0" step="1" aria-label="{name}" aria-valuetext="{html.escape(shown["label"])}"></label>',
     )
 
 

@@ -1,0 +1,134 @@
+"""Where a model has its probability: on nearly blank pages, where its images' chains go, or elsewhere. No path from the images' base rates is walked.
+
+Block Gibbs sampling is reversible: p(v) T(v, w) = sum_h p(v, h) p(w, h) / p(h) is symmetric in v and w, and so is p(v) T^m(v, w) for m steps.
+Let B be the nearly blank pages, and A those other pages from which m steps end in B with a probability of at least a half. As much flows from A to B
+as from B to A:
+
+    p(A) / 2  <=  sum_{v in A} p(v) T^m(v, B)  =  sum_{w in B} p(w) T^m(w, A)  <=  p(B) P(not in B after m steps from B).
+
+Chains from the blank page stand for draws from p on B once they have forgotten it. Among these draws the share of the blank page itself, whose p* is
+known, gives the mass of B.
+
+The bound says nothing of pages from which chains seldom end in B. The mass of those to which they go instead is estimated by AIS that starts at the
+base rates of these ends. Of modes that neither the images nor the blank page lead to, nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from scipy.special import betaincinv
+from torch import Tensor
+
+from boltzmann_companion.studies.bracket_rows import Entry
+from paperlib.annealing import BaseRatePath, uniform_betas
+from paperlib.datasets import base_rate_bias
+from paperlib.estimators import ais
+from paperlib.models import RBM
+from paperlib.numerics import seeded_generator
+
+# Probability with which pages of A end in B, and how sure the bound is.
+_ARRIVING, _LEVEL = 0.5, 0.95
+_AIS_CHAINS = 200
+
+
+def flow_row(
+    entry: Entry,
+    gaps: Tensor,
+    fewer_than: int,
+    chains: int,
+    blank_chains: int,
+    steps: int,
+    seed: int,
+) -> dict[str, Any]:
+    """The row of `blank-page-flow` of a model.
+
+    Parameters
+    ----------
+    entry : Entry
+        The model, and the test images at which chains start.
+    gaps : Tensor, shape [n]
+        By how much RAISE is below AIS on these images, in nats.
+    fewer_than : int
+        A page with fewer pixels on is nearly blank.
+    chains, blank_chains : int
+        Chains from each image, and from the blank page.
+    steps : int
+        Gibbs steps, m, and those of AIS. Chains from the blank page make as many before, to forget it.
+    seed : int
+        Seed of the chains.
+    """
+    rbm, generator = entry.model, seeded_generator(seed)
+    counts, ends = _walk(rbm, entry.v.repeat_interleave(chains, 0), steps, generator)
+    arrived = counts[-1] < fewer_than
+    share = arrived.view(-1, chains).double().mean(1)
+    row = {
+        "model": entry.name,
+        "images": len(entry.v),
+        "gibbs_steps": steps,
+        "arrived": arrived.double().mean().item(),
+        "half_arrive": int((share >= _ARRIVING).sum()),
+        "half_gap": _mean(gaps[share >= _ARRIVING]),
+        "largest_gap": gaps[share > 0].max().item() if arrived.any() else None,
+        "none_arrive": int((share == 0).sum()),
+        "none_gap": _mean(gaps[share == 0]),
+        "pixels_arrived": _mean(counts[-1, arrived]),
+    }
+    row |= _from_blank(rbm, fewer_than, blank_chains, steps, generator)
+    elsewhere = ends[~arrived]
+    row |= dict.fromkeys(("rest_pixels", "rest_log_z", "rest_error", "rest_effective"))
+    if len(elsewhere):
+        path = BaseRatePath(rbm, base_rate_bias(elsewhere))
+        found = ais(path, uniform_betas(steps), _AIS_CHAINS, generator, False, check=False)
+        # weights of chains that end elsewhere have the mass there as their mean
+        blank = found.final_states.sum(1) < fewer_than
+        found = replace(found, log_weights=found.log_weights.masked_fill(blank, -math.inf))
+        row |= {"rest_pixels": _mean(counts[-1, ~arrived]), "rest_log_z": found.log_z}
+        row |= {"rest_error": found.std_error, "rest_effective": found.effective_sample_size}
+    return row
+
+
+def _from_blank(
+    rbm: RBM, fewer_than: int, chains: int, steps: int, generator: torch.Generator
+) -> dict[str, Any]:
+    """Whether chains from the blank page leave nearly blank pages, and the mass of these; None where fewer than two chains are there to tell."""
+    counts, _ = _walk(rbm, torch.zeros(chains, rbm.num_visible), 2 * steps, generator)
+    told = {"states": counts.numel(), "most_pixels": int(counts.max())}
+    of_mass = dict.fromkeys(("chains", "pixels_on", "mass_bound", "blank_log_z", "blank_error"))
+    later = counts[steps:, counts[steps - 1] < fewer_than]
+    inside, empty = (later < fewer_than).sum(0).double(), (later == 0).sum(0).double()
+    if len(inside) > 1 and empty.sum() > 0:
+        share = (empty.sum() / inside.sum()).item()
+        # of a ratio of two sums over independent chains
+        error = (empty - share * inside).std().item() * math.sqrt(len(inside))
+        log_p = rbm.log_unnormalized(torch.zeros(1, rbm.num_visible)).item()
+        there = later[-1] < fewer_than
+        of_mass = {
+            "chains": len(inside),
+            "pixels_on": _mean(later[-1, there]),
+            "mass_bound": 100 * _upper(int((~there).sum()), len(inside)) / _ARRIVING,
+            "blank_log_z": log_p - math.log(share),
+            "blank_error": error / empty.sum().item(),
+        }
+    return told | of_mass
+
+
+def _walk(rbm: RBM, v: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """How many pixels are on after each step, int16 [steps, chains], and the last states."""
+    v, counts = v.to(rbm.dtype), []
+    for _ in range(steps):
+        v = rbm.gibbs_step(v, generator)
+        counts.append(v.sum(1).to(torch.int16))
+    return torch.stack(counts), v
+
+
+def _mean(values: Tensor) -> float | None:
+    return values.double().mean().item() if len(values) else None
+
+
+def _upper(count: int, total: int) -> float:
+    """Upper end of the one-sided interval of Clopper and Pearson for a probability."""
+    return float(betaincinv(count + 1, total - count, _LEVEL)) if count < total else 1.0
