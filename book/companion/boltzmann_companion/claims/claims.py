@@ -339,7 +339,7 @@ def _mixtures_below_rbm(rows: Rows, own: Rows) -> Finding:
 def _dbn_training_time(_: Stored) -> Finding:
     """Training a DBN takes roughly three times as long as its RBM."""
     why = "a ratio of times on the machine and code of its day, for numbers of epochs that the paper does not state"
-    return Finding("says nothing", "–", why)
+    return Finding("says nothing", "times are not judged", why)
 
 
 # ---- deep belief nets of the first paper
