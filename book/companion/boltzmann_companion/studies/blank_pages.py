@@ -43,10 +43,10 @@ def gaps_of_raise(size: Profile, model_id: str, seed: int) -> tuple[Entry, Tenso
     table, start = TABLES[size.name]["raise-table-1"], "base rates"
     entry = entries_of(size, table, seed)[model_id]
     first = seed + table.stream(entry.number, start, table.steps[-1])
-    runs = bracket_runs(size, table, entry.path(start), entry.v, table.steps[-1], first)
-    folder = None if size.name == "digits" else size.folder
-    below, above = (kept(run, folder, False) for run in runs)
-    return entry, entry.log_p[entry.cases] - above.log_z - below.log_prob
+    path, folder = entry.path(start), None if size.name == "digits" else size.folder
+    below, above = bracket_runs(size, table, path, entry.v, table.steps[-1], first)
+    log_z, log_prob = kept(above, folder, False).log_z, kept(below, folder, False).log_prob
+    return entry, entry.log_p[entry.cases] - log_z - log_prob
 
 
 def flow_row(
