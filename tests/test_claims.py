@@ -301,9 +301,10 @@ def runs_of(model, *log_z, warned="no"):
     return [{"model": model, "log_z": value, "warned": warned} for value in log_z]
 
 
-def spacing(theirs, evenly):
-    schedules = {"evenly spaced": evenly, "of the 2008 paper": theirs, "from a pilot": 1.0}
-    return [{"schedule": s, "num_steps": 9, "variance": v} for s, v in schedules.items()]
+def spacing(theirs, evenly, model="A", error=0.5):
+    variances = {"of the 2008 paper": theirs, "evenly spaced": evenly}
+    row = {"model": model, "variance_error": error}
+    return [row | {"schedule": s, "variance": v} for s, v in variances.items()]
 
 
 def overfit(gap):
@@ -403,6 +404,8 @@ RULES = [
     ("bound-error-by-log-z", "no estimate", [bound("a", ais=(-9.0, 0.5), warnings="too few")]),
     ("spacing-of-betas", "holds", spacing(1.8, 6.9)),
     ("spacing-of-betas", "does not hold", spacing(6.9, 1.8)),
+    ("spacing-of-betas", "partly", spacing(1.8, 6.9) + spacing(6.9, 1.8, "B")),
+    ("spacing-of-betas", "no estimate", spacing(1.8, 6.9) + spacing(1.8, 3.6, "B")),
     ("mixture-overfits", "holds", overfit(4.1)),
     ("mixture-overfits", "does not hold", overfit(3.9)),
     ("ais-mostly-low", "holds", [misses("A", 3, 1), misses("A", 1, 2)]),
