@@ -261,6 +261,11 @@ def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float 
         }
         for row in record["rows"]
     ]
+    return with_columns(record, rows)
+
+
+def with_columns(record: Record, rows: Sequence[Mapping[str, Any]]) -> Record:
+    """A record with other rows, which may have columns that are found when it is read."""
     columns = record_columns(record["name"], record["profile"], rows)
     return Record(
         record, rows=rows, columns={key: asdict(column) for key, column in columns.items()}
