@@ -17,6 +17,7 @@ from boltzmann_companion.claims import ch06, ch07, ch10
 from boltzmann_companion.claims.checks import STORED, Checks, Claim, Row, Stored
 from boltzmann_companion.claims.claims import CLAIMS
 from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
+from boltzmann_companion.studies.open_brackets import readings
 from boltzmann_companion.studies.study import holds_truth, trusted_rows
 
 # How a line ends that a cell prints.
@@ -250,6 +251,15 @@ def gain_by_tempering(stored: Stored) -> tuple[float, float]:
     )
     half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]
     return above["ladder"] - below["ladder"], math.hypot(*half)
+
+
+def ends_found(stored: Stored, method: str) -> dict[str, str]:
+    """What parallel tempering says of AIS's or RAISE's end of each bracket."""
+    ends = {}
+    for model, said in readings(stored.rows("tempering-brackets"), "paper").items():
+        fates = dict(part.split() for part in said.split(", "))
+        ends[model] = fates.get("both") or fates[method]
+    return ends
 
 
 def above_tempering(stored: Stored, steps: int) -> float:
@@ -635,7 +645,7 @@ PROSE = [
      and len(s.rows("raise-table-1")) == 6 and all(verdict_of(r, "base_rate", tolerance=0.1) != "closed" for r in s.rows("raise-table-1"))),
     said({"13": "Parallel tempering finds AIS right there",
           "08": "measures $\\ln Z$ by other means and finds AIS right, here and for omniPCD-1000"},
-     lambda s: all((r := s.row("tempering-brackets", model=m))["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 0.1
+     lambda s: all(abs(s.row("tempering-brackets", model=m)["ais_off"]) < 0.1 and ends_found(s, "AIS")[m] == "right"
                                              for m in ("mnistCD1-500", "omniPCD-1000"))),
     said({"13": "our seeds range from 63 to 100 %"},
      lambda s: spans([r["largest_mass"] for r in s.rows("sm2008-training-paths", model="CD1(20)", judged="yes")], 0.63, 1.0)),
@@ -792,19 +802,24 @@ PROSE = [
      lambda s: near(above_the_mean(s), 0.27, 0.005) and near(s.row("tempering-seconds", model="mnistPCD-500")["ais_mean"], 0.27, 0.01)),
     said({"16": "From that value AIS takes five times as long as parallel tempering, 1.3 to 18 times with 95 %"},
      lambda s: near((found := ratio_from_the_longer_run(s))[0], 5, 0.5) and near(found[1], 1.3, 0.05) and near(found[2], 18, 0.5)),
-    said({"16": ["No run of parallel tempering has a warning, and so all ten brackets are decided",
-                 "it decides every bracket, and finds AIS within a nat of the truth in each"]},
+    said({"16": ["No run of parallel tempering has a warning, and AIS's end is found right for all ten models",
+                 "RAISE's end is right for seven of them and wrong for one; for the other two the errors allow no word",
+                 "it finds AIS from the base rates within a nat in each, and RAISE in seven"]},
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and all(r["warnings"] == "none" and r["round_trips"] > 100 for r in rows)
-     and all(r["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 1 for r in rows)),
+     and Counter(ends_found(s, "AIS").values()) == {"right": 10}
+     and Counter(ends_found(s, "RAISE").values()) == {"right": 7, "wrong": 1, "undecided": 2}),
     said({"16": "For mnistCD1-500, whose bracket was still open by four nats, AIS was right and RAISE falls short. Elsewhere, with the "
                 "paper's 100,000 steps, AIS and parallel tempering are within two tenths of a nat of each other"},
-     lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
+     lambda s: (ends_found(s, "AIS")["mnistCD1-500"], ends_found(s, "RAISE")["mnistCD1-500"]) == ("right", "wrong")
+     and near((r := s.row("tempering-brackets", model="mnistCD1-500"))["raise_off"], -4, 0.1) and abs(r["ais_off"]) < 0.1
      and all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     said({"16": "For mnistCD1-20 RAISE is 1.2 nats too high"},
-     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["raise_off"], 1.2, 0.05) and r["reading"] == "AIS"),
-    said({"16": "The other eight brackets are right at both ends: to half a nat, but for the MNIST DBN, on which RAISE is 0.8 nats too low"},
-     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and (abs(r["raise_off"]) < 0.5 or r["model"] == "MNIST DBN") for r in right)
-     and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)),
+     lambda s: near(s.row("tempering-brackets", model="mnistCD1-20")["raise_off"], 1.2, 0.05)),
+    said({"16": ["That is more than a nat, but not by more than the errors, so that this end is undecided; so it is for the MNIST DBN, on which RAISE is 0.8 nats too low",
+                 "The other seven brackets are right at both ends, to half a nat"]},
+     lambda s: [m for m, end in ends_found(s, "RAISE").items() if end == "undecided"] == ["mnistCD1-20", "MNIST DBN"]
+     and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)
+     and all(max(abs(r["ais_off"]), abs(r["raise_off"])) < 0.5 for r in s.rows("tempering-brackets") if ends_found(s, "RAISE")[r["model"]] == "right")),
     said({"16": "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat"},
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
