@@ -546,6 +546,13 @@ def test_exceptions_are_named():
     assert "and not b" in BY_ID["all-conservative"].judge([NAMED, OVER], [A]).why
 
 
+def test_our_mixture_of_a_hundred_components_hardly_overfits():
+    """Both of them, with whatever start and smoothing; the errata say so."""
+    both = [row for row in GIVEN.rows("sm2008-mixtures") if row["model"].startswith("MoB(100)")]
+    assert len(both) == 2
+    assert all(row["train"] - row["test"] < 1 for row in both)
+
+
 def test_a_row_of_a_table_shows_a_bound_and_is_judged_by_it():
     found = BY_ID["dbn-cd25-no-gain"].judge(*cd25_gain(0.4, above=-85.0))
     assert found.of("Test DBN-CD25", "bound").outcome == "holds"
