@@ -941,7 +941,7 @@ PROSE = [
     said({"08": "RAISE exceeds the exact value of both models with 20 hidden units, by 1.1 and by 0.4 nats"},
      lambda s: [round(r["base_rate_raise"] - r["exact"], 1) for r in s.rows("raise-table-1") if r["exact"] is not None] == [1.1, 0.4]),
     printed("10", ch10.stored_curves,
-            "at the paper's size RAISE exceeds the lowest AIS estimate from its start at no K, up to its error: yes"),
+            "at the paper's size RAISE exceeds its model's lowest AIS estimate from enough chains at no K, up to the errors: yes"),
     said({"15": "they meet for no fresh binarisation: yes"},
      lambda s: all(low > high for low, high in map(averages_meet, fresh(s)))),
 ]

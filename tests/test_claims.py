@@ -358,13 +358,13 @@ def bracket(model, gap=0.0, uniform=0.0, error=0.1, exact=None, csl=-150.0, few=
         "base_rate_raise": ais - gap,
         "base_rate_raise_error": error,
         "base_rate_gap": gap,
-        "base_rate_gap_error": error,
+        "base_rate_gap_error": math.hypot(error, of_ais["base_rate"]),
         "uniform_ais": ais,
         "uniform_ais_error": of_ais["uniform"],
         "uniform_raise": ais - uniform,
         "uniform_raise_error": error,
         "uniform_gap": uniform,
-        "uniform_gap_error": error,
+        "uniform_gap_error": math.hypot(error, of_ais["uniform"]),
     }
 
 

@@ -16,8 +16,9 @@ from boltzmann_companion.recipes import RECIPES, model_path
 from boltzmann_companion.rows import by_model, where
 from boltzmann_companion.seeds import FEWEST_SEEDS, prediction_interval
 from boltzmann_companion.studies.bracket_tables import (
-    PAPERS_IMAGES,
+    closer_verdict,
     effective_chains,
+    ends_of,
     gap_verdict,
 )
 from boltzmann_companion.tables import format_value
@@ -785,16 +786,12 @@ def _base_rates_exceptions(rows: Rows) -> Finding:
 
 def _closer(row: Row) -> Finding:
     """Whether AIS and RAISE are closer from the base rates than from the uniform start, by the rule for brackets."""
-    near, far = (_gap_case(row, start, start) for start in ("base_rate", "uniform"))
-    errors = [(case["raise_error"], PAPERS_IMAGES - 1.0) for case in (near, far)]
-    chains = [effective_chains(case["ais_error"]) for case in (near, far)]
-    pairs = zip((near, far), chains, strict=True)
-    errors += [(case["ais_error"], number - 1) for case, number in pairs]
-    said = bracket_verdict(abs(far["gap"]) - abs(near["gap"]), errors, min(chains), 0)
-    ours = f"{format_value(near['gap'])} and {format_value(far['gap'])}"
-    if min(chains) < FEWEST_CHAINS:
-        ours += f", from {format_value(min(chains))} effective chains"
-    return _said_to_be(said, OPEN, ours=ours, why="further apart")
+    near, far = (ends_of(row, start) for start in ("base_rate", "uniform"))
+    ours = f"{format_value(near[0])} and {format_value(far[0])}"
+    chains = min(effective_chains(above) for _, _, above in (near, far))
+    if chains < FEWEST_CHAINS:
+        ours += f", from {format_value(chains)} effective chains"
+    return _said_to_be(closer_verdict(near, far), OPEN, ours=ours, why="further apart")
 
 
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
