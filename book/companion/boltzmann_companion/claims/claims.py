@@ -657,7 +657,7 @@ _FEW_STEPS = 10
 
 @conclusion("raise2015", "Section 4", _VARIATES, "RAISE", "control-variate-few-steps")
 def _control_variate(rows: Rows) -> Finding:
-    """RAISE's value less ln p* varies much less than RAISE's value, even with few intermediate distributions."""
+    """RAISE's value less ln p* varies significantly less than RAISE's value, even with few intermediate distributions."""
     cases = {}
     for row in where(rows, steps=_FEW_STEPS):
         # less variance is the same as a slope of Y on X above a half
