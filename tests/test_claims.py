@@ -581,9 +581,9 @@ def test_the_papers_own_exception_to_csl_is_met_where_csl_is_not_far_below():
 @pytest.mark.parametrize(
     ("enough", "number", "outcomes"),
     [
-        (rules._ALL, 3, ["does not hold", "partly", "partly", "holds"]),
-        (rules._ALMOST_ALL, 6, ["does not hold"] + ["partly"] * 4 + ["holds"] * 2),
-        (rules._MANY, 6, ["does not hold"] + ["partly"] * 3 + ["holds"] * 3),
+        (rules._all, 3, ["does not hold", "partly", "partly", "holds"]),
+        (rules._almost_all, 6, ["does not hold"] + ["partly"] * 4 + ["holds"] * 2),
+        (rules._many, 6, ["does not hold"] + ["partly"] * 3 + ["holds"] * 3),
     ],
 )
 def test_how_many_are_all_almost_all_and_many(enough, number, outcomes):

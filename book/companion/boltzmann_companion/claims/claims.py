@@ -185,16 +185,23 @@ def _holds(condition: bool, ours: str, why: str = "") -> Finding:
 
 # How many of several cases a claim needs. The words are those of the second paper about its own Table 1: CSL is far too low in
 # "almost all" cases, which are five of six, and the base rates agree to 0.1 nats in "many", which are four of six.
-_ALL: Callable[[int], int] = int
-_ALMOST_ALL: Callable[[int], int] = lambda number: number - 1  # noqa: E731
-_MANY: Callable[[int], int] = lambda number: number // 2 + 1  # noqa: E731
+def _all(number: int) -> int:
+    return number
+
+
+def _almost_all(number: int) -> int:
+    return number - 1
+
+
+def _many(number: int) -> int:
+    return number // 2 + 1
 
 
 def _of_several(
     cases: Mapping[tuple[str, str], Finding],
     what: str,
     why: str = "",
-    enough: Callable[[int], int] = _ALL,
+    enough: Callable[[int], int] = _all,
 ) -> Finding:
     """The finding for a claim about several cases, of which enough have to hold.
 
@@ -281,23 +288,22 @@ def _of_known(row: Row, near: bool, ours: str, why: str) -> Finding:
 @conclusion("sm2008", "Section 4.2", _BELIEF, "AIS", "sm2008-table-2")
 def _bound_error_by_log_z(rows: Rows) -> Finding:
     """Most of the error of a DBN's bound is that of ln Z."""
-    printed, drawn = {}, {}
+    cases, over_draws = {}, False
     for row in rows:
         key, of_z = (row["model"], ""), max(abs(float(end)) for end in row["ais_error"])
         parts = {"the rest": row["error_bound"], "its draws alone": row["monte_carlo_error"]}
         rest, alone = (f"{words} {format_value(error)}" for words, error in parts.items())
         ours = f"of ln Z {format_value(of_z)}, {rest}, {alone}"
         if _warned(row):
-            printed[key] = drawn[key] = Finding("no estimate", ours)
-        else:
-            printed[key] = _holds(of_z > row["error_bound"], ours)
-            drawn[key] = _holds(of_z > row["monte_carlo_error"], ours)
+            cases[key] = Finding("no estimate", ours)
+            continue
+        cases[key] = _holds(of_z > row["error_bound"], ours)
+        over_draws |= of_z > row["monte_carlo_error"]
     why = "Table 2's error of the rest is that of a choice of test images; the draws from Q alone matter less than ln Z"
-    found = _of_several(printed, "bounds", why)
-    if found.outcome == "does not hold" and any(of.outcome == "holds" for of in drawn.values()):
-        # true of what the paper derives there, the noise of the draws, and not of the error that its Table 2 prints
-        return replace(found, outcome="partly")
-    return found
+    found = _of_several(cases, "bounds", why)
+    # true of what the paper derives there, the noise of the draws, and not of the error that its Table 2 prints
+    partly = found.outcome == "does not hold" and over_draws
+    return replace(found, outcome="partly") if partly else found
 
 
 @conclusion("sm2008", "Section 5", _SEEDS, "AIS", "spacing-of-betas")
@@ -699,7 +705,7 @@ def _case(case: Row, limit: float) -> Finding:
     return _said_to_be(_said(case, limit), CLOSED, ours=ours)
 
 
-def _within(cases: Rows, limit: float, enough: Callable[[int], int] = _ALL) -> Finding:
+def _within(cases: Rows, limit: float, enough: Callable[[int], int] = _all) -> Finding:
     """Whether gaps are at most `limit`, in either direction: all of them, or enough."""
     found = {(case["model"], case["start"]): _case(case, limit) for case in cases}
     return _of_several(found, f"within {limit:g}", enough=enough)
@@ -742,7 +748,7 @@ def _base_rates_within_1(rows: Rows) -> Finding:
 def _base_rates_many(rows: Rows) -> Finding:
     """In many cases they agree within 0.1 nats."""
     # the claim says of no single model that it is among the many
-    return replace(_within(_gap_cases(rows, "base_rate"), 0.1, _MANY), cases={})
+    return replace(_within(_gap_cases(rows, "base_rate"), 0.1, _many), cases={})
 
 
 @conclusion("raise2015", "Section 5.1", _RAISE, "RAISE", _RBMS)
@@ -832,7 +838,7 @@ def _csl_far_below(rows: Rows) -> Finding:
         ours = f"short by {format_value(short)} nats"
         cases[row["model"], ""] = _said_to_be(said, OPEN, ours=ours, why="by less than ten")
     why = f"the paper does not say how many hidden states it kept, and the more there are the less is missing; ours has {rows[0]['csl_states']:,}"
-    found = _of_several(cases, "models by more than ten nats", why, _ALMOST_ALL)
+    found = _of_several(cases, "models by more than ten nats", why, _almost_all)
     # the paper's own exception, whose row claims the opposite
     own = cases.get((_CSL_EXCEPTION, ""))
     if own and own.outcome != "no estimate":
