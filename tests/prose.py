@@ -529,7 +529,8 @@ PROSE = [
      lambda s: all(900 < s.column("control-variates", "equivalent", steps=100)[m] < 1_500
                    for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500"))),
     said({"09": "with ten steps the MNIST DBN's average is worse with the control variate than without"},
-     lambda s: 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
+     lambda s: (r := s.row("control-variate-few-steps", model="MNIST DBN"))["alpha"] + 3 * r["alpha_error"] < 0.5
+     and 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
     said({"09": "ours are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 "
                 "times for three of the others"},
      lambda s: spans(error_ratios(s, ["mnistCD1-20", "mnistPCD-20"]), 5, 5, 0.5)
@@ -950,6 +951,11 @@ PROSE = [
      and BY_ID["spacing-of-betas"].finding(s.record).cases["CD1(25)", ""].outcome == "does not hold"),
     said({"errata": "With a tenth of the steps it is worse by far: 6.9 against 1.8 on CD25(500)"},
      lambda s: [round(s.row("own-weights-schedules", schedule=k)["variance"], 1) for k in ("of the 2008 paper", "evenly spaced")] == [6.9, 1.8]),
+    said({"errata": "With ten distributions and a thousand images the variance of nine of our ten models falls, by factors of 3 to 79. That of the MNIST DBN rises by half:"
+                    " its slope is 0.36, with a standard error of 0.02"},
+     lambda s: [m for m, f in s.column("control-variate-few-steps", "reduction", steps=10, images=1_000).items() if f < 1] == ["MNIST DBN"]
+     and spans([f for m, f in s.column("control-variate-few-steps", "reduction").items() if m != "MNIST DBN"], 3, 79, 0.5)
+     and near(1 / (r := s.row("control-variate-few-steps", model="MNIST DBN"))["reduction"], 1.5, 0.05) and near(r["alpha"], 0.36, 0.005) and near(r["alpha_error"], 0.02, 0.005)),
     # what else a chapter prints and the prose leans on
     said({"05": "miss the hidden states of CD1(20) that hold most of its $Z$"},
      lambda s: silently_missed(s, "one long Gibbs chain")),
