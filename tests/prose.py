@@ -19,9 +19,11 @@ from boltzmann_companion.claims.checks import AS_SAID, STORED, Checks, Claim, Ro
 from boltzmann_companion.claims.claims import CLAIMS, Finding
 from boltzmann_companion.rows import by_model
 from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
+from boltzmann_companion.studies.open_brackets import readings
 from boltzmann_companion.studies.same_recipe import PRINTED, by_seed, interval_at, lengths_of_row
 from boltzmann_companion.studies.study import holds_truth, trusted_rows
 
+BY_ID = {claim.id: claim for claim in CLAIMS}
 # How a line ends that a cell prints.
 ANSWERS = (": yes", f": no{AS_SAID}")
 
@@ -271,6 +273,22 @@ def gain_by_tempering(stored: Stored) -> tuple[float, float]:
     )
     half = [(row["interval"][1] - row["interval"][0]) / 2 for row in (above, below)]
     return above["ladder"] - below["ladder"], math.hypot(*half)
+
+
+def ends_found(stored: Stored, method: str) -> dict[str, str]:
+    """What parallel tempering says of AIS's or RAISE's end of each bracket."""
+    ends = {}
+    for model, said in readings(stored.rows("tempering-brackets"), "paper").items():
+        fates = dict(part.split() for part in said.split(", "))
+        ends[model] = fates.get("both") or fates[method]
+    return ends
+
+
+def spaced(stored: Stored, model: str, column: str = "variance") -> list[float]:
+    """A column of the record about the spacing of the betas: with that of the 2008 paper, and with even spacing."""
+    schedules = ("of the 2008 paper", "evenly spaced")
+    rows = [stored.row("spacing-of-betas", model=model, schedule=name) for name in schedules]
+    return [row[column] for row in rows]
 
 
 def above_tempering(stored: Stored, steps: int) -> float:
@@ -543,7 +561,8 @@ PROSE = [
      lambda s: all(900 < s.column("control-variates", "equivalent", steps=100)[m] < 1_500
                    for m in ("mnistCD1-500", "mnistPCD-500", "mnistCD25-500"))),
     said({"09": "with ten steps the MNIST DBN's average is worse with the control variate than without"},
-     lambda s: 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
+     lambda s: (r := s.row("control-variate-few-steps", model="MNIST DBN"))["alpha"] + 3 * r["alpha_error"] < 0.5
+     and 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
     said({"09": "ours are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 "
                 "times for three of the others"},
      lambda s: spans(error_ratios(s, ["mnistCD1-20", "mnistPCD-20"]), 5, 5, 0.5)
@@ -649,7 +668,7 @@ PROSE = [
      and len(s.rows("raise-table-1")) == 6 and all(verdict_of(r, "base_rate", tolerance=0.1) != "closed" for r in s.rows("raise-table-1"))),
     said({"13": "Parallel tempering finds AIS right there",
           "08": "Parallel tempering agrees with AIS, here and for omniPCD-1000"},
-     lambda s: all((r := s.row("tempering-brackets", model=m))["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 0.1
+     lambda s: all(abs(s.row("tempering-brackets", model=m)["ais_off"]) < 0.1 and ends_found(s, "AIS")[m] == "right"
                                              for m in ("mnistCD1-500", "omniPCD-1000"))),
     said({"13": "our seeds range from 63 to 100 % after ten epochs, and from 9 to 93 % after 50"},
      lambda s: all(spans(list(by_seed(s.rows("sm2008-training-paths"), "CD1(20)", epoch, "largest_mass").values()), low, high)
@@ -841,7 +860,9 @@ PROSE = [
     said({"16": ["No run of parallel tempering has a warning, and in all ten brackets AIS is within a nat of it",
                  "On the ten models of the RAISE paper it agrees with AIS to a nat"]},
      lambda s: len(rows := s.rows("tempering-brackets")) == 10 and all(r["warnings"] == "none" and r["round_trips"] > 100 for r in rows)
-     and all(r["reading"] in ("AIS", "both") and abs(r["ais_off"]) < 1 for r in rows)),
+     and Counter(ends_found(s, "AIS").values()) == {"right": 10} and all(abs(r["ais_off"]) < 1 for r in rows)),
+    said({"16": "RAISE's end is right in this sense for seven of the ten and wrong for one; for the other two the errors allow no word"},
+     lambda s: Counter(ends_found(s, "RAISE").values()) == {"right": 7, "wrong": 1, "undecided": 2}),
     said({"16": "Where a mode lies off the path, they agree to a tenth of a nat and both err by three"},
      lambda s: near((r := s.row("tempering-hidden-modes", mode="strong, in all pixels"))["error"], -3, 0.05) and near(r["ais_error"], -3, 0.15)
      and near(r["error"] - r["ais_error"], 0.1, 0.005)),
@@ -861,15 +882,18 @@ PROSE = [
     said({"16": "$\\ln Z$ would be four nats higher, and such modes would hold some fifty times as much"},
      lambda s: near(gap := base_gap(s, "mnistCD1-500")["gap"], 4, 0.2) and near(math.expm1(gap), 50, 5)),
     said({"16": "For mnistCD1-500, whose bracket was still open by four nats, parallel tempering sides with AIS"},
-     lambda s: (r := s.row("tempering-brackets", model="mnistCD1-500"))["reading"] == "AIS" and near(r["raise_off"], -4, 0.1)),
+     lambda s: (ends_found(s, "AIS")["mnistCD1-500"], ends_found(s, "RAISE")["mnistCD1-500"]) == ("right", "wrong")
+     and near(s.row("tempering-brackets", model="mnistCD1-500")["raise_off"], -4, 0.1)),
     said({"16": "Elsewhere, with the "
                 "paper's 100,000 steps, AIS and parallel tempering are within two tenths of a nat of each other"},
      lambda s: all(abs(r["ais_off"]) < 0.2 for r in s.rows("tempering-brackets"))),
     said({"16": "For mnistCD1-20 RAISE is 1.2 nats too high"},
-     lambda s: near((r := s.row("tempering-brackets", model="mnistCD1-20"))["raise_off"], 1.2, 0.05) and r["reading"] == "AIS"),
-    said({"16": "The other eight brackets are right at both ends: to half a nat, but for the MNIST DBN, on which RAISE is 0.8 nats too low"},
-     lambda s: len(right := s.rows("tempering-brackets", reading="both")) == 8 and all(abs(r["ais_off"]) < 0.3 and (abs(r["raise_off"]) < 0.5 or r["model"] == "MNIST DBN") for r in right)
-     and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)),
+     lambda s: near(s.row("tempering-brackets", model="mnistCD1-20")["raise_off"], 1.2, 0.05)),
+    said({"16": ["That is more than a nat, but not by more than the errors, so that this end is undecided; so it is for the MNIST DBN, on which RAISE is 0.8 nats too low",
+                 "The other seven brackets are right at both ends, to half a nat"]},
+     lambda s: [m for m, end in ends_found(s, "RAISE").items() if end == "undecided"] == ["mnistCD1-20", "MNIST DBN"]
+     and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)
+     and all(max(abs(r["ais_off"]), abs(r["raise_off"])) < 0.5 for r in s.rows("tempering-brackets") if ends_found(s, "RAISE")[r["model"]] == "right")),
     said({"16": "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat"},
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
@@ -1011,6 +1035,21 @@ PROSE = [
      lambda s: near(s.row("likelihood-scale", model="base rates")["test"] - s.row("likelihood-scale", model="uniform pixels")["test"], 319, 0.5)),
     said({"13": "All that hidden units add is 138 nats more"},
      lambda s: near(max(r["test"] for r in s.rows("likelihood-scale")) - s.row("likelihood-scale", model="base rates")["test"], 138, 0.5)),
+    # errata
+    said({"15": "With all of its steps the paper's spacing and even spacing are alike on the authors' model, and on none of the four does it have the smaller variance. On CD1(25) even spacing has",
+          "errata": "with all 14,500 steps the variance of $\\ln w$ is 0.84 on the authors' CD25(500), and 0.85 with as many steps that are evenly spaced; the standard"
+                    " errors are 0.06 and 0.07. On our CD1(25) it is 0.77 against 0.42. On two more models the difference is within the errors, and on none is the printed spacing better"},
+     lambda s: [round(v, 2) for m in ("CD25(500)", "CD1(25)") for v in spaced(s, m)] == [0.84, 0.85, 0.77, 0.42]
+     and [round(v, 2) for v in spaced(s, "CD25(500)", "variance_error")] == [0.06, 0.07]
+     and Counter(case.outcome for case in BY_ID["spacing-of-betas"].finding(s.record).cases.values()) == {"no estimate": 3, "does not hold": 1}
+     and BY_ID["spacing-of-betas"].finding(s.record).cases["CD1(25)", ""].outcome == "does not hold"),
+    said({"errata": "With a tenth of the steps it is worse by far: 6.9 against 1.8 on CD25(500)"},
+     lambda s: [round(s.row("own-weights-schedules", schedule=k)["variance"], 1) for k in ("of the 2008 paper", "evenly spaced")] == [6.9, 1.8]),
+    said({"errata": "With ten distributions and a thousand images the variance of nine of our ten models falls, by factors of 3 to 79. That of the MNIST DBN rises by half:"
+                    " its slope is 0.36, with a standard error of 0.02"},
+     lambda s: [m for m, f in s.column("control-variate-few-steps", "reduction", steps=10, images=1_000).items() if f < 1] == ["MNIST DBN"]
+     and spans([f for m, f in s.column("control-variate-few-steps", "reduction").items() if m != "MNIST DBN"], 3, 79, 0.5)
+     and near(1 / (r := s.row("control-variate-few-steps", model="MNIST DBN"))["reduction"], 1.5, 0.05) and near(r["alpha"], 0.36, 0.005) and near(r["alpha_error"], 0.02, 0.005)),
     # what else a chapter prints and the prose leans on
     said({"05": "miss the hidden states of CD1(20) that hold most of its $Z$"},
      lambda s: silently_missed(s, "one long Gibbs chain")),
@@ -1018,7 +1057,7 @@ PROSE = [
     printed("07", ch07.stored_sides, "DBN-CD3 is the exception",
             "annealing the upper layer makes more of the runs count for every model but DBN-CD3: yes"),
     printed("10", ch10.stored_curves,
-            "at the paper's size RAISE exceeds the lowest AIS estimate from its start at no K, up to its error: yes"),
+            "at the paper's size RAISE exceeds its model's lowest AIS estimate from enough chains at no K, up to the errors: yes"),
     said({"15": "they meet for no fresh binarisation: yes"},
      lambda s: all(low > high for low, high in map(averages_meet, fresh(s)))),
 ]

@@ -18,7 +18,14 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from enumeration import all_states, joint_log_table, log_f_pair_table, log_z, random_rbm
+from enumeration import (
+    all_states,
+    joint_log_table,
+    log_f_pair_table,
+    log_z,
+    random_rbm,
+    transition_matrix,
+)
 from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
 
 import paperlib.annealing
@@ -452,6 +459,22 @@ def test_errata_raise_kernel():
     assert truth.sum().item() == pytest.approx(1, abs=1e-12)
     torch.testing.assert_close(problem.algorithm_2(shift=1), truth, rtol=0, atol=1e-12)
     assert (problem.algorithm_2(shift=0) / truth - 1).abs().max() > 0.01  # as printed
+
+
+def test_errata_variance_of_y_less_x():
+    """ln p_ann, to which RAISE's values tend with many chains, over all images of a tiny model, which are equally likely here."""
+    rbm = random_rbm(4, 3, seed=46, scale=2.5)
+    empty = RBM(*(torch.zeros(size).double() for size in ((4, 1), 4, 1)))
+    x = rbm.log_unnormalized(all_states(4))
+    for steps, falls in ((1, False), (4, True)):
+        p = torch.full((16,), 1 / 16).double()
+        for beta in range(1, steps + 1):
+            p = p @ transition_matrix(empty, rbm, beta / steps)
+        y = p.log()
+        slope = torch.cov(torch.stack([y, x]))[0, 1] / x.var()
+        change = (y - x).var() - y.var()
+        torch.testing.assert_close(change, (1 - 2 * slope) * x.var(), rtol=1e-12, atol=0)
+        assert (change < 0, slope > 0.5) == (falls, falls)
 
 
 @pytest.mark.parametrize("heating_shift", [-1, 0])

@@ -11,7 +11,12 @@ from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.records import load_result
 from boltzmann_companion.studies import open_brackets as brackets
 from boltzmann_companion.studies import tempering_runs
-from boltzmann_companion.studies.open_brackets import bracket_reading, bracket_row, open_brackets
+from boltzmann_companion.studies.open_brackets import (
+    bracket_reading,
+    bracket_row,
+    open_brackets,
+    readings,
+)
 from boltzmann_companion.studies.tempering_runs import (
     AIS_CHAINS,
     ESTIMATORS,
@@ -137,29 +142,40 @@ def test_row_of_a_bracket():
         "warnings": [],
         "seconds": 1.0,
     }
-    row = bracket_row(one, run, tolerance=0.05)
+    row = bracket_row(one, run)
     assert row["ladder"] == pytest.approx(-23.0)
     assert row["ais_off"] == pytest.approx(one.row["base_rate_ais"] + 23.0)
     assert row["raise_off"] == pytest.approx(one.row["base_rate_raise"] + 23.0)
     assert row["ais_log_z"] + row["ais"] == pytest.approx(one.mean_log_p)
-    # the interval of the average, turned around: -23.2 to -22.8, and both ends lie below -23.25
-    assert row["reading"] == "neither"
-    assert bracket_row(one, run, tolerance=0.5)["reading"] == "both"
-    assert bracket_row(one, run | {"warnings": ["?"]}, 0.5)["reading"] == "not decided"
+    # both ends lie below -23.25, and the run's standard error is 0.1
+    assert readings([row], "digits", 0.9) == {one.name: "both right"}
+    assert readings([row], "digits", 0.3) == {one.name: "both undecided"}
+    narrow = row | {"interval": [one.mean_log_p + 22.99, one.mean_log_p + 23.01]}
+    assert readings([narrow], "digits", 0.05) == {one.name: "both wrong"}
 
 
 @pytest.mark.parametrize(
-    ("ais", "below", "said"),
+    ("ais_off", "raise_off", "said"),
     [
-        (-86.4, -86.6, "both"),
-        (-82.0, -86.6, "RAISE"),
-        (-86.4, -89.0, "AIS"),
-        (-82.0, -89.0, "neither"),
-        (-85.3, -87.7, "both"),
-        (-85.19, -87.81, "neither"),
+        (0.2, -0.2, "both right"),
+        (4.0, -0.2, "AIS wrong, RAISE right"),
+        (0.2, -3.0, "AIS right, RAISE wrong"),
+        (0.2, 3.0, "AIS right, RAISE wrong"),
+        (4.0, -3.0, "both wrong"),
+        # three standard errors of the two are 0.34
+        (0.65, -0.65, "both right"),
+        (0.7, -0.2, "AIS undecided, RAISE right"),
+        (0.2, -1.3, "AIS right, RAISE undecided"),
+        (4.0, -1.4, "both wrong"),
     ],
 )
-def test_reading_by_hand(ais, below, said):
-    assert bracket_reading((-86.8, -86.2), ais, below, (), 1.0) == said
-    assert bracket_reading((-86.8, -86.2), ais, below, ("a warning",), 1.0) == "not decided"
-    assert bracket_reading((-math.inf, math.inf), ais, below, (), 1.0) == "not decided"
+def test_reading_by_hand(ais_off, raise_off, said):
+    row = {"warnings": "none", "interval": [5.0, 5.392], "ais_off": ais_off, "raise_off": raise_off}
+    ends = {"base_rate_ais_error": 0.05, "base_rate_raise_error": 0.05}
+    assert bracket_reading(row, ends, 100) == said
+    assert bracket_reading(row | {"warnings": "a warning"}, ends, 100) == "both undecided"
+    assert bracket_reading(row | {"interval": [-math.inf, math.inf]}, ends, 100) == "both undecided"
+    # what AIS says rests on enough chains, or on nothing
+    of_raise = said.split()[-1]
+    alone = "both undecided" if of_raise == "undecided" else f"AIS undecided, RAISE {of_raise}"
+    assert bracket_reading(row, ends | {"base_rate_ais_error": 0.5}, 100) == alone

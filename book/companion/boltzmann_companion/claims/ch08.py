@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +10,14 @@ from torch import Tensor
 
 from boltzmann_companion.claims.checks import Check, Claims, Rows, of_stored
 from boltzmann_companion.rows import by_model, pixels_on, where
-from boltzmann_companion.studies.bracket_tables import STARTS
+from boltzmann_companion.studies.bracket_tables import (
+    STARTS,
+    closer_verdict,
+    ends_of,
+    gap_verdict,
+)
 from paperlib.datasets import BinaryImages
+from paperlib.estimators.bracket import CROSSED
 
 
 def exact_weights(expected: Mapping[int, tuple[Tensor, Tensor, Tensor]]) -> Claims:
@@ -81,12 +86,8 @@ def csl_below(table: Rows) -> str:
 def base_rates_against_uniform(rows: Rows, required: bool) -> Claims:
     """Of `raise-figure-4`, for every K that has both starts."""
     wide, narrow = ({row["steps"]: row for row in rows if row["start"] == s} for s in STARTS)
-    smaller = all(
-        abs(narrow[steps]["gap"])
-        < abs(wide[steps]["gap"])
-        + 3 * math.hypot(*(of[steps]["gap_error"] for of in (wide, narrow)))
-        for steps in wide.keys() & narrow.keys()
-    )
+    pairs = [(ends_of(narrow[k]), ends_of(wide[k])) for k in wide.keys() & narrow.keys()]
+    smaller = all(closer_verdict(*pair) != CROSSED for pair in pairs)
     claim = "at no K is the gap from base rates larger than that from uniform pixels, up to errors"
     yield Check(claim, smaller, required=required)
 
@@ -105,8 +106,8 @@ def peak_above_exact(rows: Rows) -> str:
 def exception_is_seen(rows: Rows) -> Claims:
     """Whether RAISE exceeds the exact value by more than its error where it is furthest above."""
     peak = max(rows, key=lambda row: row["raise"] - row["exact"])
-    seen = peak["raise"] - peak["exact"] > 3 * peak["raise_error"]
-    yield "the exception of the paper's Figure 5 is seen in our model, too", seen
+    said = gap_verdict(peak["exact"] - peak["raise"], peak["raise_error"], 0.0, tolerance=0)
+    yield "the exception of the paper's Figure 5 is seen in our model, too", said == CROSSED
 
 
 def bad_mode(rows: Rows, required: bool) -> Claims:

@@ -216,15 +216,32 @@ def gap_verdict(
     return bracket_verdict(gap, errors, chains, tolerance)
 
 
+def ends_of(row: Mapping[str, Any], start: str = "") -> tuple[float, float, float]:
+    """The gap of a record's row, or of one of its starts, and the standard errors of RAISE and of AIS."""
+    prefix = f"{start}_" if start else ""
+    gap, error, below = (row[f"{prefix}{key}"] for key in ("gap", "gap_error", "raise_error"))
+    # the gap's error is that of the two ends together
+    return gap, below, math.sqrt(max(error**2 - below**2, 0.0))
+
+
 def verdict_of(
     row: Mapping[str, Any], start: str = "", images: int = PAPERS_IMAGES, tolerance: float = 1.0
 ) -> str:
     """What the bracket of a record's row says, or that of one of its starts, `uniform` or `base_rate`."""
-    prefix = f"{start}_" if start else ""
-    gap, error, below = (row[f"{prefix}{key}"] for key in ("gap", "gap_error", "raise_error"))
-    # the gap's error is that of the two ends together
-    above = math.sqrt(max(error**2 - below**2, 0.0))
-    return gap_verdict(gap, below, above, images, tolerance)
+    return gap_verdict(*ends_of(row, start), images, tolerance)
+
+
+def closer_verdict(
+    near: tuple[float, float, float], far: tuple[float, float, float], images: int = PAPERS_IMAGES
+) -> str:
+    """What the rule says of how much closer AIS and RAISE are in one bracket than in another, both from `ends_of`.
+
+    `open` if they are closer in the first, `crossed` if they are in the second.
+    """
+    chains = [effective_chains(above) for _, _, above in (near, far)]
+    errors = [(below, images - 1.0) for _, below, _ in (near, far)]
+    errors += [(end[2], number - 1) for end, number in zip((near, far), chains, strict=True)]
+    return bracket_verdict(abs(far[0]) - abs(near[0]), errors, min(chains), 0)
 
 
 def gap_lines(
@@ -261,6 +278,11 @@ def with_verdicts(record: Record, images: int = PAPERS_IMAGES, tolerance: float 
         }
         for row in record["rows"]
     ]
+    return with_columns(record, rows)
+
+
+def with_columns(record: Record, rows: Sequence[Mapping[str, Any]]) -> Record:
+    """A record with other rows, which may have columns that are found when it is read."""
     columns = record_columns(record["name"], record["profile"], rows)
     return Record(
         record, rows=rows, columns={key: asdict(column) for key, column in columns.items()}

@@ -102,6 +102,21 @@ def reduction_row(y: Tensor, x: Tensor, x_all: Tensor) -> dict[str, Any]:
     }
 
 
+def slope_row(y: Tensor, x: Tensor) -> dict[str, Any]:
+    """Whether RAISE's values y [n] vary less once the cheap values x [n] are taken away: where the slope of y on x is above a half."""
+    count, both = len(y), torch.cov(torch.stack([y, x]))
+    slope = (both[0, 1] / both[1, 1]).item()
+    left = (y - slope * x).var() * (count - 1) / (count - 2)
+    return {
+        "spread": y.std().item(),
+        "spread_rest": (y - x).std().item(),
+        "reduction": (y.var() / (y - x).var()).item(),
+        "alpha": slope,
+        "alpha_error": (left / both[1, 1] / (count - 1)).sqrt().item(),
+        "images": count,
+    }
+
+
 def class_row(x: Tensor, digit: Tensor, count: int) -> dict[str, Any]:
     """How ln p*(v) of all images, x [N], differs between the digits [N], and from its average over the first `count` images."""
     by_digit = [x[digit == d] for d in range(10)]

@@ -119,6 +119,18 @@ def mean_field_row(of: DeepModel, log_f: Tensor, exact: float | None) -> dict[st
     }
 
 
+def change_row(of: DeepModel, log_f: Tensor, chosen: Tensor) -> dict[str, Any]:
+    """What importance sampling [N] in place of the mean-field bound changes, for AIS and for RAISE of the chosen images."""
+    assert isinstance(of.model, DBM)
+    change = log_f - of.model.variational_bound(of.test)
+    return {
+        "model": of.name,
+        "images": len(chosen),
+        "ais_change": change.mean().item(),
+        "raise_change": (change.mean() - change[chosen].mean()).item(),
+    }
+
+
 def heating_row(
     of: DeepModel,
     betas: Sequence[float],

@@ -19,12 +19,23 @@ from boltzmann_companion.profiles import Profile
 from boltzmann_companion.recipes import Model, recipe
 from boltzmann_companion.records import load_result
 from boltzmann_companion.rows import average, words
-from boltzmann_companion.studies.bracket_tables import TABLES, start_path
+from boltzmann_companion.studies.bracket_tables import (
+    TABLES,
+    effective_chains,
+    start_path,
+    with_columns,
+)
+from boltzmann_companion.tables import Record
 from paperlib.annealing import BaseRatePath
 from paperlib.datasets import binary_images
 from paperlib.errors import InputError
+from paperlib.estimators.bracket import CANNOT_TELL, CLOSED, CROSSED, OPEN, bracket_verdict
 from paperlib.models import DBM, DBN, RBM
 
+# What a verdict on the distance from parallel tempering says of an end.
+_FATES = {CLOSED: "right", OPEN: "wrong", CROSSED: "wrong", CANNOT_TELL: "undecided"}
+# Standard errors on either side of a normal distribution's 95 % interval.
+_TWO_SIDED_95 = 1.96
 # From chapter 10: draws for each ln p*(v), and their first seed.
 _DRAWS, _OF_DRAWS = 500, 30
 
@@ -100,7 +111,7 @@ def open_brackets(size: Profile, tables: Sequence[str]) -> Iterator[OpenBracket]
             yield OpenBracket(name, model_id, model, path, mean_log_p, rows[name])
 
 
-def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) -> dict[str, Any]:
+def bracket_row(found: OpenBracket, run: Mapping[str, Any]) -> dict[str, Any]:
     """What a run of parallel tempering says about a model's bracket.
 
     Parameters
@@ -109,18 +120,15 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
         The model.
     run : mapping
         From `boltzmann_companion.studies.tempering_runs.timed_run`, with parallel tempering.
-    tolerance : float
-        How far an end of the bracket may be from parallel tempering's 95 % interval and still count as right, in nats.
 
     Returns
     -------
     dict
-        A row for the record `tempering-brackets`.
+        A row for the record `tempering-brackets`. What it says of the two ends is found when it is read, by `with_readings`.
     """
     low, high = run["interval"]
     by_tempering = found.mean_log_p - run["log_z"]
     ais, below = found.row["base_rate_ais"], found.row["base_rate_raise"]
-    interval = [found.mean_log_p - high, found.mean_log_p - low]
     return {
         "model": found.name,
         "log_z": run["log_z"],
@@ -132,7 +140,6 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
         "raise": below,
         "ais_off": ais - by_tempering,
         "raise_off": below - by_tempering,
-        "reading": bracket_reading(interval, ais, below, run["warnings"], tolerance),
         "chain_steps": run["chain_steps"],
         "round_trips": run["round_trips"],
         "rungs": run["rungs"],
@@ -143,30 +150,66 @@ def bracket_row(found: OpenBracket, run: Mapping[str, Any], tolerance: float) ->
 
 
 def bracket_reading(
-    interval: Sequence[float], ais: float, below: float, warnings: Sequence[str], tolerance: float
+    row: Mapping[str, Any], ends: Mapping[str, Any], images: int, tolerance: float = 1.0
 ) -> str:
-    """Which end of a bracket a third estimate confirms, in words.
+    """Which ends of a bracket parallel tempering finds right or wrong, by the rule for brackets.
 
     Parameters
     ----------
-    interval : (float, float)
-        The 95 % interval of the test average, in nats.
-    ais, below : float
-        The averages by AIS and by RAISE.
-    warnings : sequence of str
-        Warnings of the third estimate; with a warning, it decides nothing.
+    row : mapping
+        A row of `tempering-brackets`. With a warning, it decides nothing.
+    ends : mapping
+        The row of the same model in `raise-table-1` or `raise-table-2`, whose errors from the base rates count as well.
+    images : int
+        For how many images RAISE was run.
     tolerance : float
-        How far an end may be from the interval, in nats.
+        As for `bracket_verdict`.
 
     Examples
     --------
-    >>> bracket_reading((-86.6, -86.4), -82.0, -86.5, (), 1.0)
-    'RAISE'
-    >>> bracket_reading((-86.6, -86.4), -86.3, -86.5, (), 1.0)
-    'both'
+    >>> row = {"warnings": "none", "interval": [1.0, 1.2], "ais_off": 4.1, "raise_off": -0.2}
+    >>> ends = {"base_rate_ais_error": 0.01, "base_rate_raise_error": 0.05}
+    >>> bracket_reading(row, ends, 100), bracket_reading(row | {"raise_off": -0.9}, ends, 100)
+    ('AIS wrong, RAISE right', 'AIS wrong, RAISE undecided')
     """
-    if warnings or not all(map(math.isfinite, interval)):
-        return "not decided"
-    low, high = (interval[0] - tolerance, interval[1] + tolerance)
-    right = [name for name, end in (("AIS", ais), ("RAISE", below)) if low <= end <= high]
-    return {0: "neither", 1: "".join(right), 2: "both"}[len(right)]
+    low, high = row["interval"]
+    of_tempering = ((high - low) / 2 / _TWO_SIDED_95, math.inf)
+    of_ais, of_raise = (ends[f"base_rate_{method}_error"] for method in ("ais", "raise"))
+    chains = effective_chains(of_ais)
+    said = {
+        "AIS": bracket_verdict(
+            row["ais_off"], [(of_ais, chains - 1), of_tempering], chains, tolerance
+        ),
+        "RAISE": bracket_verdict(
+            row["raise_off"], [(of_raise, images - 1.0), of_tempering], math.inf, tolerance
+        ),
+    }
+    if row["warnings"] != "none":
+        said = dict.fromkeys(said, CANNOT_TELL)
+    fates = {name: _FATES[verdict] for name, verdict in said.items()}
+    if len(set(fates.values())) == 1:
+        return f"both {fates['AIS']}"
+    return ", ".join(f"{name} {fate}" for name, fate in fates.items())
+
+
+def readings(
+    rows: Sequence[Mapping[str, Any]], profile: str, tolerance: float = 1.0
+) -> dict[str, str]:
+    """`bracket_reading` of each row of `tempering-brackets`, by model, with the tables' records of the same profile."""
+    found = {}
+    for name, table in TABLES[profile].items():
+        record = load_result(name, profile)
+        ends = {} if record is None else {row["model"]: row for row in record["rows"]}
+        found |= {
+            row["model"]: bracket_reading(row, ends[row["model"]], table.images, tolerance)
+            for row in rows
+            if row["model"] in ends
+        }
+    return found
+
+
+def with_readings(record: Record, tolerance: float = 1.0) -> Record:
+    """The record `tempering-brackets` with what it says of the ends of each bracket, as `with_verdicts` has it of gaps."""
+    said = readings(record["rows"], record["profile"], tolerance)
+    rows = [row | {"reading": said[row["model"]]} for row in record["rows"]]
+    return with_columns(record, rows)
