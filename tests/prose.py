@@ -504,7 +504,7 @@ PROSE = [
     said({"07": "found a $\\ln Z$ that is higher by two and a half nats than the longer runs of {numref}`tab-07-table-2`. With it the "
                 "bound of DBN-CD3 would lie below its RBM"},
      lambda s: near(higher_log_z(s), 2.5, 0.1) and gains(s)["Test DBN-CD3"] < higher_log_z(s)),
-    said({"07": "The RBMs' values are those of {doc}`06-full-size-rbms`"},
+    said({"07": "The RBMs' values are those of ["},
      lambda s: all(near(s.row("sm2008-table-2", model=f"Test DBN-{m.split('(')[0]}")["rbm"], v, 0.005)
                    for m, v in s.column("sm2008-table-1-full-size", "test").items())
      and near(s.row("sm2008-table-2", model="Test DBN-CD1")["rbm"], -121.56, 0.005)),
@@ -631,8 +631,8 @@ PROSE = [
     said({"10": "Parallel tempering puts the average at $-103.9$ nats"},
      lambda s: near(s.row("tempering-brackets", model="Omniglot DBN")["ladder"], -103.9, 0.05)),
     said({"10": "An overestimate like that with 10,000 steps has a probability of at most one in twelve",
-          "16": "AIS from uniform pixels has a $\\ln \\hat Z$ that is one nat higher, from two effective chains ({doc}`10-deep-boltzmann-machines`). "
-                "If parallel tempering is right, so large an overestimate has a probability of at most one in 2.8"},
+          "16": ["AIS from uniform pixels has a $\\ln \\hat Z$ that is one nat higher, from two effective chains",
+                 "If parallel tempering is right, so large an overestimate has a probability of at most one in 2.8"]},
      lambda s: near(over := above_tempering(s, 100_000), 1, 0.05) and near(math.exp(over), 2.8, 0.05)
      and near(math.exp(above_tempering(s, 10_000)), 12, 0.5)
      and near(s.row("raise-table-2", model="Omniglot DBN")["uniform_effective"], 2, 0.5)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import dataclasses
 import importlib
 import inspect
@@ -13,6 +14,7 @@ import sys
 from copy import deepcopy
 from pathlib import Path
 
+import latexcodec  # noqa: F401 (the encoding ulatex)
 import nbformat
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from enumeration import (
     transition_matrix,
 )
 from notebooks import BOOK, EACH_NOTEBOOK, NOTEBOOKS, ROOT, cells_of, nodes_of, prose_of, read
+from pybtex.database import parse_file
 
 import paperlib.annealing
 import paperlib.estimators
@@ -484,3 +487,34 @@ def test_errata_raise_heating(heating_shift, shift):
     truth = problem.annealing_model()
     error = (problem.algorithm_3(heating_shift, shift) / truth - 1).abs().max()
     assert error < 1e-12 if (heating_shift, shift) == (-1, 1) else error > 0.01
+
+
+# ---- what a reader in JupyterLab sees
+
+# The reference has no notebook.
+_ROLE = re.compile(r"\{(?:doc\}`(?!api)|cite:[tp]\}`)")
+
+
+@EACH_NOTEBOOK
+def test_chapters_link_and_cite_as_jupyterlab_shows_it(path):
+    """A role for another page leads nowhere there, and a citation is a key; the book's build makes citations of links to the bibliography."""
+    texts = [cell.source for cell in read(path).cells if cell.cell_type == "markdown"]
+    texts += [caption["caption"] for cell in cells_of(path) for caption in captions_of(cell)]
+    assert [text for text in texts if _ROLE.search(text)] == []
+    entries = parse_file(BOOK / "references.bib").entries
+    for text in texts:
+        for said, key in re.findall(r"\[([^\[\]]*)\]\(bibliography\.md#(\w+)\)", text):
+            who, year = authors(entries[key]), entries[key].fields["year"]
+            assert said in (f"{who} ({year})", f"{who}, {year}")
+
+
+def captions_of(cell):
+    of_cell = cell.metadata.get("mystnb", {}) | cell.metadata.get("paperlib", {})
+    return [of_cell[kind] for kind in ("figure", "table") if kind in of_cell]
+
+
+def authors(entry):
+    """As the book's own citations name them."""
+    names = [" ".join(p.prelast_names + p.last_names) for p in entry.persons["author"]]
+    names = [codecs.decode(name, "ulatex").replace("{", "").replace("}", "") for name in names]
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} et al."

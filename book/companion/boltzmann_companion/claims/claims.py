@@ -352,7 +352,7 @@ def _ten_runs(rows: Rows) -> Finding:
 def _many_runs(rows: Rows) -> Finding:
     """With more runs AIS recovers the true ln Z of each small RBM almost exactly."""
     most = max(row["runs"] for row in rows)
-    what = f"within {_ALMOST_EXACT:g} nats with {most:,} runs"
+    what = f"off by at most {_ALMOST_EXACT:g} nats with {most:,} runs"
     return _near_truth(where(rows, runs=most), _ALMOST_EXACT, what)
 
 
