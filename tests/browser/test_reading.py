@@ -25,6 +25,8 @@ def test_search_finds_what_was_typed(new_tab):
     field = tab.get_by_role("searchbox").first
     field.fill("control variates")
     field.press("Enter")
+    tab.locator("#search-results li a").first.wait_for()
+    assert "09-control-variates" in found(tab)[0]
     tab.locator("#search-results li a").first.click()
     tab.wait_for_url("**/09-control-variates*")
     assert "Control variates" in tab.locator("h1").first.inner_text()
