@@ -4,7 +4,8 @@
 stopwords.push("can", "could", "do", "does", "have", "how", "i", "many", "me", "much", "my", "need", "should", "use", "we", "what", "when", "where", "which", "why", "you", "your");
 
 const stems = (text) => {
-  const stemmer = new Stemmer(), words = splitQuery(text.toLowerCase()).filter((word) => !stopwords.includes(word));
+  const asked = text.toLowerCase().replace(/\bhow (many|much)\b/g, "number");
+  const stemmer = new Stemmer(), words = splitQuery(asked).filter((word) => !stopwords.includes(word));
   return new Set(words.map((word) => stemmer.stemWord(word)));
 };
 
