@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from statistics import fmean, stdev
 
 from scipy.special import fdtri
@@ -18,8 +19,8 @@ from boltzmann_companion.claims import ch06, ch07, ch10
 from boltzmann_companion.claims.checks import AS_SAID, STORED, Checks, Claim, Row, Stored, inside
 from boltzmann_companion.claims.claims import CLAIMS, Finding
 from boltzmann_companion.rows import by_model
-from boltzmann_companion.studies.bracket_tables import effective_chains, verdict_of
-from boltzmann_companion.studies.open_brackets import readings
+from boltzmann_companion.studies.bracket_tables import PAPERS_IMAGES, effective_chains, verdict_of
+from boltzmann_companion.studies.open_brackets import bracket_reading
 from boltzmann_companion.studies.same_recipe import PRINTED, by_seed, interval_at, lengths_of_row
 from boltzmann_companion.studies.study import holds_truth, trusted_rows
 
@@ -278,10 +279,20 @@ def gain_by_tempering(stored: Stored) -> tuple[float, float]:
 def ends_found(stored: Stored, method: str) -> dict[str, str]:
     """What parallel tempering says of AIS's or RAISE's end of each bracket."""
     ends = {}
-    for model, said in readings(stored.rows("tempering-brackets"), "paper").items():
+    for row in stored.rows("tempering-brackets"):
+        said = bracket_reading(row, ends_in_the_tables()[row["model"]], PAPERS_IMAGES)
         fates = dict(part.split() for part in said.split(", "))
-        ends[model] = fates.get("both") or fates[method]
+        ends[row["model"]] = fates.get("both") or fates[method]
     return ends
+
+
+@cache
+def ends_in_the_tables() -> dict[str, Row]:
+    """The rows of both tables of brackets, as they are committed, by model."""
+    given = Stored()
+    return {
+        row["model"]: row for name in ("raise-table-1", "raise-table-2") for row in given.rows(name)
+    }
 
 
 def spaced(stored: Stored, model: str, column: str = "variance") -> list[float]:
@@ -893,7 +904,7 @@ PROSE = [
                  "The other seven brackets are right at both ends, to half a nat"]},
      lambda s: [m for m, end in ends_found(s, "RAISE").items() if end == "undecided"] == ["mnistCD1-20", "MNIST DBN"]
      and near(s.row("tempering-brackets", model="MNIST DBN")["raise_off"], -0.8, 0.05)
-     and all(max(abs(r["ais_off"]), abs(r["raise_off"])) < 0.5 for r in s.rows("tempering-brackets") if ends_found(s, "RAISE")[r["model"]] == "right")),
+     and all(max(abs(r["ais_off"]), abs(r["raise_off"])) < 0.5 for r, end in zip(s.rows("tempering-brackets"), ends_found(s, "RAISE").values(), strict=True) if end == "right")),
     said({"16": "For mnistPCD-20 parallel tempering's average is right to two hundredths of a nat"},
      lambda s: abs((r := s.row("tempering-brackets", model="mnistPCD-20"))["exact"] - r["ladder"]) < 0.02),
     said({"16": "For mnistCD1-20 it is 0.14 nats too low, and the truth lies just outside the interval, by less than a hundredth of a nat"},
