@@ -11,6 +11,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebooks import EACH_NOTEBOOK, ROOT, read
+from sphinx import addnodes
 
 from boltzmann_companion.build.book import (
     as_download,
@@ -324,6 +325,23 @@ def test_search_is_fed_prose_and_no_code_output_or_formulas():
     for other in ("beta", "call", "loop", "printed", "sum"):
         assert other not in text
     assert page.pformat() == before
+
+
+def test_search_takes_for_headings_those_of_sections_and_terms_and_for_words_the_index_too():
+    text = "Title\n=====\n\nA part\n------\n\n.. table:: A caption\n\n   = =\n   a b\n   = ="
+    page = publish_doctree(text, settings_overrides={"doctitle_xform": False})
+    term = nodes.term("", "nat", ids=["term-nat"])
+    page += nodes.definition_list("", nodes.definition_list_item("", term))
+    entries = [("single", "evaluate my model", "index-0", "main", None)]
+    entries += [("single", "ais() (in module x)", "x.ais", "", None)]
+    page += addnodes.index(entries=entries)
+    prose = prose_of(page)
+    titles = {title.astext(): title.parent["ids"] for title in prose.findall(nodes.title)}
+    assert titles == {"Title": ["title"], "A part": ["a-part"], "nat": ["term-nat"]}
+    for word in ("A caption", "evaluate my model"):
+        assert word in prose.astext()
+    assert "ais()" not in prose.astext()
+    assert [node["entries"] for node in prose.findall(addnodes.index)] == [entries]
 
 
 TABLE = """

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
@@ -34,7 +35,7 @@ class ProseFirstBuilder(StandaloneHTMLBuilder):
 def prose_of(doctree: nodes.document) -> nodes.document:
     r"""A copy of a page without code, printed output and formulas, whose headings are those of its sections and the glossary's terms.
 
-    Sphinx would take captions of tables for headings as well.
+    Sphinx would take captions of tables for headings as well. A page has the words of its main entries of the index, too.
 
     Parameters
     ----------
@@ -58,6 +59,14 @@ def prose_of(doctree: nodes.document) -> nodes.document:
     for term in list(prose.findall(nodes.term)):
         if term["ids"]:
             term.replace_self(nodes.section("", nodes.title("", term.astext()), ids=term["ids"]))
+    indexed = [
+        value
+        for index in prose.findall(addnodes.index)
+        for _, value, _, main, _ in index["entries"]
+        if main == "main"
+    ]
+    if indexed:
+        prose += nodes.paragraph("", "; ".join(indexed))
     return prose
 
 
