@@ -441,7 +441,7 @@ CASES = [
     ("steps: at least two", brackets.bracket_player, [1], [1.0], [0.0], 0.5, ""),
     ("steps: got 2, 1 and 2", brackets.bracket_player, [1, 2], [1.0], [0.0, 0.0], 0.5, ""),
     *(("steps: increasing", brackets.bracket_player, steps, [1.0, 1.0], [0.0, 0.0], 0.5, "") for steps in ([2, 2], [0, 2])),
-    ("above: finite numbers", brackets.bracket_player, [1, 2], [1.0, math.inf], [0.0, 0.0], 0.5, ""),
+    ("above: finite numbers", brackets.bracket_player, [1, 2], [(0, 1, 2), (0, math.inf, math.inf)], [(0, 0, 0)] * 2, 0.5, ""),
 ]  # fmt: skip
 
 
