@@ -11,6 +11,7 @@ then work with it. Each further member that it defines enables more:
 `log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
+`tempering_step`             speed of parallel tempering
 `log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
 ===========================  =============================================================================================
@@ -27,7 +28,7 @@ import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.kernels import Beta, chains_per_block, walks_in_threads
+from paperlib.kernels import Beta, Ladder, chains_per_block, walks_in_threads
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
@@ -151,6 +152,25 @@ class AnnealingPath(ABC, Generic[State]):
         if not self.reversible:
             raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
+
+    def tempering_step(
+        self, state: State, ladder: Ladder, generator: torch.Generator
+    ) -> tuple[State, Tensor]:
+        """One step of parallel tempering: a transition of all chains at their temperatures, then swaps of the even and of the odd pairs.
+
+        Returns the state and, float64 [2, R, N], before the even and before the odd swaps: for the chain at each temperature, ln f at its
+        partner's beta minus ln f at its own; zero without a partner. A path that does all this at once must come to the same bits.
+        """
+        betas, partners = ladder.pairs(0)
+        state = self.transition(state, betas, generator)
+        halves = []
+        for parity in (0, 1):
+            if parity == 1:
+                betas, partners = ladder.pairs(1)
+            ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
+            ladder.swap(ratios, parity, generator)
+            halves.append(ratios)
+        return state, torch.stack(halves)
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.

@@ -100,6 +100,21 @@ def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
     return offset + factor[:, None] * sums.float()
 
 
+def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None:
+    """Swap the chains of neighbouring temperatures k and k + 1 in `chain_at` [R, N], for all k of this parity.
+
+    A pair swaps if its number in `uniform`, float64 [R, pairs], is below exp of the sum of its two `ratios`, float64 [R, N].
+    """
+    end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
+    lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
+    accept = (ratios[:, lower] + ratios[:, upper]).exp_()
+    # In place and without a branch, to add only a few small operations to each transition.
+    below, above = chain_at[:, lower], chain_at[:, upper]
+    moved = (above - below).mul_(uniform < accept)
+    below.add_(moved)
+    above.sub_(moved)
+
+
 def matlab_uniform(
     registers: np.ndarray, counters: np.ndarray, out: np.ndarray, masks: np.ndarray
 ) -> None:

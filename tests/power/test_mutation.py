@@ -167,13 +167,13 @@ GROUPS = {
     "parallel tempering and resampling": [
         mutant(
             "swaps accepted too often",
-            "estimators/tempering/replicas.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
+            "kernels/reference.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
             f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
         mutant(
             "the odd swaps by the temperatures before the even ones",
-            "estimators/tempering/replicas.py: if parity == «1→2»:",
+            "annealing/path.py: if parity == «1→2»:",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
         mutant(

@@ -29,51 +29,21 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, State
+from paperlib.kernels import Ladder
 
 
-class Replicas(Generic[State]):
+class Replicas(Ladder, Generic[State]):
     """Chains at temperatures of a path, where neighbours swap temperatures.
 
-    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one. A chain keeps its
-    number while its temperature changes: `chain_at` [R, N] has the number of the chain at each temperature of each replica.
+    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one.
     """
 
     def __init__(
         self, path: AnnealingPath[State], betas: Tensor, num_replicas: int, state: State
     ) -> None:
-        count, device = len(betas), path.device
+        super().__init__(betas, num_replicas, path.device)
         self._path = path
         self.state = state
-        self.betas = betas.to(device, torch.float64)
-        self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
-        numbers = torch.arange(count)
-        # For each parity, the betas of the partners; a temperature without a partner has its own beta.
-        self._partner_betas = []
-        for parity in (0, 1):
-            partner = numbers + 1 - 2 * ((numbers + parity) % 2)
-            lonely = (partner < 0) | (partner >= count)
-            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
-        self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
-
-    @property
-    def num_replicas(self) -> int:
-        """Number of chains at each temperature, R."""
-        return self.chain_at.shape[0]
-
-    @property
-    def num_chains(self) -> int:
-        """Total number of chains, R N."""
-        return self.chain_at.numel()
-
-    def temperature_of(self) -> Tensor:
-        """The number of each chain's temperature, [R N]."""
-        return torch.empty_like(self._numbers).index_copy_(
-            0, self.chain_at.flatten(), self._numbers
-        )
-
-    def ends(self) -> Tensor:
-        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
-        return self.chain_at[:, :: self.chain_at.shape[1] - 1]
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
@@ -81,38 +51,9 @@ class Replicas(Generic[State]):
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
-        """Make a transition of all chains, then swap first the even pairs and then the odd ones.
-
-        Returns float64 [2, R, N], before the even and before the odd swaps: for the chain at each temperature, ln f at its partner's beta minus
-        ln f at its own; zero without a partner.
-        """
-        temperature_of = self.temperature_of()
-        betas = self.betas[temperature_of]
-        self.state = self._path.transition(self.state, betas, generator)
-        halves = []
-        for parity in (0, 1):
-            if parity == 1:
-                temperature_of = self.temperature_of()
-                betas = self.betas[temperature_of]
-            partners = self._partner_betas[parity][temperature_of]
-            ratios = self._path.log_ratio(self.state, betas, partners)[self.chain_at]
-            self._swap(ratios, parity, generator)
-            halves.append(ratios)
-        return torch.stack(halves)
-
-    def _swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
-        """Swap the pairs whose first temperature has a number of this parity."""
-        end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
-        lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
-        accept = (ratios[:, lower] + ratios[:, upper]).exp_()
-        uniform = torch.rand(
-            accept.shape, dtype=torch.float64, device=accept.device, generator=generator
-        )
-        # In place and without a branch, to add only a few small operations to each transition.
-        below, above = self.chain_at[:, lower], self.chain_at[:, upper]
-        moved = (above - below).mul_(uniform < accept)
-        below.add_(moved)
-        above.sub_(moved)
+        """Make a step of the path, see `AnnealingPath.tempering_step`, and return its log-ratios, float64 [2, R, N]."""
+        self.state, ratios = self._path.tempering_step(self.state, self, generator)
+        return ratios
 
 
 @dataclass
