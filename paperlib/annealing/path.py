@@ -20,9 +20,9 @@ then work with it. Each further member that it defines enables more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
+TemperingStep: TypeAlias = Callable[[State, torch.Generator], tuple[State, Tensor]]
 
 # What an estimator may need and a path lacks.
 NO_WAY_BACK = (
@@ -153,24 +154,27 @@ class AnnealingPath(ABC, Generic[State]):
             raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
 
-    def tempering_step(
-        self, state: State, ladder: Ladder, generator: torch.Generator
-    ) -> tuple[State, Tensor]:
-        """One step of parallel tempering: a transition of all chains at their temperatures, then swaps of the even and of the odd pairs.
+    def tempering_step(self, ladder: Ladder) -> TemperingStep[State]:
+        """What takes a step of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
 
-        Returns the state and, float64 [2, R, N], before the even and before the odd swaps: for the chain at each temperature, ln f at its
-        partner's beta minus ln f at its own; zero without a partner. A path that does all this at once must come to the same bits.
+        From a state and a generator it makes the next state and, float64 [2, R, N], before the even and before the odd swaps: for the chain
+        at each temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The swaps change the ladder. A path
+        that does all this at once must come to the same bits.
         """
-        betas, partners = ladder.pairs(0)
-        state = self.transition(state, betas, generator)
-        halves = []
-        for parity in (0, 1):
-            if parity == 1:
-                betas, partners = ladder.pairs(1)
-            ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
-            ladder.swap(ratios, parity, generator)
-            halves.append(ratios)
-        return state, torch.stack(halves)
+
+        def step(state: State, generator: torch.Generator) -> tuple[State, Tensor]:
+            betas, partners = ladder.pairs(0)
+            state = self.transition(state, betas, generator)
+            halves = []
+            for parity in (0, 1):
+                if parity == 1:
+                    betas, partners = ladder.pairs(1)
+                ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
+                ladder.swap(ratios, parity, generator)
+                halves.append(ratios)
+            return state, torch.stack(halves)
+
+        return step
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.

@@ -19,6 +19,7 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
+from paperlib.kernels.tempering import Ladder
 from paperlib.surroundings import undisturbed
 
 VARIABLE = "PAPERLIB_KERNELS"
@@ -137,8 +138,14 @@ def _draw_bits(cpu: Any) -> _Pairs:
     for first in (0, 1_000):
         for logits, key in _draws():
             out = np.empty(len(logits), bool)
-            cpu.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*key, first)), out)
+            keys = map(np.uint32, (*key, first))
+            cpu.draw_bits(logits.numpy(), np.float32(0.7), *keys, 0, len(out), out)
             yield out, reference.draw_bits(logits, 0.7, *key, first)
+    # parts of a whole of which each quarter takes more than one round of counters
+    for start, count in ((0, 5_000), (1_237, 900), (4_990, 10), (2_048, 1)):
+        logits, out = 4 * torch.sin(torch.arange(float(count))), np.empty(count, bool)
+        cpu.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*_KEY, 9)), start, 5_000, out)  # fmt: skip
+        yield out, reference.draw_bits(logits, 0.7, *_KEY, 9, start, 5_000)
 
 
 def _draw_below(cpu: Any) -> _Pairs:
@@ -202,13 +209,60 @@ def _draw_visible(cpu: Any) -> _Pairs:
     logits, columns, bias = _logits()[:, :30].contiguous(), _columns(30), _logits()[0].contiguous()
     v, scale = np.empty((_ROWS, _COLUMNS), bool), 1e-4
     keys = tuple(map(np.uint32, (*_KEY, *reversed(_KEY))))
-    cpu.draw_visible(
-        logits.numpy(), np.float32(0.7), keys, columns, np.float32(scale), bias.numpy(), v
-    )
+    cpu.draw_visible(logits.numpy(), 0.7, keys, columns, scale, bias.numpy(), v)
     h = reference.draw_bits(logits, 0.7, *_KEY)
     sums = reference.integer_sums(h, torch.from_numpy(columns))
-    visible = reference.scale_sums(sums, torch.full((_ROWS,), scale), bias)
+    visible = reference.scale_sums(sums, torch.full((_ROWS,), 0.7 * scale), bias)
     yield v, reference.draw_bits(visible, 1.0, *reversed(_KEY))
+
+
+def _ladder() -> Ladder:
+    """Three temperatures, whose chains have swapped before."""
+    ladder = Ladder(torch.tensor([0.0, 0.3, 1.0]), _ROWS // 3, torch.device("cpu"))
+    ladder.chain_at = ladder.chain_at.roll(1, 1)
+    return ladder
+
+
+def _draw_hidden_at(cpu: Any) -> _Pairs:
+    ladder, inputs, out = _ladder(), _logits(), np.empty((_ROWS, _COLUMNS), bool)
+    numbers = ladder.betas.numpy(), ladder.chain_at.numpy(), *map(np.uint32, _KEY)
+    cpu.draw_hidden_at(inputs.numpy(), *numbers, 2, 9, out)
+    logits = ladder.pairs(0)[0].float()[:, None] * inputs
+    yield out, reference.draw_bits(logits, 1.0, *_KEY, 0, 2 * _COLUMNS, 9 * _COLUMNS)
+
+
+def _draw_visible_at(cpu: Any) -> _Pairs:
+    ladder, biases, out = _ladder(), _logits(), np.empty((_ROWS, _COLUMNS), bool)
+    sums = torch.arange(-100, 110, dtype=torch.int32).view(_ROWS, _COLUMNS)
+    numbers = biases.numpy(), ladder.chain_at.numpy(), *map(np.uint32, _KEY)
+    cpu.draw_visible_at(sums.numpy(), 0.01, ladder.betas.numpy(), *numbers, 2, 9, out)
+    factors, offset = (0.01 * ladder.pairs(0)[0]).float(), biases[ladder.temperature_of()]
+    logits = reference.scale_sums(sums, factors, offset)
+    yield out, reference.draw_bits(logits, 1.0, *_KEY, 0, 2 * _COLUMNS, 9 * _COLUMNS)
+
+
+def _exchange(cpu: Any) -> _Pairs:
+    sums, values = torch.arange(-100, 110, dtype=torch.int32).view(_ROWS, _COLUMNS), _logits()
+    v, hidden_bias, bias_difference = _states(), values[0], values[1]
+    inputs = reference.scale_sums(sums, torch.full((_ROWS,), 0.01), hidden_bias)
+    bias_sums = reference.sum_where(v, bias_difference)
+    # all pairs swap, or only those that always do; the numbers are those of two replicas more
+    for number in (0.0, 1.0):
+        ours, theirs = _ladder(), _ladder()
+        uniform = torch.tensor([2, number, 2, 2, number, 2], dtype=torch.float64)
+        results = np.empty(inputs.shape, np.float32), np.empty(_ROWS), np.empty((2, 1, _ROWS))
+        given = hidden_bias.numpy(), v.numpy(), bias_difference.numpy(), ours.betas.numpy()
+        places = uniform.numpy(), ours.chain_at.numpy(), _ROWS, 3 * _ROWS
+        cpu.exchange(sums.numpy(), 0.01, *given, *places, *results)
+        for parity in (0, 1):
+            betas, partners = theirs.pairs(parity)
+            lower, change = torch.minimum(betas, partners)[:, None], partners - betas
+            part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
+            ratios = (part * change.sign() + bias_sums * change)[theirs.chain_at]
+            yield results[2][parity], ratios
+            reference.swap(ratios, uniform[1:2, None], parity, theirs.chain_at)
+        yield from zip(results, (inputs, bias_sums), strict=False)
+        yield ours.chain_at.numpy(), theirs.chain_at
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -233,5 +287,8 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "join_pieces": (_join_pieces, 0, 0),
     "scale_sums": (_scale_sums, 1e-5, 1e-5),
     "draw_visible": (_draw_visible, 0, 0),
+    "draw_hidden_at": (_draw_hidden_at, 0, 0),
+    "draw_visible_at": (_draw_visible_at, 0, 0),
+    "exchange": (_exchange, 1e-5, 1e-5),
     "matlab_uniform": (_matlab_uniform, 0, 0),
 }

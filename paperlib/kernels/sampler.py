@@ -16,6 +16,7 @@ from paperlib.errors import InputError
 from paperlib.kernels.blocks import WIDE
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import Beta, draw_bits_of_logits, draw_keys, softplus_increment
+from paperlib.kernels.exchange import Exchange, compiled_exchange
 from paperlib.kernels.products import (
     BinaryProduct,
     IntegerProduct,
@@ -23,6 +24,7 @@ from paperlib.kernels.products import (
     NarrowIntegerProduct,
     binary_product,
 )
+from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.surroundings import undisturbed
 
@@ -151,10 +153,10 @@ class BipartiteSampler:
                 # A single function, since the interpreter would take a third of the time with few hidden units.
                 draw_visible(
                     hidden_input.contiguous().numpy(),
-                    np.float32(beta),
+                    float(beta),
                     draw_keys(generator, 2),
                     product.columns,
-                    np.float32(beta * product.scale),
+                    product.scale,
                     visible_bias.contiguous().numpy(),
                     v,
                 )
@@ -163,6 +165,21 @@ class BipartiteSampler:
             hidden_input, betas, visible_bias, generator, memory, first
         )
         return self._draw(visible_input, generator, first)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether `exchange` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
+        products = (self._to_hidden, *self._to_visible)
+        integers = all(isinstance(product, IntegerProduct) for product in products)
+        return self._draws_bits and self._undivided and integers and bool(compiled_exchange())
+
+    def exchange(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Exchange:
+        """What takes a step of parallel tempering at the temperatures of `ladder`, see `Exchange`."""
+        to_hidden, (to_visible,) = self._to_hidden, self._to_visible
+        assert isinstance(to_hidden, IntegerProduct)
+        assert isinstance(to_visible, IntegerProduct)
+        bias = self._hidden_bias
+        return Exchange(ladder, to_hidden, to_visible, bias, visible_biases, bias_difference)
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""

@@ -54,6 +54,7 @@ class Ladder:
             lonely = (partner < 0) | (partner >= count)
             self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
         self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
+        self._first, self._all_replicas = 0, num_replicas
 
     @property
     def num_replicas(self) -> int:
@@ -64,6 +65,11 @@ class Ladder:
     def num_chains(self) -> int:
         """Total number of chains, R N."""
         return self.chain_at.numel()
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """For a part of the replicas, the place of its first chain among all chains, and how many these are."""
+        return self._first * len(self.betas), self._all_replicas * len(self.betas)
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""
@@ -82,11 +88,13 @@ class Ladder:
 
     def swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
         """Let the pairs of this parity swap, given ln f at the partner's beta minus ln f at its own for the chain at each temperature, [R, N]."""
-        replicas, count = ratios.shape
-        uniform = torch.rand(
-            (replicas, (count - parity) // 2),
-            dtype=torch.float64,
-            device=ratios.device,
-            generator=generator,
-        )
+        shape = self._all_replicas, (len(self.betas) - parity) // 2
+        uniform = self._uniform(shape, generator)[self._first :][: self.num_replicas]
         reference.swap(ratios, uniform, parity, self.chain_at)
+
+    def uniform(self, generator: torch.Generator) -> Tensor:
+        """The numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)]."""
+        return self._uniform((self._all_replicas * (len(self.betas) - 1),), generator)
+
+    def _uniform(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        return torch.rand(shape, dtype=torch.float64, device=self.betas.device, generator=generator)

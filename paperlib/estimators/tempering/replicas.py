@@ -44,6 +44,7 @@ class Replicas(Ladder, Generic[State]):
         super().__init__(betas, num_replicas, path.device)
         self._path = path
         self.state = state
+        self._take_step = path.tempering_step(self)
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
@@ -51,8 +52,8 @@ class Replicas(Ladder, Generic[State]):
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
-        """Make a step of the path, see `AnnealingPath.tempering_step`, and return its log-ratios, float64 [2, R, N]."""
-        self.state, ratios = self._path.tempering_step(self.state, self, generator)
+        """Take a step, see `AnnealingPath.tempering_step`, and return its log-ratios, float64 [2, R, N]."""
+        self.state, ratios = self._take_step(self.state, generator)
         return ratios
 
 
