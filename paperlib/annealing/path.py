@@ -138,6 +138,11 @@ class AnnealingPath(ABC, Generic[State]):
         """Whether blocks are faster when they walk side by side in threads."""
         return walks_in_threads(self.num_visible, self.device)
 
+    @property
+    def divides_replicas(self) -> bool:
+        """Whether `tempering_step` moves a part of the replicas as it would move it within the whole, so that parts can walk side by side."""
+        return False
+
     def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(x) - ln f_{beta_from}(x) of each chain, in nats; float64 [chains]."""
         return self.log_f(state, beta_to) - self.log_f(state, beta_from)

@@ -258,10 +258,15 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
         return self._state(v, state)
 
-    def tempering_step(self, ladder: Ladder) -> TemperingStep[VisibleState]:
-        """The same in one call, where there are integer products; a path that changes a transition or a ratio takes its own."""
+    @property
+    def divides_replicas(self) -> bool:
+        """True where a step is taken at once: with integer products, unless a path has a transition or a ratio of its own."""
         verbs = type(self).transition, type(self).log_ratio
-        if verbs != _VERBS or not self._sampler.exchanges or autocasts():
+        return verbs == _VERBS and self._sampler.exchanges and not autocasts()
+
+    def tempering_step(self, ladder: Ladder) -> TemperingStep[VisibleState]:
+        """The same at once, where it can be."""
+        if not self.divides_replicas:
             return super().tempering_step(ladder)
         exchange = self._sampler.exchange(
             ladder, self._visible_bias(ladder.betas), self._bias_difference

@@ -54,7 +54,8 @@ class Ladder:
             lonely = (partner < 0) | (partner >= count)
             self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
         self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
-        self._first, self._all_replicas = 0, num_replicas
+        # For a part of the replicas, the first one and the number of all.
+        self.first, self.all_replicas = 0, num_replicas
 
     @property
     def num_replicas(self) -> int:
@@ -69,7 +70,7 @@ class Ladder:
     @property
     def place(self) -> tuple[int, int]:
         """For a part of the replicas, the place of its first chain among all chains, and how many these are."""
-        return self._first * len(self.betas), self._all_replicas * len(self.betas)
+        return self.first * len(self.betas), self.all_replicas * len(self.betas)
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""
@@ -78,8 +79,8 @@ class Ladder:
         )
 
     def ends(self) -> Tensor:
-        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
-        return self.chain_at[:, :: self.chain_at.shape[1] - 1]
+        """The chains at beta = 0 and at beta = 1 of each replica, int32 [R, 2]; those of a part of the replicas by their numbers in the whole."""
+        return self.chain_at[:, :: self.chain_at.shape[1] - 1].int().add_(self.place[0])
 
     def pairs(self, parity: int) -> tuple[Tensor, Tensor]:
         """The betas of all chains, and those of their partners among the pairs of this parity, [R N] each."""
@@ -88,13 +89,13 @@ class Ladder:
 
     def swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
         """Let the pairs of this parity swap, given ln f at the partner's beta minus ln f at its own for the chain at each temperature, [R, N]."""
-        shape = self._all_replicas, (len(self.betas) - parity) // 2
-        uniform = self._uniform(shape, generator)[self._first :][: self.num_replicas]
+        shape = self.all_replicas, (len(self.betas) - parity) // 2
+        uniform = self._uniform(shape, generator)[self.first :][: self.num_replicas]
         reference.swap(ratios, uniform, parity, self.chain_at)
 
     def uniform(self, generator: torch.Generator) -> Tensor:
         """The numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)]."""
-        return self._uniform((self._all_replicas * (len(self.betas) - 1),), generator)
+        return self._uniform((self.all_replicas * (len(self.betas) - 1),), generator)
 
     def _uniform(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return torch.rand(shape, dtype=torch.float64, device=self.betas.device, generator=generator)

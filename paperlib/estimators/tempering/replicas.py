@@ -21,6 +21,7 @@ normalisers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -45,6 +46,24 @@ class Replicas(Ladder, Generic[State]):
         self._path = path
         self.state = state
         self._take_step = path.tempering_step(self)
+
+    def divide(self, parts: int) -> list[Replicas[State]]:
+        """At most so many parts, which walk with copies of one generator as they would have walked together; see `join`."""
+        divided, count = [], len(self.betas)
+        for numbers in torch.arange(self.num_replicas).tensor_split(min(parts, self.num_replicas)):
+            first, size = int(numbers[0]), len(numbers)
+            chains = torch.arange(first * count, (first + size) * count)
+            state = self._path.select(self.state, chains.to(self.betas.device))
+            part = Replicas(self._path, self.betas, size, state)
+            part.first, part.all_replicas = first, self.num_replicas
+            part.chain_at = self.chain_at[first : first + size] - first * count
+            divided.append(part)
+        return divided
+
+    def join(self, parts: Sequence[Replicas[State]]) -> None:
+        """Take over where the parts have gone."""
+        self.state = self._path.concatenate([part.state for part in parts])
+        self.chain_at = torch.cat([part.chain_at + part.place[0] for part in parts])
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
