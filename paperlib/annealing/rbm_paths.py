@@ -273,7 +273,6 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
 
         def step(state: VisibleState, generator: torch.Generator) -> tuple[VisibleState, Tensor]:
-            self._require_own(state)
             *parts, ratios = exchange(state.hidden_input, generator, state.memory)
             return VisibleState(*parts, state.memory), ratios
 

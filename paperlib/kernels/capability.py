@@ -206,10 +206,11 @@ def _scale_sums(cpu: Any) -> _Pairs:
 
 def _draw_visible(cpu: Any) -> _Pairs:
     # enough hidden units for rows to be added eight at a time
-    logits, columns, bias = _logits()[:, :30].contiguous(), _columns(30), _logits()[0].contiguous()
-    v, scale = np.empty((_ROWS, _COLUMNS), bool), 1e-4
+    logits, columns, bias = _logits()[:, :30].contiguous(), _columns(30), _logits()[:1]
+    v, scale, betas = np.empty((_ROWS, _COLUMNS), bool), 1e-4, np.array([0.7])
     keys = tuple(map(np.uint32, (*_KEY, *reversed(_KEY))))
-    cpu.draw_visible(logits.numpy(), 0.7, keys, columns, scale, bias.numpy(), v)
+    given = logits.numpy(), betas, np.arange(_ROWS)[:, None], keys, columns
+    cpu.draw_visible(*given, scale, bias.numpy(), 0, _ROWS, v)
     h = reference.draw_bits(logits, 0.7, *_KEY)
     sums = reference.integer_sums(h, torch.from_numpy(columns))
     visible = reference.scale_sums(sums, torch.full((_ROWS,), 0.7 * scale), bias)

@@ -452,33 +452,32 @@ def exchange(
 @_compile
 def draw_visible(
     hidden_input: np.ndarray,
-    beta: float,
+    betas: np.ndarray,
+    chain_at: np.ndarray,
     keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
     columns: np.ndarray,
     scale: float,
-    visible_bias: np.ndarray,
+    biases: np.ndarray,
+    start: int,
+    total: int,
     v: np.ndarray,
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
-    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
+    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first. The other arguments
+    are those of `draw_hidden_at` and `draw_visible_at`.
     """
-    chains, width = hidden_input.shape
     h = np.empty(hidden_input.shape, np.bool_)
-    factor, none = float32(beta), uint32(0)
-    draw_bits(hidden_input.reshape(-1), factor, keys[0], keys[1], none, 0, h.size, h.reshape(-1))
-    sums, on = np.zeros(v.shape, np.int32), np.empty(width + 1, np.int64)
-    for i in range(chains):
+    draw_hidden_at(hidden_input, betas, chain_at, keys[0], keys[1], start, total, h)
+    sums, on = np.zeros(v.shape, np.int32), np.empty(h.shape[1] + 1, np.int64)
+    for i in range(len(h)):
         num_on = 0
-        for j in range(width):
+        for j in range(h.shape[1]):
             on[num_on] = j
             num_on += h[i, j]
         _add_rows(columns, on, num_on, int32(1), sums[i])
-    # every chain is a replica with one temperature
-    betas, chain_at = np.full(1, beta), np.arange(chains).reshape(-1, 1)
-    biases = visible_bias.reshape(1, -1)
-    draw_visible_at(sums, scale, betas, biases, chain_at, keys[2], keys[3], 0, chains, v)
+    draw_visible_at(sums, scale, betas, biases, chain_at, keys[2], keys[3], start, total, v)
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -1,4 +1,4 @@
-"""A step of parallel tempering over the visible units of an RBM: three compiled functions around the two products.
+"""A step of parallel tempering over the visible units of an RBM: compiled functions around the two products.
 
 It comes to the same bits as the three calls of `paperlib.annealing.path.AnnealingPath.tempering_step`. Those take some forty small
 operations, whose overhead is most of the time with narrow layers.
@@ -16,14 +16,14 @@ from torch import Tensor
 from paperlib.errors import InputError
 from paperlib.kernels.capability import compiled
 from paperlib.kernels.draws import draw_keys
-from paperlib.kernels.products import IntegerProduct, Memory
+from paperlib.kernels.products import IntegerProduct, Memory, NarrowIntegerProduct
 from paperlib.kernels.tempering import Ladder
 
-_FUNCTIONS = ("draw_hidden_at", "draw_visible_at", "exchange")
+_FUNCTIONS = ("draw_visible", "draw_hidden_at", "draw_visible_at", "exchange")
 
 
 def compiled_exchange() -> list[Callable[..., Any]]:
-    """The three functions, or an empty list if plain torch takes the place of any."""
+    """The functions, or an empty list if plain torch takes the place of any."""
     functions = [function for name in _FUNCTIONS if (function := compiled(name)) is not None]
     return functions if len(functions) == len(_FUNCTIONS) else []
 
@@ -68,22 +68,27 @@ class Exchange:
         Returns the visible units, bool [chains, D], the inputs to the hidden units, the sums of `bias_difference` over the units that are
         on, float64 [chains], and the log-ratios, float64 [2, R, N].
         """
-        ladder, betas, scale = self._ladder, self._betas, self._to_hidden.scale
-        chain_at, place, chains = ladder.chain_at.numpy(), ladder.place, ladder.num_chains
-        if hidden_input.shape != (chains, len(self._hidden_bias)):
+        ladder, betas, to_hidden = self._ladder, self._betas, self._to_hidden
+        chain_at, place, scale = ladder.chain_at.numpy(), ladder.place, to_hidden.scale
+        shape = chain_at.size, self._hidden_bias.size
+        if hidden_input.shape != shape:
             raise InputError(
-                f"state: expected inputs of shape {[chains, len(self._hidden_bias)]}, got {list(hidden_input.shape)}"
+                f"state: expected inputs of shape {list(shape)}, got {list(hidden_input.shape)}"
             )
-        draw_hidden, draw_visible, exchange = self._functions
+        draw_at_once, draw_hidden, draw_visible, exchange = self._functions
         keys, uniform = draw_keys(generator, 2), ladder.uniform(generator).numpy()
-        inputs = hidden_input.contiguous().numpy()
-        h = np.empty(inputs.shape, bool)
-        v = np.empty((chains, len(self._bias_difference)), bool)
-        draw_hidden(inputs, betas, chain_at, keys[0], keys[1], *place, h)
-        sums, biases = self._to_visible.sums(h, memory), self._visible_biases
-        draw_visible(sums, scale, betas, biases, chain_at, keys[2], keys[3], *place, v)
-        sums, inputs = self._to_hidden.sums(v, memory), np.empty(inputs.shape, np.float32)
-        bias_sums, ratios = np.empty(chains), np.empty((2, *chain_at.shape))
+        inputs, biases = hidden_input.contiguous().numpy(), self._visible_biases
+        v = np.empty((shape[0], biases.shape[1]), bool)
+        if isinstance(to_hidden, NarrowIntegerProduct):
+            at_once = keys, to_hidden.columns, scale, biases, *place
+            draw_at_once(inputs, betas, chain_at, *at_once, v)
+        else:
+            h = np.empty(shape, bool)
+            draw_hidden(inputs, betas, chain_at, keys[0], keys[1], *place, h)
+            sums = self._to_visible.sums(h, memory)
+            draw_visible(sums, scale, betas, biases, chain_at, keys[2], keys[3], *place, v)
+        sums, inputs = to_hidden.sums(v, memory), np.empty(shape, np.float32)
+        bias_sums, ratios = np.empty(shape[0]), np.empty((2, *chain_at.shape))
         exchange(
             sums,
             scale,

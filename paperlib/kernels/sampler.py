@@ -149,15 +149,19 @@ class BipartiteSampler:
         if alone and plain and isinstance(product, NarrowIntegerProduct):
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
-                v = np.empty((hidden_input.shape[0], visible_bias.shape[0]), bool)
+                chains = hidden_input.shape[0]
+                v = np.empty((chains, visible_bias.shape[0]), bool)
                 # A single function, since the interpreter would take a third of the time with few hidden units.
                 draw_visible(
                     hidden_input.contiguous().numpy(),
-                    float(beta),
+                    np.array([beta], np.float64),
+                    np.arange(chains)[:, None],
                     draw_keys(generator, 2),
                     product.columns,
                     product.scale,
-                    visible_bias.contiguous().numpy(),
+                    visible_bias.contiguous().numpy()[None],
+                    0,
+                    chains,
                     v,
                 )
                 return torch.from_numpy(v)

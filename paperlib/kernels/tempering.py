@@ -54,8 +54,7 @@ class Ladder:
             lonely = (partner < 0) | (partner >= count)
             self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
         self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
-        # For a part of the replicas, the first one and the number of all.
-        self.first, self.all_replicas = 0, num_replicas
+        self.stand(0, num_replicas)
 
     @property
     def num_replicas(self) -> int:
@@ -67,10 +66,10 @@ class Ladder:
         """Total number of chains, R N."""
         return self.chain_at.numel()
 
-    @property
-    def place(self) -> tuple[int, int]:
-        """For a part of the replicas, the place of its first chain among all chains, and how many these are."""
-        return self.first * len(self.betas), self.all_replicas * len(self.betas)
+    def stand(self, first: int, all_replicas: int) -> None:
+        """As part of a whole: from this replica on, of so many. `place` says where its first chain stands among all chains."""
+        self.first, self.all_replicas = first, all_replicas
+        self.place = first * len(self.betas), all_replicas * len(self.betas)
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""
@@ -79,8 +78,8 @@ class Ladder:
         )
 
     def ends(self) -> Tensor:
-        """The chains at beta = 0 and at beta = 1 of each replica, int32 [R, 2]; those of a part of the replicas by their numbers in the whole."""
-        return self.chain_at[:, :: self.chain_at.shape[1] - 1].int().add_(self.place[0])
+        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]; those of a part of the replicas by their numbers in the whole."""
+        return self.chain_at[:, :: self.chain_at.shape[1] - 1] + self.place[0]
 
     def pairs(self, parity: int) -> tuple[Tensor, Tensor]:
         """The betas of all chains, and those of their partners among the pairs of this parity, [R N] each."""
@@ -95,7 +94,7 @@ class Ladder:
 
     def uniform(self, generator: torch.Generator) -> Tensor:
         """The numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)]."""
-        return self._uniform((self.all_replicas * (len(self.betas) - 1),), generator)
+        return self._uniform((self.place[1] - self.all_replicas,), generator)
 
     def _uniform(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return torch.rand(shape, dtype=torch.float64, device=self.betas.device, generator=generator)

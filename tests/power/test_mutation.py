@@ -204,7 +204,7 @@ GROUPS = {
         ),
         mutant(
             "parts of the replicas that all draw as the first",
-            "estimators/tempering/replicas.py: part.first, part.all_replicas = «first→0», self.num_replicas",
+            "estimators/tempering/replicas.py: part.stand(«first→0», self.num_replicas)",
             f"{STEP}runs_come_to_the_same_bits_in_any_number_of_threads[131x129]",
         ),
         mutant(

@@ -55,7 +55,7 @@ class Replicas(Ladder, Generic[State]):
             chains = torch.arange(first * count, (first + size) * count)
             state = self._path.select(self.state, chains.to(self.betas.device))
             part = Replicas(self._path, self.betas, size, state)
-            part.first, part.all_replicas = first, self.num_replicas
+            part.stand(first, self.num_replicas)
             part.chain_at = self.chain_at[first : first + size] - first * count
             divided.append(part)
         return divided

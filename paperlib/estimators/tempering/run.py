@@ -218,7 +218,7 @@ class TemperingRun:
             if found[0][name]:
                 rows = torch.cat([torch.stack(part[name]) for part in found], dimension)
                 # On a GPU they are fetched only now, so that no step has to be waited for.
-                joined[name] = rows.cpu()
+                joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
         units, corrections = [], []
         for kept in zip(*(part["kept"] for part in found), strict=True):
             for end, states in enumerate(zip(*kept, strict=True)):
