@@ -13,8 +13,7 @@ from paperlib.errors import InputError
 from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import run as runs
 from paperlib.estimators.tempering.replicas import Replicas
-from paperlib.kernels import exchange
-from paperlib.kernels.exchange import Exchange
+from paperlib.kernels import sampler
 from paperlib.numerics import seeded_generator
 
 SIZES = [(64, 20), (100, 200), (784, 100), (784, 500), (131, 129), (61, 127), (7, 3), (1, 1)]
@@ -130,7 +129,7 @@ def test_an_interrupted_run_goes_on_in_another_number_of_threads(
     file = tmp_path / "run.safetensors"
     threads(2)
     with monkeypatch.context() as patch:
-        interrupt_call(patch, Exchange, "__call__", step)
+        interrupt_call(patch, sampler, "draw_keys", step)
         with pytest.raises(KeyboardInterrupt):
             run(path_of(WIDE), generator=seeded_generator(3), checkpoint=file)
     assert torch.get_num_threads() == 2
@@ -192,7 +191,7 @@ def test_a_path_with_a_verb_of_its_own_is_walked_by_it(monkeypatch):
 
 
 def test_without_its_compiled_functions_a_step_goes_by_the_three_calls(monkeypatch):
-    monkeypatch.setattr(exchange, "compiled", lambda name: None)
+    monkeypatch.setattr(sampler, "compiled", lambda name: None)
     path = path_of((7, 3))
     assert not path.divides_replicas
     estimate = parallel_tempering(path, 1_000, seeded_generator(1), check=False)

@@ -273,8 +273,8 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
 
         def step(state: VisibleState, generator: torch.Generator) -> tuple[VisibleState, Tensor]:
-            *parts, ratios = exchange(state.hidden_input, generator, state.memory)
-            return VisibleState(*parts, state.memory), ratios
+            v, inputs, bias_sums, ratios = exchange(state.hidden_input, generator, state.memory)
+            return VisibleState(v, inputs, bias_sums, state.memory), ratios
 
         return step
 

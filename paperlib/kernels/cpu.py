@@ -14,7 +14,7 @@ Nothing here checks an argument: a wrong shape means a wrong address in memory. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -47,6 +47,8 @@ _intrinsic: Any = intrinsic
 
 # So many counters' numbers stay in the fastest memory.
 _COUNTERS_AT_A_TIME = 512
+# The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and how many these are.
+Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
@@ -325,56 +327,28 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 
 
 @_compile
-def draw_hidden_at(
-    hidden_input: np.ndarray,
-    betas: np.ndarray,
-    chain_at: np.ndarray,
-    key_low: np.uint32,
-    key_high: np.uint32,
-    start: int,
-    total: int,
-    out: np.ndarray,
-) -> None:
-    """Draw all hidden units `out` [chains, M], each chain at its own temperature: chain `chain_at[r, k]` at `betas[k]`.
-
-    The chains are those from number `start` on out of `total`.
-    """
-    logits = np.empty(hidden_input.shape, np.float32)
-    width = hidden_input.shape[1]
-    for replica in range(len(chain_at)):
-        for k in range(len(betas)):
-            beta, chain = float32(betas[k]), chain_at[replica, k]
-            for j in range(width):
-                logits[chain, j] = beta * hidden_input[chain, j]
-    one, none = float32(1), uint32(0)
-    start, total = start * width, total * width
-    draw_bits(logits.reshape(-1), one, key_low, key_high, none, start, total, out.reshape(-1))
-
-
-@_compile
-def draw_visible_at(
-    sums: np.ndarray,
+def draw_at(
+    inputs: np.ndarray,
     scale: float,
-    betas: np.ndarray,
-    biases: np.ndarray,
-    chain_at: np.ndarray,
-    key_low: np.uint32,
-    key_high: np.uint32,
-    start: int,
-    total: int,
+    offsets: np.ndarray,
+    ladder: Ladder,
+    key: tuple[np.uint32, np.uint32],
     out: np.ndarray,
 ) -> None:
-    """Draw all visible units `out` [chains, D] of the same chains, with the inputs `biases[k] + betas[k] * scale * sums`."""
-    logits = np.empty(out.shape, np.float32)
-    width = out.shape[1]
+    """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`, each chain at its own temperature k.
+
+    `inputs` [chains, n] are float32, or int32 sums. The key has its lower half first.
+    """
+    betas, chain_at, start, total = ladder
+    logits, width = np.empty(out.shape, np.float32), out.shape[1]
     for replica in range(len(chain_at)):
         for k in range(len(betas)):
             factor, chain = float32(betas[k] * scale), chain_at[replica, k]
             for j in range(width):
-                logits[chain, j] = biases[k, j] + factor * float32(sums[chain, j])
-    one, none = float32(1), uint32(0)
+                logits[chain, j] = offsets[k, j] + factor * float32(inputs[chain, j])
+    one, first, flat = float32(1), uint32(0), out.reshape(-1)
     start, total = start * width, total * width
-    draw_bits(logits.reshape(-1), one, key_low, key_high, none, start, total, out.reshape(-1))
+    draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, flat)
 
 
 @_inline
@@ -418,20 +392,18 @@ def exchange(
     hidden_bias: np.ndarray,
     v: np.ndarray,
     bias_difference: np.ndarray,
-    betas: np.ndarray,
+    ladder: Ladder,
     uniform: np.ndarray,
-    chain_at: np.ndarray,
-    start: int,
-    total: int,
     hidden_input: np.ndarray,
     bias_sums: np.ndarray,
     ratios: np.ndarray,
 ) -> None:
     """After a Gibbs step to `v`, with the `sums` of its products: what a state holds of it, and the even and the odd swaps.
 
-    Fills `hidden_input` [chains, M], `bias_sums` [chains] and `ratios` [2, R, N], and changes `chain_at`. The chains are those from number
-    `start` on out of `total`; `uniform` is `paperlib.kernels.tempering.Ladder.uniform`.
+    Fills `hidden_input` [chains, M], `bias_sums` [chains] and `ratios` [2, R, N], and swaps the chains of `ladder`; `uniform` is
+    `paperlib.kernels.tempering.Ladder.uniform`.
     """
+    betas, chain_at, start, total = ladder
     scale_sums(sums, np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
     sum_where(v, bias_difference, bias_sums)
     lowers, steps = np.empty(len(v), np.float32), np.empty(len(v), np.float32)
@@ -452,24 +424,21 @@ def exchange(
 @_compile
 def draw_visible(
     hidden_input: np.ndarray,
-    betas: np.ndarray,
-    chain_at: np.ndarray,
+    ladder: Ladder,
     keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
     columns: np.ndarray,
     scale: float,
     biases: np.ndarray,
-    start: int,
-    total: int,
     v: np.ndarray,
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
-    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first. The other arguments
-    are those of `draw_hidden_at` and `draw_visible_at`.
+    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
     """
     h = np.empty(hidden_input.shape, np.bool_)
-    draw_hidden_at(hidden_input, betas, chain_at, keys[0], keys[1], start, total, h)
+    none = np.zeros((len(biases), h.shape[1]), np.float32)
+    draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
     sums, on = np.zeros(v.shape, np.int32), np.empty(h.shape[1] + 1, np.int64)
     for i in range(len(h)):
         num_on = 0
@@ -477,7 +446,7 @@ def draw_visible(
             on[num_on] = j
             num_on += h[i, j]
         _add_rows(columns, on, num_on, int32(1), sums[i])
-    draw_visible_at(sums, scale, betas, biases, chain_at, keys[2], keys[3], start, total, v)
+    draw_at(sums, scale, biases, ladder, keys[2:], v)
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -6,6 +6,7 @@ how.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,6 +71,10 @@ class Ladder:
         """As part of a whole: from this replica on, of so many. `place` says where its first chain stands among all chains."""
         self.first, self.all_replicas = first, all_replicas
         self.place = first * len(self.betas), all_replicas * len(self.betas)
+
+    def numbers(self) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """For the compiled functions: `betas`, `chain_at`, and `place`."""
+        return self.betas.numpy(), self.chain_at.numpy(), *self.place
 
     def temperature_of(self) -> Tensor:
         """The number of each chain's temperature, [R N]."""

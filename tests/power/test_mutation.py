@@ -84,14 +84,14 @@ GROUPS = {
             "draw_bits",
         ),
         told(
-            "hidden units of all chains at the first temperature",
-            "kernels/cpu.py: beta, chain = float32(betas[«k→0»]), chain_at[replica, k]",
-            "draw_hidden_at",
+            "units of all chains at the first temperature",
+            "kernels/cpu.py: factor, chain = float32(betas[«k→0»] * scale), chain_at[replica, k]",
+            "draw_at",
         ),
         told(
-            "visible biases of the chain's number, not of its temperature",
-            "kernels/cpu.py: logits[chain, j] = biases[«k→chain % len(biases)», j]",
-            "draw_visible_at",
+            "biases of the chain's number, not of its temperature",
+            "kernels/cpu.py: logits[chain, j] = offsets[«k→chain % len(offsets)», j]",
+            "draw_at",
         ),
         told(
             "swaps that are accepted when they should be rejected",

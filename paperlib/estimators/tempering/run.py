@@ -220,8 +220,9 @@ class TemperingRun:
                 # On a GPU they are fetched only now, so that no step has to be waited for.
                 joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
         units, corrections = [], []
-        for kept in zip(*(part["kept"] for part in found), strict=True):
-            for end, states in enumerate(zip(*kept, strict=True)):
+        for kept in zip(*[part["kept"] for part in found], strict=True):
+            for end in (0, 1):
+                states = [states[end] for states in kept]
                 state = self.path.concatenate(states) if len(states) > 1 else states[0]
                 correction = torch.as_tensor(self.path.end_correction(state, end))
                 corrections.append(correction.double().cpu().expand(self.replicas.num_replicas))
