@@ -90,6 +90,30 @@ def test_a_step_at_once_is_the_step_by_three_calls(
         assert torch.equal(one, two)
 
 
+@pytest.mark.parametrize("size", [(784, 100), WIDE, (7, 3)], ids="{0[0]}x{0[1]}".format)
+def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
+    path, generator = path_of(size), seeded_generator(1)
+    betas = torch.linspace(0, 1, 5, dtype=torch.float64)
+    whole = Replicas(path, betas, 7, path.sample_start(35, generator))
+    for _ in range(3):
+        parts = whole.divide(3)
+        assert [part.num_replicas for part in parts] == [3, 2, 2]
+        copies = [generator.clone_state() for _ in parts]
+        expected, found = [], []
+        for _ in range(4):
+            expected.append((whole.step(generator), whole.ends()))
+            steps = [part.step(copy) for part, copy in zip(parts, copies, strict=True)]
+            found.append((torch.cat(steps, 1), torch.cat([part.ends() for part in parts])))
+        for one, two in zip(expected, found, strict=True):
+            assert torch.equal(one[0], two[0])
+            assert torch.equal(one[1], two[1])
+        chain_at, state = whole.chain_at, whole.state
+        whole.join(parts)
+        assert torch.equal(whole.chain_at, chain_at)
+        assert torch.equal(whole.state.v, state.v)
+        assert torch.equal(whole.state.hidden_input, state.hidden_input)
+
+
 @EACH_SIZE
 def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side_by_side):
     path = path_of(size)

@@ -42,7 +42,7 @@ _FAST_INTEGERS = multiplies_integers()
 # of a matrix (AMX).
 _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
 # To prepare the matrix for a full product of integers takes as long as the products of about so many chains.
-_CHAINS_OF_A_CALL = 60 if _FAST_INTEGERS else 0
+_CHAINS_OF_A_CALL = 60
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
 # With fewer weights, to call torch takes longer than the sums.
@@ -142,7 +142,7 @@ class IntegerProduct(BinaryProduct):
             return memory[self][1]
         last_states, sums = remembered
         changed = states != last_states
-        enough = (len(states) + _CHAINS_OF_A_CALL) * self._rows
+        enough = (len(states) + _CHAINS_OF_A_CALL * self.fast_integers) * self._rows
         few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
         add_changed_rows = compiled("add_changed_rows") if few else None
         if add_changed_rows is not None:

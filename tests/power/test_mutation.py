@@ -205,7 +205,7 @@ GROUPS = {
         mutant(
             "parts of the replicas that all draw as the first",
             "estimators/tempering/replicas.py: part.stand(«first→0», self.num_replicas)",
-            f"{STEP}runs_come_to_the_same_bits_in_any_number_of_threads[131x129]",
+            f"{STEP}parts_of_the_replicas_take_the_steps_of_the_whole[131x129]",
         ),
         mutant(
             "a path with a transition of its own that is not asked for it",
