@@ -14,6 +14,7 @@ from paperlib.estimators import parallel_tempering
 from paperlib.estimators.tempering import run as runs
 from paperlib.estimators.tempering.replicas import Replicas
 from paperlib.kernels import sampler
+from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
 from paperlib.numerics import seeded_generator
 
 SIZES = [(64, 20), (100, 200), (784, 100), (784, 500), (131, 129), (61, 127), (7, 3), (1, 1)]
@@ -163,6 +164,19 @@ def test_an_interrupted_run_goes_on_in_another_number_of_threads(
         assert_equal(
             run(path_of(WIDE, kind), generator=seeded_generator(3), checkpoint=file), whole
         )
+
+
+@pytest.mark.parametrize("chain", [0, 10**6])
+def test_a_checkpoint_with_other_chains_is_refused(chain, tmp_path):
+    """The compiled step would write where such a chain is not."""
+    file, run = tmp_path / "run.safetensors", partial(parallel_tempering, path_of((7, 3)), 1_000)
+    run(seeded_generator(3), checkpoint=file)
+    tensors, metadata = read_safetensors(file), read_metadata(file)
+    tensors["chain_at"][0, :2] = chain
+    file.unlink()
+    write_safetensors(file, tensors, metadata)
+    with pytest.raises(InputError, match=r"^checkpoint: expected every chain once"):
+        run(seeded_generator(3), checkpoint=file)
 
 
 def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
+from paperlib.errors import InputError
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
@@ -313,6 +314,10 @@ class TemperingRun:
         model = self.path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
         replicas = Replicas(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
+        if not torch.equal(chain_at.sort(1).values, replicas.chain_at):
+            raise InputError(
+                f"checkpoint: expected every chain once in {file}; remove it to start anew"
+            )
         replicas.chain_at = chain_at
         self.spent = progress["spent"] - progress["done"] * replicas.num_chains
         self._begin(progress["round"], replicas)
