@@ -436,17 +436,29 @@ def draw_visible(
     Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
     `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
     """
-    h = np.empty(hidden_input.shape, np.bool_)
-    none = np.zeros((len(biases), h.shape[1]), np.float32)
-    draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
-    sums, on = np.zeros(v.shape, np.int32), np.empty(h.shape[1] + 1, np.int64)
-    for i in range(len(h)):
-        num_on = 0
-        for j in range(h.shape[1]):
-            on[num_on] = j
-            num_on += h[i, j]
-        _add_rows(columns, on, num_on, int32(1), sums[i])
-    draw_at(sums, scale, biases, ladder, keys[2:], v)
+    betas, chain_at, start, total = ladder
+    h, width, first = np.empty(hidden_input.shape, np.bool_), v.shape[1], uint32(0)
+    if len(betas) == 1 and total == len(h):
+        beta, inputs, flat = float32(betas[0]), hidden_input.reshape(-1), h.reshape(-1)
+        draw_bits(inputs, beta, keys[0], keys[1], first, 0, h.size, flat)
+    else:
+        none = np.zeros((len(betas), h.shape[1]), np.float32)
+        draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
+    logits, sums = np.empty(v.shape, np.float32), np.empty(width, np.int32)
+    on = np.empty(h.shape[1] + 1, np.int64)
+    for replica in range(len(chain_at)):
+        for k in range(len(betas)):
+            factor, chain = float32(betas[k] * scale), chain_at[replica, k]
+            num_on = 0
+            for j in range(h.shape[1]):
+                on[num_on] = j
+                num_on += h[chain, j]
+            sums[:] = 0
+            _add_rows(columns, on, num_on, int32(1), sums)
+            for j in range(width):
+                logits[chain, j] = biases[k, j] + factor * float32(sums[j])
+    start, total, drawn = start * width, total * width, v.reshape(-1)
+    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], first, start, total, drawn)
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

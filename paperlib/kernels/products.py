@@ -45,8 +45,8 @@ _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
 _CHAINS_OF_A_CALL = 60
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
-# With fewer weights, to call torch takes longer than the sums.
-_FEWEST_WEIGHTS = 4_096
+# With fewer weights times chains, to call torch takes longer than the sums.
+_FEWEST_TERMS = 130_000
 
 # For every product of a batch of chains, the last states and their sums, int32 [chains, m]. Nothing else refers to them or changes
 # them.
@@ -187,7 +187,7 @@ class NarrowIntegerProduct(IntegerProduct):
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]."""
-        if self.fast_integers and self._fixed.size > _FEWEST_WEIGHTS:
+        if self.fast_integers and len(states) * self._fixed.size > _FEWEST_TERMS:
             return self._all_sums(states)
         sum_selected = compiled("sum_selected")
         if sum_selected is None:

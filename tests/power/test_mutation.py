@@ -84,9 +84,9 @@ GROUPS = {
             "draw_bits",
         ),
         told(
-            "units of all chains at the first temperature",
-            "kernels/cpu.py: factor, chain = float32(betas[«k→0»] * scale), chain_at[replica, k]",
-            "draw_at",
+            "visible biases of the first temperature for all chains",
+            "kernels/cpu.py: logits[chain, j] = biases[«k→0», j]",
+            "draw_visible",
         ),
         told(
             "biases of the chain's number, not of its temperature",
