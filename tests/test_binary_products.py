@@ -88,7 +88,7 @@ def test_sums_are_exact_in_the_largest_matrix(columns):
     states[1, ::3] = False
     product = binary_product(matrix, matrix.abs().max())
     integers = product._fixed if columns == 128 else product.columns.T
-    sums = product._sums(states.numpy(), None)
+    sums = product.sums(states.numpy(), None)
     assert np.array_equal(sums, states.numpy().astype(np.int64) @ integers.astype(np.int64))
 
 

@@ -1,5 +1,7 @@
 """Elementwise work of annealing in one pass: known answers of the generator, exact draws, sums to the last digit."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -51,11 +53,32 @@ KEY = 123_456_789, 987_654_321
 def test_draws_compare_the_references_numbers_with_the_sigmoid(size):
     """`test_kernels` compares these numbers, place by place, with Philox."""
     logits, out = torch.linspace(-6, 6, size), np.zeros(size, dtype=np.bool_)
-    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), out)
+    fused.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*KEY, 0)), 0, size, out)
     uniform = reference._uniform_numbers(size, *KEY, torch.device("cpu")).double()
     distance = torch.sigmoid(0.7 * logits.double()) - uniform
     # a draw may differ only where the number falls within float32's rounding of the probability
     assert ((torch.from_numpy(out) == (distance > 0)) | (distance.abs() < 1e-6)).all()
+
+
+@pytest.mark.parametrize("total", [5, 1_003, 2_048, 10_000])
+def test_a_part_of_a_whole_is_drawn_as_within_the_whole(total):
+    logits, keys = torch.linspace(-6, 6, total).numpy(), [np.uint32(n) for n in (*KEY, 7)]
+
+    def drawn(start, stop):
+        out = np.zeros(stop - start, dtype=np.bool_)
+        fused.draw_bits(logits[start:stop], np.float32(0.7), *keys, start, total, out)
+        return out
+
+    whole = drawn(0, total)
+    assert 0 < whole.sum() < total
+    for parts in (2, 3, 4, 5):
+        cuts = [total * part // parts for part in range(parts + 1)]
+        found = [drawn(start, stop) for start, stop in itertools.pairwise(cuts)]
+        assert np.array_equal(np.concatenate(found), whole)
+        expected = reference.draw_bits(
+            torch.from_numpy(logits[cuts[1] : cuts[2]]), 0.7, *KEY, 7, cuts[1], total
+        )
+        assert np.array_equal(found[1], expected)
 
 
 def test_frequencies_over_calls_are_the_probabilities():

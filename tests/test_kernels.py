@@ -14,7 +14,7 @@ from walks import path_of
 import paperlib.kernels
 from paperlib.annealing import BaseRatePath, uniform_betas
 from paperlib.errors import InputError
-from paperlib.estimators import ais, raise_log_prob
+from paperlib.estimators import ais, parallel_tempering, raise_log_prob
 from paperlib.kernels import MatlabUniform, cpu, draw_units, products, reference
 from paperlib.kernels.capability import _CHECKS, agrees, chosen, multiplies_integers
 from paperlib.numerics import seeded_generator
@@ -41,10 +41,16 @@ def everything(hidden):
     paths = [path_of(kind, 150, hidden, torch.float32, scale=0.3) for kind in kinds]
     forward = [ais(path, betas, 9, seeded_generator(3)) for path in paths]
     back = raise_log_prob(paths[-1], forward[0].final_states, betas, 2, seeded_generator(4))
+    # given temperatures, since those that pilots choose hang on the last digits of sums
+    tempered = parallel_tempering(
+        paths[0], 1_000, seeded_generator(6), betas=[0, 0.4, 1], num_replicas=4, check=False
+    )
     units = [estimate.final_states for estimate in forward]
+    units.append(tempered.samples)
     units.append(draw_units(torch.linspace(0, 1, 50), seeded_generator(5)))
     units.append(torch.from_numpy(MatlabUniform(0).draw(50)))
-    return torch.cat([e.log_weights for e in forward] + [back.log_weights.flatten()]), units
+    weights = [e.log_weights for e in forward] + [back.log_weights.flatten()]
+    return torch.cat([*weights, tempered.log_z_at_betas]), units
 
 
 def assert_same(ours, theirs):

@@ -11,6 +11,7 @@ then work with it. Each further member that it defines enables more:
 `log_z_start`                ln Z of the start, if known: estimates are then of ln Z, not of a ratio
 `reversible`, `state_at`     RAISE, which walks back from a test vector
 `log_ratio`                  speed, and sums of small steps without cancellation
+`tempering_step`             speed of parallel tempering
 `log_z_lower_bound`          a warning when an estimate is provably too low
 `checksum`, `to`             runs in shards
 ===========================  =============================================================================================
@@ -19,19 +20,20 @@ then work with it. Each further member that it defines enables more:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from paperlib.errors import InputError
-from paperlib.kernels import Beta, chains_per_block, walks_in_threads
+from paperlib.kernels import Beta, Ladder, chains_per_block, walks_in_threads
 from paperlib.threads import OnStep
 from paperlib.validation import ArrayLike
 
 State = TypeVar("State")
+TemperingStep: TypeAlias = Callable[[State, torch.Generator], tuple[State, Tensor]]
 
 # What an estimator may need and a path lacks.
 NO_WAY_BACK = (
@@ -136,6 +138,11 @@ class AnnealingPath(ABC, Generic[State]):
         """Whether blocks are faster when they walk side by side in threads."""
         return walks_in_threads(self.num_visible, self.device)
 
+    @property
+    def divides_replicas(self) -> bool:
+        """Whether `tempering_step` moves a part of the replicas as it would move it within the whole, so that parts can walk side by side."""
+        return False
+
     def log_ratio(self, state: State, beta_from: Beta, beta_to: Beta) -> Tensor:
         """ln f_{beta_to}(x) - ln f_{beta_from}(x) of each chain, in nats; float64 [chains]."""
         return self.log_f(state, beta_to) - self.log_f(state, beta_from)
@@ -151,6 +158,28 @@ class AnnealingPath(ABC, Generic[State]):
         if not self.reversible:
             raise InputError(NO_WAY_BACK.format(type(self).__name__))
         return self.transition(state, beta, generator)
+
+    def tempering_step(self, ladder: Ladder) -> TemperingStep[State]:
+        """What takes a step of parallel tempering: a transition of each chain at its temperature, then swaps of the even and the odd pairs.
+
+        From a state and a generator it makes the next state and, float64 [2, R, N], before the even and before the odd swaps: for the chain
+        at each temperature, ln f at its partner's beta minus ln f at its own; zero without a partner. The swaps change the ladder. A path
+        that does all this at once must come to the same bits.
+        """
+
+        def step(state: State, generator: torch.Generator) -> tuple[State, Tensor]:
+            betas, partners = ladder.pairs(0)
+            state = self.transition(state, betas, generator)
+            halves = []
+            for parity in (0, 1):
+                if parity == 1:
+                    betas, partners = ladder.pairs(1)
+                ratios = self.log_ratio(state, betas, partners)[ladder.chain_at]
+                ladder.swap(ratios, parity, generator)
+                halves.append(ratios)
+            return state, torch.stack(halves)
+
+        return step
 
     def end_correction(self, state: State, end: int) -> Tensor | float:
         """ln of the intended f_beta at an end, 0 or 1, minus ln of the f_beta that is walked there; [chains], mostly zero.

@@ -25,11 +25,12 @@ import torch
 from torch import Tensor
 
 from paperlib import storage
-from paperlib.annealing.path import AnnealingPath, beta_column, require_beta
+from paperlib.annealing.path import AnnealingPath, TemperingStep, beta_column, require_beta
 from paperlib.errors import InputError
 from paperlib.kernels import (
     Beta,
     BipartiteSampler,
+    Ladder,
     Memory,
     bernoulli,
     draw_bits,
@@ -40,6 +41,7 @@ from paperlib.models.bounds import log_z_lower_bound
 from paperlib.models.files import tensors_checksum
 from paperlib.models.tensor_model import TensorModel
 from paperlib.numerics import softplus
+from paperlib.surroundings import autocasts
 from paperlib.validation import (
     ArrayLike,
     as_binary,
@@ -256,11 +258,34 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
         return self._state(v, state)
 
+    @property
+    def divides_replicas(self) -> bool:
+        """True where a step is taken at once: with integer products, unless a path has a transition or a ratio of its own."""
+        verbs = type(self).transition, type(self).log_ratio
+        return verbs == _VERBS and self._sampler.exchanges and not autocasts()
+
+    def tempering_step(self, ladder: Ladder) -> TemperingStep[VisibleState]:
+        """The same at once, where it can be."""
+        if not self.divides_replicas:
+            return super().tempering_step(ladder)
+        exchange = self._sampler.exchange(
+            ladder, self._visible_bias(ladder.betas), self._bias_difference
+        )
+
+        def step(state: VisibleState, generator: torch.Generator) -> tuple[VisibleState, Tensor]:
+            v, inputs, bias_sums, ratios = exchange(state.hidden_input, generator, state.memory)
+            return VisibleState(v, inputs, bias_sums, state.memory), ratios
+
+        return step
+
     def end_correction(self, state: VisibleState, end: int) -> Tensor:
         """ln f of the models themselves minus that of the rounded ones, at an end; float64 [chains]."""
         self._require_own(state)
         hidden = self._hidden_b if end == 1 else slice(None, self._num_hidden_a)
         return self._sampler.rounding(state.v, state.hidden_input, hidden)
+
+
+_VERBS = RBMInterpolation.transition, RBMInterpolation.log_ratio
 
 
 def bias_at_start(name: str, given: object | None, target: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ If unsure: `BipartiteSampler` for models of binary units in two layers, `bernoul
 `draws`          Bernoulli draws and sums, by the fastest means available for a tensor
 `products`       products of binary states with a fixed matrix, rounded alike in both directions
 `sampler`        both conditionals of a two-layer model, and the sums over its hidden units
+`tempering`      which chain is at which temperature
 `categorical`    visible units with more than two states
 `replay`         a step recorded in a CUDA graph
 `blocks`         how many chains walk together
@@ -35,6 +36,7 @@ from paperlib.kernels.matlab import MatlabUniform
 from paperlib.kernels.products import Memory
 from paperlib.kernels.replay import can_replay, replayed
 from paperlib.kernels.sampler import BipartiteSampler
+from paperlib.kernels.tempering import Ladder
 from paperlib.kernels.version import DRAWS
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Beta",
     "BipartiteSampler",
     "CategoricalSampler",
+    "Ladder",
     "MatlabUniform",
     "Memory",
     "bernoulli",

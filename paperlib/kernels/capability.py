@@ -19,6 +19,7 @@ import torch
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
+from paperlib.kernels.tempering import Ladder
 from paperlib.surroundings import undisturbed
 
 VARIABLE = "PAPERLIB_KERNELS"
@@ -126,6 +127,10 @@ def _columns(count: int = 5) -> np.ndarray:
     return numbers.astype(np.int16).reshape(count, -1)
 
 
+def _sums() -> torch.Tensor:
+    return torch.arange(-100, 110, dtype=torch.int32).view(_ROWS, _COLUMNS)
+
+
 def _draws() -> Iterator[tuple[torch.Tensor, tuple[int, int]]]:
     """Logits of few units, most of which are left over after the quarters, and of many units, each with several keys."""
     for count in (*range(1, 9), _ROWS * _COLUMNS):
@@ -137,8 +142,14 @@ def _draw_bits(cpu: Any) -> _Pairs:
     for first in (0, 1_000):
         for logits, key in _draws():
             out = np.empty(len(logits), bool)
-            cpu.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*key, first)), out)
+            keys = map(np.uint32, (*key, first))
+            cpu.draw_bits(logits.numpy(), np.float32(0.7), *keys, 0, len(out), out)
             yield out, reference.draw_bits(logits, 0.7, *key, first)
+    # parts of a whole of which each quarter takes more than one round of counters
+    for start, count in ((0, 5_000), (1_237, 900), (4_990, 10), (2_048, 1)):
+        logits, out = 4 * torch.sin(torch.arange(float(count))), np.empty(count, bool)
+        cpu.draw_bits(logits.numpy(), np.float32(0.7), *map(np.uint32, (*_KEY, 9)), start, 5_000, out)  # fmt: skip
+        yield out, reference.draw_bits(logits, 0.7, *_KEY, 9, start, 5_000)
 
 
 def _draw_below(cpu: Any) -> _Pairs:
@@ -189,26 +200,70 @@ def _join_pieces(cpu: Any) -> _Pairs:
 
 
 def _scale_sums(cpu: Any) -> _Pairs:
-    sums = torch.arange(-100, 110, dtype=torch.int32).view(_ROWS, _COLUMNS)
-    factor = torch.tensor([0.1, 0.2, 0.3])
+    sums, factor = _sums(), torch.tensor([0.1, 0.2, 0.3])
     for offset in (_logits()[:1], _logits()):
         out = np.empty((_ROWS, _COLUMNS), np.float32)
         cpu.scale_sums(sums.numpy(), factor.numpy(), offset.numpy(), out)
         yield out, reference.scale_sums(sums, factor, offset)
 
 
+def _ladder() -> Ladder:
+    """Three temperatures, whose chains have swapped before, of the second of three replicas."""
+    ladder = Ladder(torch.tensor([0.0, 0.3, 1.0]), 1, torch.device("cpu"))
+    ladder.chain_at = ladder.chain_at.roll(1, 1)
+    ladder.stand(1, 3)
+    return ladder
+
+
+def _drawn(logits: torch.Tensor) -> torch.Tensor:
+    """The draws of its chains."""
+    return reference.draw_bits(logits, 1.0, *_KEY, 0, logits.numel(), 3 * logits.numel())
+
+
+def _draw_at(cpu: Any) -> _Pairs:
+    ladder, offsets = _ladder(), _logits()
+    factors, offset = (0.01 * ladder.pairs(0)[0]).float(), offsets[ladder.temperature_of()]
+    for inputs in (_sums(), 100 * _logits()):
+        out = np.empty((_ROWS, _COLUMNS), bool)
+        given = inputs.numpy(), 0.01, offsets.numpy(), ladder.numbers()
+        cpu.draw_at(*given, tuple(map(np.uint32, _KEY)), out)
+        yield out, _drawn(reference.scale_sums(inputs, factors, offset))
+
+
 def _draw_visible(cpu: Any) -> _Pairs:
     # enough hidden units for rows to be added eight at a time
-    logits, columns, bias = _logits()[:, :30].contiguous(), _columns(30), _logits()[0].contiguous()
-    v, scale = np.empty((_ROWS, _COLUMNS), bool), 1e-4
-    keys = tuple(map(np.uint32, (*_KEY, *reversed(_KEY))))
-    cpu.draw_visible(
-        logits.numpy(), np.float32(0.7), keys, columns, np.float32(scale), bias.numpy(), v
+    inputs, columns, biases = _logits()[:, :30].contiguous(), _columns(30), _logits()
+    ladder, v = _ladder(), np.empty((_ROWS, _COLUMNS), bool)
+    keys = tuple(map(np.uint32, 2 * _KEY))
+    cpu.draw_visible(inputs.numpy(), ladder.numbers(), keys, columns, 1e-4, biases.numpy(), v)
+    betas, offset = ladder.pairs(0)[0], biases[ladder.temperature_of()]
+    sums = reference.integer_sums(
+        _drawn(betas.float()[:, None] * inputs), torch.from_numpy(columns)
     )
-    h = reference.draw_bits(logits, 0.7, *_KEY)
-    sums = reference.integer_sums(h, torch.from_numpy(columns))
-    visible = reference.scale_sums(sums, torch.full((_ROWS,), scale), bias)
-    yield v, reference.draw_bits(visible, 1.0, *reversed(_KEY))
+    yield v, _drawn(reference.scale_sums(sums, (1e-4 * betas).float(), offset))
+
+
+def _exchange(cpu: Any) -> _Pairs:
+    v, (hidden_bias, bias_difference, _) = _states(), _logits()
+    inputs = reference.scale_sums(_sums(), torch.full((_ROWS,), 0.01), hidden_bias)
+    bias_sums = reference.sum_where(v, bias_difference)
+    # one pair swaps in any case, the other only if it always does
+    for number in (0.0, 1.0):
+        ours, theirs = _ladder(), _ladder()
+        uniform = torch.tensor([2, number, 2, 2, 1 - number, 2], dtype=torch.float64)
+        results = np.empty(inputs.shape, np.float32), np.empty(_ROWS), np.empty((2, 1, _ROWS))
+        given = hidden_bias.numpy(), v.numpy(), bias_difference.numpy(), ours.numbers()
+        cpu.exchange(_sums().numpy(), 0.01, *given, uniform.numpy(), *results)
+        for parity in (0, 1):
+            betas, partners = theirs.pairs(parity)
+            lower, change = torch.minimum(betas, partners)[:, None], partners - betas
+            part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
+            ratios = (part * change.sign() + bias_sums * change)[theirs.chain_at]
+            yield results[2][parity], ratios
+            own = uniform[1 + 3 * parity].view(1, 1)
+            reference.swap(ratios, own, parity, theirs.chain_at)
+        yield from zip(results, (inputs, bias_sums), strict=False)
+        yield ours.chain_at.numpy(), theirs.chain_at
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -233,5 +288,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "join_pieces": (_join_pieces, 0, 0),
     "scale_sums": (_scale_sums, 1e-5, 1e-5),
     "draw_visible": (_draw_visible, 0, 0),
+    "draw_at": (_draw_at, 0, 0),
+    "exchange": (_exchange, 1e-5, 1e-5),
     "matlab_uniform": (_matlab_uniform, 0, 0),
 }

@@ -14,7 +14,7 @@ Nothing here checks an argument: a wrong shape means a wrong address in memory. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -40,9 +40,15 @@ def _compiler(**options: Any) -> Any:
 _compile = _compiler(fastmath=True, error_model="numpy")
 # For functions in which every bit counts.
 _compile_exactly = _compiler()
+# The same, but for sums of a product, which are rounded once where the processor can, as in torch.
+_compile_contracted = _compiler(fastmath={"contract"}, error_model="numpy")
 _inline: Any = njit(fastmath=True, error_model="numpy", inline="always")
 _intrinsic: Any = intrinsic
 
+# So many counters' numbers stay in the fastest memory.
+_COUNTERS_AT_A_TIME = 512
+# The betas [N] and `chain_at` [R, N], and for a part of all chains the place of its first one, and how many these are.
+Ladder: TypeAlias = tuple[np.ndarray, np.ndarray, int, int]
 # The product of this many factors of at least one half stays within the range of float64.
 _FACTORS_PER_LOGARITHM = 512
 
@@ -120,24 +126,37 @@ def draw_bits(
     key_low: np.uint32,
     key_high: np.uint32,
     first: np.uint32,
+    start: int,
+    total: int,
     out: np.ndarray,
 ) -> None:
-    """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool. Counters run from `first`."""
-    quarter = logits.size // 4
-    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
-    logits_a, logits_b = logits[:quarter], logits[quarter : 2 * quarter]
-    logits_c, logits_d = logits[2 * quarter : 3 * quarter], logits[3 * quarter : 4 * quarter]
-    out_a, out_b = out[:quarter], out[quarter : 2 * quarter]
-    out_c, out_d = out[2 * quarter : 3 * quarter], out[3 * quarter : 4 * quarter]
-    for i in range(quarter):
-        a, b, c, d = philox(first + i, key_low, key_high)
-        out_a[i] = _uniform(a) < _sigmoid(factor * logits_a[i])
-        out_b[i] = _uniform(b) < _sigmoid(factor * logits_b[i])
-        out_c[i] = _uniform(c) < _sigmoid(factor * logits_c[i])
-        out_d[i] = _uniform(d) < _sigmoid(factor * logits_d[i])
+    """`out[i]` is True with probability sigmoid(factor * logits[i]); both one-dimensional, `out` bool.
+
+    They are the places from `start` on of a whole of `total`, see `paperlib.kernels.reference`. Counters run from `first`.
+    """
+    quarter, stop = total // 4, start + out.size
+    numbers = np.empty((4, _COUNTERS_AT_A_TIME), np.uint32)
+    for begin in range(0, quarter, _COUNTERS_AT_A_TIME):
+        end = min(begin + _COUNTERS_AT_A_TIME, quarter)
+        needed = False
+        for k in range(4):
+            needed |= k * quarter + begin < stop and k * quarter + end > start
+        if not needed:
+            continue
+        for i in range(end - begin):
+            a, b, c, d = philox(first + begin + i, key_low, key_high)
+            numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = a, b, c, d
+        for k in range(4):
+            place = k * quarter + begin
+            low, high = max(place, start), min(k * quarter + end, stop)
+            if low < high:
+                own, given = numbers[k, low - place :], logits[low - start : high - start]
+                bits = out[low - start : high - start]
+                for i in range(bits.size):
+                    bits[i] = _uniform(own[i]) < _sigmoid(factor * given[i])
     rest = philox(first + quarter, key_low, key_high)
-    for i in range(4 * quarter, logits.size):
-        out[i] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i])
+    for i in range(max(4 * quarter, start), stop):
+        out[i - start] = _uniform(rest[i - 4 * quarter]) < _sigmoid(factor * logits[i - start])
 
 
 @_compile
@@ -146,7 +165,7 @@ def draw_below(
 ) -> None:
     """`out[i]` is 1 with probability `probabilities[i]`, else 0; both one-dimensional, float32."""
     quarter = probabilities.size // 4
-    # As in `draw_bits`.
+    # The four numbers of a block go to four places far apart, so that all stores are to consecutive addresses.
     given_a, given_b = probabilities[:quarter], probabilities[quarter : 2 * quarter]
     given_c = probabilities[2 * quarter : 3 * quarter]
     given_d = probabilities[3 * quarter : 4 * quarter]
@@ -308,35 +327,138 @@ def sum_where(states: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
 
 
 @_compile
+def draw_at(
+    inputs: np.ndarray,
+    scale: float,
+    offsets: np.ndarray,
+    ladder: Ladder,
+    key: tuple[np.uint32, np.uint32],
+    out: np.ndarray,
+) -> None:
+    """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`, each chain at its own temperature k.
+
+    `inputs` [chains, n] are float32, or int32 sums. The key has its lower half first.
+    """
+    betas, chain_at, start, total = ladder
+    logits, width = np.empty(out.shape, np.float32), out.shape[1]
+    for replica in range(len(chain_at)):
+        for k in range(len(betas)):
+            factor, chain = float32(betas[k] * scale), chain_at[replica, k]
+            for j in range(width):
+                logits[chain, j] = offsets[k, j] + factor * float32(inputs[chain, j])
+    one, first, flat = float32(1), uint32(0), out.reshape(-1)
+    start, total = start * width, total * width
+    draw_bits(logits.reshape(-1), one, key[0], key[1], first, start, total, flat)
+
+
+@_inline
+def _partner(k: int, parity: int, count: int):
+    """The temperature with which k swaps among the pairs of this parity; k itself if there is none."""
+    partner = k + 1 - 2 * ((k + parity) % 2)
+    return k if partner < 0 or partner >= count else partner
+
+
+@_compile_contracted
+def _swap(
+    increments: np.ndarray,
+    bias_sums: np.ndarray,
+    betas: np.ndarray,
+    uniform: np.ndarray,
+    parity: int,
+    chain_at: np.ndarray,
+    ratios: np.ndarray,
+) -> None:
+    """The log-ratios [R, N] of all chains and their partners, and the swaps that follow from them, with the numbers of `uniform`."""
+    replicas, count = chain_at.shape
+    pairs = (count - parity) // 2
+    for replica in range(replicas):
+        for k in range(count):
+            chain, change = chain_at[replica, k], betas[_partner(k, parity, count)] - betas[k]
+            increment = increments[chain] if change >= 0 else -increments[chain]
+            ratios[replica, k] = increment + bias_sums[chain] * change
+        for pair in range(pairs):
+            k = parity + 2 * pair
+            accept = np.exp(ratios[replica, k] + ratios[replica, k + 1])
+            if uniform[replica * pairs + pair] < accept:
+                below = chain_at[replica, k]
+                chain_at[replica, k] = chain_at[replica, k + 1]
+                chain_at[replica, k + 1] = below
+
+
+@_compile
+def exchange(
+    sums: np.ndarray,
+    scale: float,
+    hidden_bias: np.ndarray,
+    v: np.ndarray,
+    bias_difference: np.ndarray,
+    ladder: Ladder,
+    uniform: np.ndarray,
+    hidden_input: np.ndarray,
+    bias_sums: np.ndarray,
+    ratios: np.ndarray,
+) -> None:
+    """After a Gibbs step to `v`, with the `sums` of its products: what a state holds of it, and the even and the odd swaps.
+
+    Fills `hidden_input` [chains, M], `bias_sums` [chains] and `ratios` [2, R, N], and swaps the chains of `ladder`; `uniform` is
+    `paperlib.kernels.tempering.Ladder.uniform`.
+    """
+    betas, chain_at, start, total = ladder
+    scale_sums(sums, np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
+    sum_where(v, bias_difference, bias_sums)
+    lowers, steps = np.empty(len(v), np.float32), np.empty(len(v), np.float32)
+    increments = np.empty(len(v))
+    for parity in range(2):
+        for replica in range(len(chain_at)):
+            for k in range(len(betas)):
+                chain, other = chain_at[replica, k], betas[_partner(k, parity, len(betas))]
+                lowers[chain] = float32(min(betas[k], other))
+                steps[chain] = float32(abs(other - betas[k]))
+        softplus_increment(hidden_input, lowers, steps, increments)
+        # among the numbers of all replicas; the even pairs' come first
+        pairs = (len(betas) - parity) // 2
+        own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
+        _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
+
+
+@_compile
 def draw_visible(
     hidden_input: np.ndarray,
-    beta: np.float32,
+    ladder: Ladder,
     keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
     columns: np.ndarray,
-    visible_scale: np.float32,
-    visible_bias: np.ndarray,
+    scale: float,
+    biases: np.ndarray,
     v: np.ndarray,
 ) -> None:
     """Draw all hidden units, then `v` [chains, D] given them: a Gibbs step of a small RBM.
 
-    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights times beta
-    are `visible_scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
+    Equal, bit for bit, to separate draws and products; see `paperlib.annealing.rbm_paths` for the formulas. The weights are
+    `scale * columns.T`, with int16 `columns` [m, D]; `keys` are those of the two draws, each with its lower half first.
     """
-    h = np.empty(hidden_input.shape, np.bool_)
-    none = uint32(0)
-    draw_bits(hidden_input.reshape(-1), beta, keys[0], keys[1], none, h.reshape(-1))
-    logits, sums = np.empty(v.shape, np.float32), np.empty((1, v.shape[1]), np.int32)
-    factor, offset = np.full(1, visible_scale), visible_bias.reshape(1, -1)
+    betas, chain_at, start, total = ladder
+    h, width, first = np.empty(hidden_input.shape, np.bool_), v.shape[1], uint32(0)
+    if len(betas) == 1 and total == len(h):
+        beta, inputs, flat = float32(betas[0]), hidden_input.reshape(-1), h.reshape(-1)
+        draw_bits(inputs, beta, keys[0], keys[1], first, 0, h.size, flat)
+    else:
+        none = np.zeros((len(betas), h.shape[1]), np.float32)
+        draw_at(hidden_input, 1.0, none, ladder, keys[:2], h)
+    logits, sums = np.empty(v.shape, np.float32), np.empty(width, np.int32)
     on = np.empty(h.shape[1] + 1, np.int64)
-    for i in range(len(h)):
-        num_on = 0
-        for j in range(h.shape[1]):
-            on[num_on] = j
-            num_on += h[i, j]
-        sums[:] = 0
-        _add_rows(columns, on, num_on, int32(1), sums[0])
-        scale_sums(sums, factor, offset, logits[i : i + 1])
-    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], none, v.reshape(-1))
+    for replica in range(len(chain_at)):
+        for k in range(len(betas)):
+            factor, chain = float32(betas[k] * scale), chain_at[replica, k]
+            num_on = 0
+            for j in range(h.shape[1]):
+                on[num_on] = j
+                num_on += h[chain, j]
+            sums[:] = 0
+            _add_rows(columns, on, num_on, int32(1), sums)
+            for j in range(width):
+                logits[chain, j] = biases[k, j] + factor * float32(sums[j])
+    start, total, drawn = start * width, total * width, v.reshape(-1)
+    draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], first, start, total, drawn)
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

@@ -126,6 +126,8 @@ def draw_bits_of_logits(
         low,
         high,
         np.uint32(counter),
+        0,
+        bits.size,
         bits.reshape(-1),
     )
     return torch.from_numpy(bits)

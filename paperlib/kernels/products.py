@@ -41,8 +41,12 @@ _FAST_INTEGERS = multiplies_integers()
 # Adding single rows is slower per row than a full product by about this factor, which is largest with instructions for whole tiles
 # of a matrix (AMX).
 _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
+# To prepare the matrix for a full product of integers takes as long as the products of about so many chains.
+_CHAINS_OF_A_CALL = 60
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
+# With fewer weights times chains, to call torch takes longer than the sums.
+_FEWEST_TERMS = 130_000
 
 # For every product of a batch of chains, the last states and their sums, int32 [chains, m]. Nothing else refers to them or changes
 # them.
@@ -119,16 +123,16 @@ class IntegerProduct(BinaryProduct):
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
     ) -> Tensor:
-        sums = self._sums(states.contiguous().numpy(), memory)
+        sums = self.sums(states.contiguous().numpy(), memory)
         factors, scale_sums = for_each_row(factor, len(sums), self.scale), compiled("scale_sums")
         if scale_sums is None:
             return reference.scale_sums(torch.from_numpy(sums), torch.from_numpy(factors), offset)
-        # numpy arrays here and in `_sums`, since the overhead of torch tensors is noticeable for small models
+        # numpy arrays here and in `sums`, since the overhead of torch tensors is noticeable for small models
         product = np.empty(sums.shape, np.float32)
         scale_sums(sums, factors, offset.contiguous().numpy().reshape(-1, self._columns), product)
         return torch.from_numpy(product)
 
-    def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
+    def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]; must not be changed."""
         if memory is None:
             return self._all_sums(states)
@@ -138,7 +142,8 @@ class IntegerProduct(BinaryProduct):
             return memory[self][1]
         last_states, sums = remembered
         changed = states != last_states
-        few = np.count_nonzero(changed) * _COST_OF_A_ROW < states.size
+        enough = (len(states) + _CHAINS_OF_A_CALL * self.fast_integers) * self._rows
+        few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
         add_changed_rows = compiled("add_changed_rows") if few else None
         if add_changed_rows is not None:
             add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
@@ -180,8 +185,9 @@ class NarrowIntegerProduct(IntegerProduct):
         # int16 [m, n], in units of the scale
         self.columns = np.ascontiguousarray(self._fixed.T)
 
-    def _sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        if self.fast_integers:
+    def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
+        """`states @ matrix` in units of the scale, int32 [chains, m]."""
+        if self.fast_integers and len(states) * self._fixed.size > _FEWEST_TERMS:
             return self._all_sums(states)
         sum_selected = compiled("sum_selected")
         if sum_selected is None:

@@ -46,11 +46,22 @@ def _uniform_numbers(
 
 
 def draw_bits(
-    logits: Tensor, factor: float | Tensor, key_low: int, key_high: int, first: int = 0
+    logits: Tensor,
+    factor: float | Tensor,
+    key_low: int,
+    key_high: int,
+    first: int = 0,
+    start: int = 0,
+    total: int | None = None,
 ) -> Tensor:
-    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`."""
-    uniform = _uniform_numbers(logits.numel(), key_low, key_high, logits.device, first)
-    return uniform.view(logits.shape) < torch.sigmoid(factor * logits)
+    """Independent draws, bool, with probabilities sigmoid(factor * logits) of being on; of the shape of the float32 `logits`.
+
+    If these are the places from `start` on of a whole of `total`, they are drawn as within the whole.
+    """
+    count = logits.numel()
+    whole = count if total is None else total
+    uniform = _uniform_numbers(whole, key_low, key_high, logits.device, first)
+    return uniform[start : start + count].view(logits.shape) < torch.sigmoid(factor * logits)
 
 
 def draw_below(probabilities: Tensor, key_low: int, key_high: int) -> Tensor:
@@ -98,6 +109,21 @@ def integer_sums(states: Tensor, matrix: Tensor) -> Tensor:
 def scale_sums(sums: Tensor, factor: Tensor, offset: Tensor) -> Tensor:
     """`offset + factor * sums` in float32, for int32 `sums` [chains, m], `factor` [chains] and `offset` [m] or [chains, m]."""
     return offset + factor[:, None] * sums.float()
+
+
+def swap(ratios: Tensor, uniform: Tensor, parity: int, chain_at: Tensor) -> None:
+    """Swap the chains of neighbouring temperatures k and k + 1 in `chain_at` [R, N], for all k of this parity.
+
+    A pair swaps if its number in `uniform`, float64 [R, pairs], is below exp of the sum of its two `ratios`, float64 [R, N].
+    """
+    end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
+    lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
+    accept = (ratios[:, lower] + ratios[:, upper]).exp_()
+    # In place and without a branch, to add only a few small operations to each transition.
+    below, above = chain_at[:, lower], chain_at[:, upper]
+    moved = (above - below).mul_(uniform < accept)
+    below.add_(moved)
+    above.sub_(moved)
 
 
 def matlab_uniform(

@@ -5,8 +5,8 @@ Other types of units are added here: a path between models with other units need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -23,8 +23,13 @@ from paperlib.kernels.products import (
     NarrowIntegerProduct,
     binary_product,
 )
+from paperlib.kernels.tempering import Ladder
 from paperlib.numerics import softplus
 from paperlib.surroundings import undisturbed
+
+# The compiled functions of a step of parallel tempering, around its two products; the first draws and multiplies at once.
+_EXCHANGE = ("draw_visible", "draw_at", "exchange")
+Exchange: TypeAlias = Callable[[Tensor, torch.Generator, Memory], tuple[Tensor, ...]]
 
 
 class BipartiteSampler:
@@ -147,15 +152,17 @@ class BipartiteSampler:
         if alone and plain and isinstance(product, NarrowIntegerProduct):
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
-                v = np.empty((hidden_input.shape[0], visible_bias.shape[0]), bool)
+                chains = hidden_input.shape[0]
+                v = np.empty((chains, visible_bias.shape[0]), bool)
                 # A single function, since the interpreter would take a third of the time with few hidden units.
                 draw_visible(
                     hidden_input.contiguous().numpy(),
-                    np.float32(beta),
+                    # every chain alone is a replica
+                    (np.array([beta], np.float64), np.arange(chains)[:, None], 0, chains),
                     draw_keys(generator, 2),
                     product.columns,
-                    np.float32(beta * product.scale),
-                    visible_bias.contiguous().numpy(),
+                    product.scale,
+                    visible_bias.contiguous().numpy()[None],
                     v,
                 )
                 return torch.from_numpy(v)
@@ -163,6 +170,70 @@ class BipartiteSampler:
             hidden_input, betas, visible_bias, generator, memory, first
         )
         return self._draw(visible_input, generator, first)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether `exchange` can be called: for one group of hidden units and binary visible ones, in float32 on a CPU."""
+        products = (self._to_hidden, *self._to_visible)
+        suited = all(isinstance(product, IntegerProduct) for product in products)
+        suited = suited and self._draws_bits and self._undivided
+        return suited and all(compiled(name) is not None for name in _EXCHANGE)
+
+    def exchange(self, ladder: Ladder, visible_biases: Tensor, bias_difference: Tensor) -> Exchange:
+        """What takes a step of parallel tempering: a Gibbs step of each chain at its temperature, then swaps of the even and the odd pairs.
+
+        It comes to the same bits as the three calls of `paperlib.annealing.path.AnnealingPath.tempering_step`. Those take some forty small
+        operations, whose overhead is most of the time with narrow layers.
+
+        Parameters
+        ----------
+        ladder : Ladder
+            The temperatures, and which chain is at which.
+        visible_biases : Tensor, shape [N, D]
+            Biases of the visible units at each temperature.
+        bias_difference : Tensor, shape [D]
+            Those at beta = 1 minus those at beta = 0.
+
+        Returns
+        -------
+        function
+            From the inputs to the hidden units [chains, M], a generator and the memory of the chains it makes the visible units, bool
+            [chains, D], their inputs to the hidden units, the sums of `bias_difference` over the units that are on, float64 [chains], and
+            the log-ratios, float64 [2, R, N].
+        """
+        draw_at_once, draw_at, exchange = cast(Any, map(compiled, _EXCHANGE))
+        to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
+        given = self._hidden_bias, visible_biases, bias_difference
+        hidden_bias, biases, difference = (tensor.contiguous().numpy() for tensor in given)
+        none = np.zeros((len(biases), len(hidden_bias)), np.float32)
+        scale, narrow = to_hidden.scale, isinstance(to_hidden, NarrowIntegerProduct)
+
+        def step(
+            hidden_input: Tensor, generator: torch.Generator, memory: Memory
+        ) -> tuple[Tensor, ...]:
+            shape, numbers = (ladder.num_chains, len(hidden_bias)), ladder.numbers()
+            if hidden_input.shape != shape:
+                raise InputError(
+                    f"state: expected inputs of shape {list(shape)}, got {list(hidden_input.shape)}"
+                )
+            keys, uniform = draw_keys(generator, 2), ladder.uniform(generator).numpy()
+            inputs, v = (
+                hidden_input.contiguous().numpy(),
+                np.empty((shape[0], len(difference)), bool),
+            )
+            if narrow:
+                draw_at_once(inputs, numbers, keys, to_hidden.columns, scale, biases, v)
+            else:
+                h = np.empty(shape, bool)
+                draw_at(inputs, 1.0, none, numbers, keys[:2], h)
+                draw_at(to_visible.sums(h, memory), scale, biases, numbers, keys[2:], v)
+            drawn = to_hidden.sums(v, memory), scale, hidden_bias, v, difference
+            ratios = np.empty((2, ladder.num_replicas, len(ladder.betas)))
+            results = np.empty(shape, np.float32), np.empty(shape[0]), ratios
+            exchange(*drawn, numbers, uniform, *results)
+            return tuple(map(torch.from_numpy, (v, *results)))
+
+        return step
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""

@@ -58,8 +58,9 @@ KERNEL = f"{PATHS}every_draw_of_a_transition_makes_up_the_enumerated_kernel[{{}}
 AIS_DRAWS = f"{PATHS}every_draw_of_ais_makes_up_the_models_own_partition_function[{{}}]"
 RAISE_DRAWS = f"{PATHS}every_draw_of_raise_makes_up_the_annealing_model[{{}}]"
 MODELS = "tests/test_evaluate_models.py::test_"
-TEMPERING, BENNETT, SMC, CERTIFIED = (
-    f"tests/test_{name}.py::test_" for name in ("tempering", "bennett", "smc", "certified")
+TEMPERING, STEP, BENNETT, SMC, CERTIFIED = (
+    f"tests/test_{name}.py::test_"
+    for name in ("tempering", "tempering_step", "bennett", "smc", "certified")
 )
 EVALUATE, SCALES, TRAINING = (
     f"tests/test_{name}.py::test_" for name in ("evaluate", "scales", "training_likelihood")
@@ -77,6 +78,31 @@ GROUPS = {
             "kernels/cpu.py: _add_rows(matrix, off, num_off, int32(«-→»1), sums[chain])",
             "add_changed_rows",
         ),
+        told(
+            "a part of a whole that is drawn as its beginning",
+            "kernels/cpu.py: own, given = numbers[k, «low - place→0» :]",
+            "draw_bits",
+        ),
+        told(
+            "visible biases of the first temperature for all chains",
+            "kernels/cpu.py: logits[chain, j] = biases[«k→0», j]",
+            "draw_visible",
+        ),
+        told(
+            "biases of the chain's number, not of its temperature",
+            "kernels/cpu.py: logits[chain, j] = offsets[«k→chain % len(offsets)», j]",
+            "draw_at",
+        ),
+        told(
+            "swaps that are accepted when they should be rejected",
+            "kernels/cpu.py: if uniform[replica * pairs + pair] «<→>=» accept:",
+            "exchange",
+        ),
+        told(
+            "the odd pairs with the numbers of the even ones",
+            "kernels/cpu.py: own = «parity→0» * (total // len(betas))",
+            "exchange",
+        ),
         harmless(
             "the logistic function at the wrong sign in the sum of softplus",
             "kernels/cpu.py: terms[j] = expm1 * _sigmoid(«-→»lower * magnitude)",
@@ -85,7 +111,7 @@ GROUPS = {
         ),
         harmless(
             "one number for all units that are left over after the quarters",
-            "kernels/cpu.py: out[i] = _uniform(rest[«i - 4 * quarter→0»]) < _sigmoid(factor * logits[i])",
+            "kernels/cpu.py: out[i - start] = _uniform(rest[«i - 4 * quarter→0»]) < _sigmoid(",
             "draw_bits",
             f"{PATHS}sampled_transitions_follow_the_enumerated_kernel[{ADDED}-one beta-RBM]",
         ),
@@ -167,14 +193,24 @@ GROUPS = {
     "parallel tempering and resampling": [
         mutant(
             "swaps accepted too often",
-            "estimators/tempering/replicas.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
+            "kernels/reference.py: accept = («ratios[:, lower] + ratios[:, upper]→0.5 * (ratios[:, lower] + ratios[:, upper])»).exp_()",
             f"{TEMPERING}swaps_are_accepted_as_often_as_they_should_be",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
         ),
         mutant(
             "the odd swaps by the temperatures before the even ones",
-            "estimators/tempering/replicas.py: if parity == «1→2»:",
+            "annealing/path.py: if parity == «1→2»:",
             f"{TEMPERING}every_temperature_has_its_distribution[float64-RBM]",
+        ),
+        mutant(
+            "parts of the replicas that all draw as the first",
+            "estimators/tempering/replicas.py: part.stand(«first→0», self.num_replicas)",
+            f"{STEP}parts_of_the_replicas_take_the_steps_of_the_whole[131x129]",
+        ),
+        mutant(
+            "a path with a transition of its own that is not asked for it",
+            "annealing/rbm_paths.py: return «verbs == _VERBS and →»self._sampler.exchanges",
+            f"{STEP}a_path_with_a_verb_of_its_own_is_walked_by_it",
         ),
         mutant(
             "the upper beta's log-ratios with the lower one's sign",

@@ -21,6 +21,7 @@ normalisers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -29,51 +30,40 @@ import torch
 from torch import Tensor
 
 from paperlib.annealing.path import AnnealingPath, State
+from paperlib.kernels import Ladder
 
 
-class Replicas(Generic[State]):
+class Replicas(Ladder, Generic[State]):
     """Chains at temperatures of a path, where neighbours swap temperatures.
 
-    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one. A chain keeps its
-    number while its temperature changes: `chain_at` [R, N] has the number of the chain at each temperature of each replica.
+    `betas` [N] increase. `state` holds R N chains, those of the first replica by temperature, then those of the next one.
     """
 
     def __init__(
         self, path: AnnealingPath[State], betas: Tensor, num_replicas: int, state: State
     ) -> None:
-        count, device = len(betas), path.device
+        super().__init__(betas, num_replicas, path.device)
         self._path = path
         self.state = state
-        self.betas = betas.to(device, torch.float64)
-        self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
-        numbers = torch.arange(count)
-        # For each parity, the betas of the partners; a temperature without a partner has its own beta.
-        self._partner_betas = []
-        for parity in (0, 1):
-            partner = numbers + 1 - 2 * ((numbers + parity) % 2)
-            lonely = (partner < 0) | (partner >= count)
-            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
-        self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
+        self._take_step = path.tempering_step(self)
 
-    @property
-    def num_replicas(self) -> int:
-        """Number of chains at each temperature, R."""
-        return self.chain_at.shape[0]
+    def divide(self, parts: int) -> list[Replicas[State]]:
+        """At most so many parts, which walk with copies of one generator as they would have walked together; see `join`."""
+        divided, count = [], len(self.betas)
+        for numbers in torch.arange(self.num_replicas).tensor_split(min(parts, self.num_replicas)):
+            first, size = int(numbers[0]), len(numbers)
+            chains = torch.arange(first * count, (first + size) * count)
+            state = self._path.select(self.state, chains.to(self.betas.device))
+            part = Replicas(self._path, self.betas, size, state)
+            part.stand(first, self.num_replicas)
+            part.chain_at = self.chain_at[first : first + size] - first * count
+            divided.append(part)
+        return divided
 
-    @property
-    def num_chains(self) -> int:
-        """Total number of chains, R N."""
-        return self.chain_at.numel()
-
-    def temperature_of(self) -> Tensor:
-        """The number of each chain's temperature, [R N]."""
-        return torch.empty_like(self._numbers).index_copy_(
-            0, self.chain_at.flatten(), self._numbers
-        )
-
-    def ends(self) -> Tensor:
-        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]."""
-        return self.chain_at[:, :: self.chain_at.shape[1] - 1]
+    def join(self, parts: Sequence[Replicas[State]]) -> None:
+        """Take over where the parts have gone."""
+        self.state = self._path.concatenate([part.state for part in parts])
+        self.chain_at = torch.cat([part.chain_at + part.place[0] for part in parts])
 
     def heat(self, factor: float, generator: torch.Generator) -> None:
         """Make a transition of all chains at `factor` times their betas, without swaps, on the way from the start to the temperatures."""
@@ -81,38 +71,9 @@ class Replicas(Generic[State]):
         self.state = self._path.transition(self.state, betas, generator)
 
     def step(self, generator: torch.Generator) -> Tensor:
-        """Make a transition of all chains, then swap first the even pairs and then the odd ones.
-
-        Returns float64 [2, R, N], before the even and before the odd swaps: for the chain at each temperature, ln f at its partner's beta minus
-        ln f at its own; zero without a partner.
-        """
-        temperature_of = self.temperature_of()
-        betas = self.betas[temperature_of]
-        self.state = self._path.transition(self.state, betas, generator)
-        halves = []
-        for parity in (0, 1):
-            if parity == 1:
-                temperature_of = self.temperature_of()
-                betas = self.betas[temperature_of]
-            partners = self._partner_betas[parity][temperature_of]
-            ratios = self._path.log_ratio(self.state, betas, partners)[self.chain_at]
-            self._swap(ratios, parity, generator)
-            halves.append(ratios)
-        return torch.stack(halves)
-
-    def _swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
-        """Swap the pairs whose first temperature has a number of this parity."""
-        end = ratios.shape[1] - (ratios.shape[1] - parity) % 2
-        lower, upper = slice(parity, end, 2), slice(parity + 1, end, 2)
-        accept = (ratios[:, lower] + ratios[:, upper]).exp_()
-        uniform = torch.rand(
-            accept.shape, dtype=torch.float64, device=accept.device, generator=generator
-        )
-        # In place and without a branch, to add only a few small operations to each transition.
-        below, above = self.chain_at[:, lower], self.chain_at[:, upper]
-        moved = (above - below).mul_(uniform < accept)
-        below.add_(moved)
-        above.sub_(moved)
+        """Take a step, see `AnnealingPath.tempering_step`, and return its log-ratios, float64 [2, R, N]."""
+        self.state, ratios = self._take_step(self.state, generator)
+        return ratios
 
 
 @dataclass
@@ -139,22 +100,18 @@ class Record:
 
     def round_trips(self) -> int:
         """How many times a chain went from beta = 0 to beta = 1 and back."""
-        trips = 0
-        for replica in np.moveaxis(self.ends.numpy(), 1, 0):
-            # Only changes matter.
-            changed = np.ones(len(replica), bool)
-            changed[1:] = (replica[1:] != replica[:-1]).any(1)
-            seen_start: set[int] = set()
-            returning: set[int] = set()
-            for start, target in replica[changed].tolist():
-                if target in seen_start:
-                    seen_start.remove(target)
-                    returning.add(target)
-                if start in returning:
-                    returning.remove(start)
-                    trips += 1
-                seen_start.add(start)
-        return trips
+        ends = self.ends.numpy()
+        # Replicas have chains of their own. At a step, a chain is at one end at most.
+        chains = ends + np.arange(ends.shape[1])[:, None] * (ends.max() + 1)
+        # Visits of each chain in order of time; so few numbers are sorted faster in their smallest type.
+        order = chains.astype(np.min_scalar_type(chains.max())).argsort(axis=None, kind="stable")
+        visitor, at_target = chains.reshape(-1)[order], order % 2 == 1
+        same = visitor[1:] == visitor[:-1]
+        back = np.bincount(visitor[1:][same & at_target[:-1] & ~at_target[1:]])
+        # A chain that came to the target first had not been at the start.
+        first = np.append(True, ~same) & at_target
+        back -= np.bincount(visitor[first], minlength=len(back))[: len(back)]
+        return int(back[back > 0].sum())
 
     def share_from_start(self, first: int = 0) -> float:
         """The share of steps at which the chain at beta = 1 had been at beta = 0 before."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from torch import Tensor
 
 from paperlib.annealing import AnnealingPath
 from paperlib.annealing.path import state_tensors, with_tensors
+from paperlib.errors import InputError
 from paperlib.estimators.estimate import require_finite_log_weights
 from paperlib.estimators.tempering.replicas import Record, Replicas
 from paperlib.estimators.tempering.temperatures import (
@@ -35,7 +38,7 @@ from paperlib.estimators.tempering.temperatures import (
 from paperlib.kernels.version import DRAWS
 from paperlib.models.files import read_resumable, tensors_checksum, write_safetensors
 from paperlib.numerics import seeded_generator
-from paperlib.threads import OnStep
+from paperlib.threads import OnStep, one_thread, walk_side_by_side
 
 # Shares of the budget for the pilot rounds.
 _PILOTS = (0.02, 0.04, 0.08)
@@ -51,6 +54,8 @@ _SMALLEST_INTERVAL = 4
 _MOST_TIMES = 32
 _SEGMENTS = 10
 _PROGRESS = "progress"
+# Threads that have a processor for less of their time than this share it with other programs.
+_BUSY = 0.7
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class TemperingRun:
         self.path, self.generator = path, generator
         self._plan, self._checkpoint = plan, checkpoint
         self.spent = 0
+        # Of the time of the last segment, the part that its threads had a processor; the result does not depend on it.
+        self._share = 1.0
         if plan.betas is None:
             most = math.sqrt(plan.pilots[0] * plan.chain_steps) / 2
             betas = torch.linspace(
@@ -139,43 +146,97 @@ class TemperingRun:
         """Advance by a segment: a pilot round, or a tenth of the main round."""
         length = -(-self._steps // _SEGMENTS) if self.main else self._steps
         steps = range(self._done, min(self._done + length, self._steps))
-        replicas, found = self.replicas, defaultdict[str, list[Tensor]](list)
+        found = self._walk_side_by_side(steps, on_step)
+        self._done += len(steps)
+        self.spent += len(steps) * self.replicas.num_chains
+        # The last digits of sums depend on how many threads share them.
+        with one_thread():
+            for name, new in self._joined(found).items():
+                self._series[name] = torch.cat([self._series.get(name, new[:0]), new])
+            if self._done == self._steps and not self.main:
+                self._begin(self._number + 1, self._next_replicas())
+        if self._checkpoint is not None:
+            self._save(*self._checkpoint)
+
+    def _walk_side_by_side(self, steps: range, on_step: OnStep) -> list[dict[str, list[Any]]]:
+        """Take these steps, and return what each part of the replicas has recorded.
+
+        Where the path allows it, and its products are wide enough, the replicas of the main round walk side by side in as many threads as
+        torch has. Otherwise small products run in this thread: many threads would wait for each other in each of them. So would the walks,
+        for the interpreter, on a machine that does something else as well.
+        """
+        path, replicas = self.path, self.replicas
+        if path.walks_in_threads and not path.divides_replicas:
+            return [self._walk(replicas, self.generator, steps, on_step)]
+        many = self.main and path.walks_in_threads and self._share > _BUSY
+        threads = torch.get_num_threads() if many else 1
+        parts, copies = [replicas], [self.generator]
+        if min(threads, replicas.num_replicas) > 1:
+            parts = replicas.divide(threads)
+            copies = [self.generator.clone_state() for _ in parts]
+        walks = [partial(self._walk, *each, steps) for each in zip(parts, copies, strict=True)]
+        found = walk_side_by_side(walks, on_step)
+        worked, passed = torch.tensor([part.pop("seconds") for part in found]).sum(0).tolist()
+        self._share = worked / passed if passed > 0 else 1.0
+        if len(parts) > 1:
+            # All copies are now in the same state.
+            self.generator.set_state(copies[0].get_state())
+            replicas.join(parts)
+        return found
+
+    def _walk(
+        self, replicas: Replicas[Any], generator: torch.Generator, steps: range, on_step: OnStep
+    ) -> dict[str, list[Any]]:
+        """Take these steps with some of the replicas, or all, and return what they have recorded, by name.
+
+        Of the draws that are kept, these are the states of the chains at beta = 0 and at beta = 1.
+        """
+        found = defaultdict[str, list[Any]](list)
+        began = time.thread_time(), time.perf_counter()
         for step in steps:
             if step < self._heating:
-                replicas.heat((step + 1) / self._heating, self.generator)
+                replicas.heat((step + 1) / self._heating, generator)
             else:
-                found["log_ratios"].append(replicas.step(self.generator))
-                found["ends"].append(replicas.ends().int())
+                found["log_ratios"].append(replicas.step(generator))
+                found["ends"].append(replicas.ends())
                 if self.main and (step + 1) % self._interval == 0:
-                    self._keep(found)
+                    places = replicas.chain_at[:, 0], replicas.chain_at[:, -1]
+                    kept = [self.path.select(replicas.state, place) for place in places]
+                    found["kept"].append(kept)
                 elif not self.main and (self._steps - step - 1) % self._apart == 0:
                     self._earlier.append(self.path.select(replicas.state, replicas.chain_at[0]))
             on_step(replicas.num_chains)
-        for name, rows in found.items():
-            # On a GPU they are fetched only now, so that no step has to be waited for.
-            new = torch.stack(rows) if name == "units" else torch.stack(rows).cpu()
-            self._series[name] = torch.cat([self._series.get(name, new[:0]), new])
-        self._done += len(steps)
-        self.spent += len(steps) * replicas.num_chains
-        if self._done == self._steps and not self.main:
-            self._begin(self._number + 1, self._next_replicas())
-        if self._checkpoint is not None:
-            self._save(*self._checkpoint)
+        found["seconds"] = [time.thread_time() - began[0], time.perf_counter() - began[1]]
+        return found
+
+    def _joined(self, found: Sequence[Mapping[str, list[Any]]]) -> dict[str, Tensor]:
+        """What all replicas have recorded, from the records of their parts: a row for each step, or for each draw that is kept.
+
+        Corrections for rounding are those of all replicas at once, since the last digits of a product depend on how many rows it has.
+        """
+        joined = {}
+        for name, dimension in (("log_ratios", 2), ("ends", 1)):
+            if found[0][name]:
+                rows = torch.cat([torch.stack(part[name]) for part in found], dimension)
+                # On a GPU they are fetched only now, so that no step has to be waited for.
+                joined[name] = rows.cpu() if name == "log_ratios" else rows.int().cpu()
+        units, corrections = [], []
+        for kept in zip(*[part["kept"] for part in found], strict=True):
+            for end in (0, 1):
+                states = [states[end] for states in kept]
+                state = self.path.concatenate(states) if len(states) > 1 else states[0]
+                correction = torch.as_tensor(self.path.end_correction(state, end))
+                corrections.append(correction.double().cpu().expand(self.replicas.num_replicas))
+                if end == 1:
+                    units.append(self.path.units(state))
+        if units:
+            joined["units"] = torch.stack(units)
+            joined["corrections"] = torch.stack(corrections).unflatten(0, (-1, 2))
+        return joined
 
     def extend(self, chain_steps: int) -> None:
         """Make the main round longer, by at most so many transitions of single chains."""
         self._steps += chain_steps // self.replicas.num_chains
-
-    def _keep(self, found: Mapping[str, list[Tensor]]) -> None:
-        """Keep the units at the target, and the corrections for rounding at both ends."""
-        replicas, corrections = self.replicas, []
-        for end, place in ((0, 0), (1, -1)):
-            state = self.path.select(replicas.state, replicas.chain_at[:, place])
-            correction = torch.as_tensor(self.path.end_correction(state, end))
-            corrections.append(correction.double().cpu().expand(replicas.num_replicas))
-            if end == 1:
-                found["units"].append(self.path.units(state))
-        found["corrections"].append(torch.stack(corrections))
 
     def _next_replicas(self) -> Replicas[Any]:
         """Temperatures placed according to the last round, with those of its chains that were nearest to them."""
@@ -253,6 +314,10 @@ class TemperingRun:
         model = self.path.sample_start(1, seeded_generator(0, device))
         chain_at = tensors["chain_at"].to(device)
         replicas = Replicas(self.path, tensors["betas"], len(chain_at), with_tensors(model, parts))
+        if not torch.equal(chain_at.sort(1).values, replicas.chain_at):
+            raise InputError(
+                f"checkpoint: expected every chain once in {file}; remove it to start anew"
+            )
         replicas.chain_at = chain_at
         self.spent = progress["spent"] - progress["done"] * replicas.num_chains
         self._begin(progress["round"], replicas)

@@ -49,7 +49,7 @@ from paperlib.estimators.tempering.run import Plan, TemperingRun, run_signature
 from paperlib.estimators.tempering.warnings import find_tempering_warnings
 from paperlib.mcmc.series import batch_means, equilibration, mean_error
 from paperlib.numerics import log_mean_exp, resolve_generator
-from paperlib.threads import OnStep, step_bar
+from paperlib.threads import OnStep, one_thread, step_bar
 from paperlib.validation import ArrayLike, require_count
 
 # A shorter run tells nothing.
@@ -179,7 +179,9 @@ def parallel_tempering(
 
     Notes
     -----
-    Memory is 16 bytes for each of the `chain_steps`, plus the samples. The estimate has no bias of a known sign: it is neither a lower nor
+    Memory is 16 bytes for each of the `chain_steps`, plus the samples. For RBMs with wide layers in float32 on a CPU, the replicas walk in
+    parallel, in as many threads as torch uses, or alone while other programs keep the processor busy. The result does not depend on the
+    number of threads. The estimate has no bias of a known sign: it is neither a lower nor
     an upper bound, not even on average.
 
     Examples
@@ -222,6 +224,13 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
     """Take a run to its end, and the estimate from it; `on_step` is called with the number of transitions just made."""
     while not run.finished:
         run.advance(on_step)
+    with one_thread():  # the last digits of sums depend on how many threads share them
+        estimate = _estimate(run)
+    return _compared_with_bound(run.path, estimate) if check else estimate
+
+
+def _estimate(run: TemperingRun) -> TemperingEstimate:
+    """The estimate from a run that has come to its end."""
     path, record = run.path, run.record()
     require_finite_log_weights(record.log_ratios)
     steps, units, corrections = run.draws()
@@ -239,7 +248,7 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
     samples = _target_draws(units[kept], corrections[kept][:, 1], run.generator)
     counted = run.record(first)
     replicas = series.shape[1]
-    estimate = TemperingEstimate(
+    return TemperingEstimate(
         log_z=log_z,
         std_error=std_error,
         degrees_of_freedom=freedom,
@@ -253,7 +262,6 @@ def finish(run: TemperingRun, on_step: OnStep, check: bool) -> TemperingEstimate
         chain_steps=run.spent,
         warnings=find_tempering_warnings(counted, series, std_error, freedom),
     )
-    return _compared_with_bound(path, estimate) if check else estimate
 
 
 def _compared_with_bound(

@@ -1,0 +1,105 @@
+"""Which chain is at which temperature: replicas have one chain at each, and neighbours swap temperatures.
+
+The pairs (0, 1), (2, 3), ... try to swap first, the even ones, then the pairs (1, 2), (3, 4), ..., the odd ones. `reference.swap` says
+how.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paperlib.kernels import reference
+
+
+class Ladder:
+    """The temperatures of replicas, and their chains.
+
+    Parameters
+    ----------
+    betas : Tensor, shape [N]
+        Increasing.
+    num_replicas : int
+        Chains at each temperature, R.
+    device : torch.device
+        Where the chains live.
+
+    Attributes
+    ----------
+    betas : Tensor, shape [N]
+        As given, float64.
+    chain_at : Tensor, shape [R, N]
+        The number of the chain at each temperature of each replica, int64. Replica r has the chains r N, ..., r N + N - 1. A chain keeps
+        its number while its temperature changes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ladder = Ladder(torch.tensor([0.0, 0.5, 1.0]), 2, torch.device("cpu"))
+    >>> ladder.swap(torch.zeros(2, 3), 0, torch.Generator())  # the even pairs of states that are as likely at either temperature
+    >>> ladder.chain_at
+    tensor([[1, 0, 2],
+            [4, 3, 5]])
+    """
+
+    def __init__(self, betas: Tensor, num_replicas: int, device: torch.device) -> None:
+        count = len(betas)
+        self.betas = betas.to(device, torch.float64)
+        self.chain_at = torch.arange(num_replicas * count, device=device).view(num_replicas, count)
+        numbers = torch.arange(count)
+        # For each parity, the betas of the partners; a temperature without a partner has its own beta.
+        self._partner_betas = []
+        for parity in (0, 1):
+            partner = numbers + 1 - 2 * ((numbers + parity) % 2)
+            lonely = (partner < 0) | (partner >= count)
+            self._partner_betas.append(self.betas[torch.where(lonely, numbers, partner).to(device)])
+        self._numbers = numbers.to(device).expand(num_replicas, -1).flatten()
+        self.stand(0, num_replicas)
+
+    @property
+    def num_replicas(self) -> int:
+        """Number of chains at each temperature, R."""
+        return self.chain_at.shape[0]
+
+    @property
+    def num_chains(self) -> int:
+        """Total number of chains, R N."""
+        return self.chain_at.numel()
+
+    def stand(self, first: int, all_replicas: int) -> None:
+        """As part of a whole: from this replica on, of so many. `place` says where its first chain stands among all chains."""
+        self.first, self.all_replicas = first, all_replicas
+        self.place = first * len(self.betas), all_replicas * len(self.betas)
+
+    def numbers(self) -> tuple[np.ndarray, np.ndarray, int, int]:
+        """For the compiled functions: `betas`, `chain_at`, and `place`."""
+        return self.betas.numpy(), self.chain_at.numpy(), *self.place
+
+    def temperature_of(self) -> Tensor:
+        """The number of each chain's temperature, [R N]."""
+        return torch.empty_like(self._numbers).index_copy_(
+            0, self.chain_at.flatten(), self._numbers
+        )
+
+    def ends(self) -> Tensor:
+        """The chains at beta = 0 and at beta = 1 of each replica, [R, 2]; those of a part of the replicas by their numbers in the whole."""
+        return self.chain_at[:, :: self.chain_at.shape[1] - 1] + self.place[0]
+
+    def pairs(self, parity: int) -> tuple[Tensor, Tensor]:
+        """The betas of all chains, and those of their partners among the pairs of this parity, [R N] each."""
+        temperature_of = self.temperature_of()
+        return self.betas[temperature_of], self._partner_betas[parity][temperature_of]
+
+    def swap(self, ratios: Tensor, parity: int, generator: torch.Generator) -> None:
+        """Let the pairs of this parity swap, given ln f at the partner's beta minus ln f at its own for the chain at each temperature, [R, N]."""
+        shape = self.all_replicas, (len(self.betas) - parity) // 2
+        uniform = self._uniform(shape, generator)[self.first :][: self.num_replicas]
+        reference.swap(ratios, uniform, parity, self.chain_at)
+
+    def uniform(self, generator: torch.Generator) -> Tensor:
+        """The numbers of all replicas' even pairs, then those of their odd pairs, float64 [replicas * (N - 1)]."""
+        return self._uniform((self.place[1] - self.all_replicas,), generator)
+
+    def _uniform(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        return torch.rand(shape, dtype=torch.float64, device=self.betas.device, generator=generator)

@@ -1,0 +1,246 @@
+"""A step of parallel tempering at once, and side by side in threads: the same bits as the three calls of a path, one after the other."""
+
+from dataclasses import fields
+from functools import partial
+
+import pytest
+import torch
+from enumeration import random_rbm
+from interruptions import interrupt_call
+
+from paperlib.annealing import BaseRatePath
+from paperlib.errors import InputError
+from paperlib.estimators import parallel_tempering
+from paperlib.estimators.tempering import run as runs
+from paperlib.estimators.tempering.replicas import Replicas
+from paperlib.kernels import sampler
+from paperlib.models.files import read_metadata, read_safetensors, write_safetensors
+from paperlib.numerics import seeded_generator
+
+SIZES = [(64, 20), (100, 200), (784, 100), (784, 500), (131, 129), (61, 127), (7, 3), (1, 1)]
+EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
+WIDE = (131, 129)
+
+
+class ByVerbs(BaseRatePath):
+    """Takes its steps by a transition and two log-ratios."""
+
+    def transition(self, state, beta, generator):
+        return super().transition(state, beta, generator)
+
+
+def path_of(size, kind=BaseRatePath, dtype=torch.float32):
+    visible, hidden = size
+    rbm = random_rbm(visible, hidden, 3, scale=2 / max(size) ** 0.5, dtype=dtype)
+    return kind(rbm, torch.linspace(-1.5, 0.5, visible, dtype=dtype))
+
+
+@pytest.fixture
+def side_by_side(monkeypatch):
+    """Replicas are divided even on a machine that does much else; the numbers of parts, as they come."""
+    monkeypatch.setattr(runs, "_BUSY", -1.0)
+    counts, divide = [], Replicas.divide
+
+    def note(replicas, parts):
+        divided = divide(replicas, parts)
+        counts.append(len(divided))
+        return divided
+
+    monkeypatch.setattr(Replicas, "divide", note)
+    return counts
+
+
+def assert_equal(one, two):
+    for field in fields(one):
+        values = getattr(one, field.name), getattr(two, field.name)
+        if isinstance(values[0], torch.Tensor):
+            assert torch.equal(*values), field.name
+        else:
+            assert values[0] == values[1] or values[0] != values[0], field.name
+
+
+@EACH_SIZE
+@pytest.mark.parametrize("fast_integers", [True, False])
+@pytest.mark.parametrize(("replicas", "temperatures"), [(1, 2), (3, 5), (4, 8)])
+def test_a_step_at_once_is_the_step_by_three_calls(
+    size, fast_integers, replicas, temperatures, monkeypatch
+):
+    if not fast_integers:
+        monkeypatch.setattr("paperlib.kernels.products._FAST_INTEGERS", False)
+        monkeypatch.setattr("paperlib.kernels.products._COST_OF_A_ROW", 1)
+    betas = torch.linspace(0, 1, temperatures, dtype=torch.float64) ** 1.5
+    steps = []
+    for kind in (BaseRatePath, ByVerbs):
+        path, generator = path_of(size, kind), seeded_generator(1)
+        assert path.divides_replicas == (kind is BaseRatePath)
+        state = path.sample_start(replicas * temperatures, generator)
+        walk = Replicas(path, betas, replicas, state)
+        found = []
+        for _ in range(6):
+            ratios = walk.step(generator)
+            state = walk.state
+            found += [ratios, walk.chain_at.clone(), state.v, state.hidden_input]
+            found += [state.bias_difference, generator.get_state()]
+        # two temperatures lie too far apart in the largest models
+        assert (
+            temperatures == 2
+            or (walk.chain_at != torch.arange(walk.num_chains).view(replicas, -1)).any()
+        )
+        steps.append(found)
+    for one, two in zip(*steps, strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("size", [(784, 100), WIDE, (7, 3)], ids="{0[0]}x{0[1]}".format)
+def test_parts_of_the_replicas_take_the_steps_of_the_whole(size):
+    path, generator = path_of(size), seeded_generator(1)
+    betas = torch.linspace(0, 1, 5, dtype=torch.float64)
+    whole = Replicas(path, betas, 7, path.sample_start(35, generator))
+    for _ in range(3):
+        parts = whole.divide(3)
+        assert [part.num_replicas for part in parts] == [3, 2, 2]
+        copies = [generator.clone_state() for _ in parts]
+        expected, found = [], []
+        for _ in range(4):
+            expected.append((whole.step(generator), whole.ends()))
+            steps = [part.step(copy) for part, copy in zip(parts, copies, strict=True)]
+            found.append((torch.cat(steps, 1), torch.cat([part.ends() for part in parts])))
+        for one, two in zip(expected, found, strict=True):
+            assert torch.equal(one[0], two[0])
+            assert torch.equal(one[1], two[1])
+        chain_at, state = whole.chain_at, whole.state
+        whole.join(parts)
+        assert torch.equal(whole.chain_at, chain_at)
+        assert torch.equal(whole.state.v, state.v)
+        assert torch.equal(whole.state.hidden_input, state.hidden_input)
+
+
+@EACH_SIZE
+def test_runs_come_to_the_same_bits_in_any_number_of_threads(size, threads, side_by_side):
+    path = path_of(size)
+    run = partial(parallel_tempering, chain_steps=3_000, num_replicas=5, check=False)
+    expected = run(path_of(size, ByVerbs), generator=seeded_generator(2))
+    for count in (1, 2, 4):
+        threads(count)
+        generator = seeded_generator(2)
+        assert_equal(run(path, generator=generator), expected)
+        assert torch.get_num_threads() == count
+    # narrow layers would only wait for the interpreter
+    assert set(side_by_side) == ({2, 4} if path.num_visible >= 128 else set())
+
+
+@pytest.mark.parametrize("size", [(5, 4), WIDE], ids=["narrow", "wide"])
+def test_runs_in_float64_go_by_the_three_calls_in_any_number_of_threads(
+    size, threads, side_by_side
+):
+    path = path_of(size, dtype=torch.float64)
+    assert not path.divides_replicas
+    results = []
+    for count in (1, 2, 4):
+        threads(count)
+        results.append(parallel_tempering(path, 2_000, seeded_generator(2), check=False))
+        assert_equal(results[-1], results[0])
+    assert not side_by_side
+
+
+# of 257: in the first pilot round, in the main round, and near its end
+@pytest.mark.parametrize("step", [10, 100, 240])
+@pytest.mark.parametrize("kind", [BaseRatePath, ByVerbs])
+def test_an_interrupted_run_goes_on_in_another_number_of_threads(
+    step, kind, threads, side_by_side, tmp_path, monkeypatch
+):
+    run = partial(parallel_tempering, chain_steps=4_000, num_replicas=3, check=False)
+    whole = run(path_of(WIDE), generator=seeded_generator(3))
+    file = tmp_path / "run.safetensors"
+    threads(2)
+    with monkeypatch.context() as patch:
+        interrupt_call(patch, sampler, "draw_keys", step)
+        with pytest.raises(KeyboardInterrupt):
+            run(path_of(WIDE), generator=seeded_generator(3), checkpoint=file)
+    assert torch.get_num_threads() == 2
+    assert file.is_file() == (step > 10)
+    for count in (4, 1):  # goes on; then is found finished
+        threads(count)
+        assert_equal(
+            run(path_of(WIDE, kind), generator=seeded_generator(3), checkpoint=file), whole
+        )
+
+
+@pytest.mark.parametrize("chain", [0, 10**6])
+def test_a_checkpoint_with_other_chains_is_refused(chain, tmp_path):
+    """The compiled step would write where such a chain is not."""
+    file, run = tmp_path / "run.safetensors", partial(parallel_tempering, path_of((7, 3)), 1_000)
+    run(seeded_generator(3), checkpoint=file)
+    tensors, metadata = read_safetensors(file), read_metadata(file)
+    tensors["chain_at"][0, :2] = chain
+    file.unlink()
+    write_safetensors(file, tensors, metadata)
+    with pytest.raises(InputError, match=r"^checkpoint: expected every chain once"):
+        run(seeded_generator(3), checkpoint=file)
+
+
+def test_a_failure_in_one_thread_ends_the_others(threads, side_by_side):
+    threads(2)
+    path, told = path_of(WIDE), []
+    run = runs.TemperingRun(path, runs.Plan(10**6, None, 4, 10), seeded_generator(1))
+    while not run.main:
+        run.advance(lambda _: None)
+
+    def tell(chains):
+        told.append(chains)
+        if len(told) == 7:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run.advance(tell)
+    assert side_by_side == [2]
+    assert len(told) == 7
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(("share", "parts"), [(0.3, []), (0.95, [2] * 10)])
+def test_on_a_busy_machine_one_thread_walks_alone(share, parts, threads, side_by_side, monkeypatch):
+    monkeypatch.setattr(runs, "_BUSY", 0.7)
+    # what a clock of the machine would say
+    monkeypatch.setattr(runs.time, "thread_time", lambda: share * runs.time.perf_counter())
+    threads(2)
+    parallel_tempering(path_of(WIDE), 3_000, seeded_generator(2), num_replicas=4, check=False)
+    assert side_by_side == parts
+
+
+def test_a_path_with_a_verb_of_its_own_is_walked_by_it(monkeypatch):
+    class Frozen(BaseRatePath):
+        def transition(self, state, beta, generator):
+            return state
+
+    class Flat(BaseRatePath):
+        def log_ratio(self, state, beta_from, beta_to):
+            return torch.zeros(len(state.v), dtype=torch.float64)
+
+    betas = torch.tensor([0.0, 0.5, 1.0])
+    walks = []
+    for kind in (BaseRatePath, Frozen, Flat):
+        path, generator = path_of((7, 3), kind), seeded_generator(1)
+        walk = Replicas(path, betas, 4, path.sample_start(12, generator))
+        before = walk.state.v.clone()
+        ratios = walk.step(generator)
+        walks.append((torch.equal(before, walk.state.v), bool(ratios.any())))
+    assert walks == [(False, True), (True, True), (False, False)]
+
+
+def test_without_its_compiled_functions_a_step_goes_by_the_three_calls(monkeypatch):
+    monkeypatch.setattr(sampler, "compiled", lambda name: None)
+    path = path_of((7, 3))
+    assert not path.divides_replicas
+    estimate = parallel_tempering(path, 1_000, seeded_generator(1), check=False)
+    monkeypatch.undo()
+    assert path.divides_replicas
+    assert_equal(parallel_tempering(path, 1_000, seeded_generator(1), check=False), estimate)
+
+
+def test_states_of_other_chains_are_refused():
+    path, generator = path_of((7, 3)), seeded_generator(1)
+    betas = torch.tensor([0.0, 0.5, 1.0])
+    walk = Replicas(path, betas, 2, path.sample_start(5, generator))
+    with pytest.raises(InputError, match=r"expected inputs of shape \[6, 3\], got \[5, 3\]"):
+        walk.step(generator)
