@@ -1002,15 +1002,15 @@ PROSE = [
           "08": "by 1.1 and by 0.4 nats at the paper's $K$"},
      lambda s: all(near((r := s.row("raise-table-1", model=m))["base_rate_raise"] - r["exact"], over, 0.05) and r["steps"] == 100_000
                    and near(r["base_rate_raise_error"], error, 0.005) for m, over, error in (("mnistCD1-20", 1.1, 0.13), ("mnistPCD-20", 0.4, 0.06)))),
-    said({"what-we-learned": ["end on nearly blank pages from half of the images, and the mass of these pages is AIS's $\\hat Z$ to a hundredth of a nat",
+    said({"what-we-learned": ["half go from test images to nearly blank pages, and the mass of these pages is AIS's $\\hat Z$ to a hundredth of a nat",
                               "belong to another mode, which holds less than a hundredth of that mass",
                               "with some fifty times the mass of all that was found"]},
      lambda s: near((r := s.row("blank-page-flow"))["arrived"], 0.5, 0.05)
      and near(r["blank_log_z"], s.row("tempering-brackets", model="mnistCD1-500")["ais_log_z"], 0.01)
      and r["rest_log_z"] + 3 * r["rest_error"] < r["blank_log_z"] - math.log(100) and r["largest_gap"] < r["none_gap"]
      and near(math.expm1(s.row("raise-table-1", model="mnistCD1-500")["base_rate_gap"]), 50, 5)),
-    said({"what-we-learned": "gives −199 nats if each chain keeps one state, −147 with a million states, −131 with eight million and −110 with "
-                             "500 million, where AIS from the base rates gives −86.3"},
+    said({"what-we-learned": "gives −199 nats if each chain keeps one state, −147 with a million states, −131 with eight million and, from "
+                             "10,000 chains, −110 with 500 million, where AIS from the base rates gives −86.3"},
      lambda s: all(near(s.row("csl-kept-states", csl_states=kept)["csl"], csl, 0.5) for kept, csl in ((5_000, -199), (1_000_000, -147), (8_000_000, -131)))
      and near((r := s.row("raise-own-weights"))["csl"], -110, 0.5) and r["csl_states"] == 500_000_000 and near(r["base_rate_ais"], -86.3, 0.05)),
     said({"what-we-learned": "of mnistCD1-20 by 55 nats with 5,000 draws and by 36 with 200,000, of mnistPCD-20 by 2.1 and by 0.2"},
