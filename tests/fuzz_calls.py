@@ -9,6 +9,7 @@ Nothing is drawn from a common stream: a call is a function of its name and its 
 call.
 """
 
+import copy
 import dataclasses
 import faulthandler
 import inspect
@@ -30,6 +31,7 @@ from test_states import CALLS
 from walks import LARGE_KINDS, Coins, path_of
 
 from paperlib.errors import InputError
+from paperlib.kernels import Ladder
 from paperlib.numerics import seeded_generator
 
 # Calls of each row of a table, and steps of each walk.
@@ -142,6 +144,7 @@ def step_arguments(draw, path, method, state):
         "device": ["cpu"],
         "schedule": [[0.0, 0.5, 1.0], [1, 0], [0, math.nan, 1]],
         "on_step": [lambda *_: None],
+        "ladder": [Ladder(torch.linspace(0, 1, chains), 1, torch.device("cpu"))],
     }
     given = {name: draw.choice(fitting[name]) for name in inspect.signature(method).parameters}
     if given and draw.random() < 0.2:
@@ -154,7 +157,7 @@ def step_arguments(draw, path, method, state):
 def can_go_on(path, state):
     try:
         return 0 < len(path.units(state)) < 30
-    except (AttributeError, TypeError, IndexError):
+    except (AttributeError, TypeError, IndexError, RuntimeError):
         return False
 
 
@@ -212,7 +215,12 @@ class Session:
                 given = step_arguments(draw, path, method, state)
                 if "state" in given and draw.random() < 0.3:
                     given["state"] = edited(draw, path, state)
-                result = self.call(f"{type(path).__name__}.{method.__name__}", method, [], given)
+                name = f"{type(path).__name__}.{method.__name__}"
+                result = self.call(name, method, [], given)
+                if method.__name__ == "tempering_step" and result is not None:
+                    moved = copy.deepcopy(state)
+                    moved = edited(draw, path, moved) if draw.random() < 0.5 else moved
+                    self.call(f"{name}()", result, [moved, seeded_generator(1)], {})
                 if type(result) is type(state):
                     state = result if can_go_on(path, result) else start
 

@@ -34,7 +34,7 @@ ROOMS = [
     {"variational": 925},
     {"mcmc": 320},
     {"learning": 686},
-    {"annealing": 802},
+    {"annealing": 803},
     {"estimators": 2_094},
     {"evaluation": 2_730},
     {"cli_options": 202},

@@ -273,6 +273,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
         )
 
         def step(state: VisibleState, generator: torch.Generator) -> tuple[VisibleState, Tensor]:
+            self._require_own(state)
             v, inputs, bias_sums, ratios = exchange(state.hidden_input, generator, state.memory)
             return VisibleState(v, inputs, bias_sums, state.memory), ratios
 
