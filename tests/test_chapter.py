@@ -14,6 +14,7 @@ from notebooks import EACH_NOTEBOOK, ROOT, nodes_of, parameters_of
 from boltzmann_companion import chapter as module
 from boltzmann_companion import jupyter, records
 from boltzmann_companion.chapter import open_chapter, read_settings
+from boltzmann_companion.columns import Column
 from boltzmann_companion.profiles import get_profile
 from boltzmann_companion.studies.bracket_rows import entries_of
 from boltzmann_companion.studies.bracket_tables import TABLES
@@ -275,6 +276,13 @@ def test_chapter_is_opened_with_the_parameters_as_they_are_given(path):
     assert name.value == path.stem
     assert ast.unparse(namespace) == "globals()"
     assert {word.arg: ast.literal_eval(word.value) for word in call.keywords} == given
+
+
+def test_a_number_that_is_none_is_refused_in_words():
+    """For example the standard deviation of a single repetition."""
+    run = records.Run("05-x", get_profile("digits"), 7)
+    with pytest.raises(InputError, match="got nan; a spread, such as"):
+        run.save("one", {"a": Column("a")}, [{"a": float("nan")}])
 
 
 def test_jupyterlab_shows_the_caption_of_what_a_cell_has_made(monkeypatch):

@@ -496,6 +496,10 @@ def _plain(value: Any) -> Value:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, int | float):
+        if math.isnan(value):
+            raise InputError(
+                "rows: expected numbers, got nan; a spread, such as a standard deviation, takes two values or more"
+            )
         return value
     raise InputError(
         f"rows: expected numbers, text, None or lists of these, got {type(value).__name__}"
