@@ -260,7 +260,7 @@ class RBMInterpolation(AnnealingPath[VisibleState]):
 
     @property
     def divides_replicas(self) -> bool:
-        """True where a step is taken at once: with integer products, unless a path has a transition or a ratio of its own."""
+        """True where a step is taken at once, with integer products, unless a path has a transition or a ratio of its own."""
         verbs = type(self).transition, type(self).log_ratio
         return verbs == _VERBS and self._sampler.exchanges and not autocasts()
 
