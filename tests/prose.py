@@ -415,10 +415,10 @@ PROSE = [
      and sum(r["blank_share"] > 0.5 for r in s.rows("sm2008-training-paths", model="CD3(500)", epoch=50)) == 9),
     printed("06", ch06.two_directions_on_mnist, "they do not look as AIS says they should",
             "CD25(500)/CD3(500): the start's chains look as AIS says they should: no, as the text says"),
-    said({"06": "with ten runs they hold the truth in 29 to 57 % of the experiments, with a hundred in 64 to 81 %",
-          "what-we-learned": "it holds the truth in 29 to 57 % of the experiments. With a hundred runs, the paper's number, it is 64 to "
+    said({"06": "with ten runs they hold the truth in 29 to 58 % of the experiments, with a hundred in 64 to 81 %",
+          "what-we-learned": "it holds the truth in 29 to 58 % of the experiments. With a hundred runs, the paper's number, it is 64 to "
                              "81 %"},
-     lambda s: spans([r["covered"] for r in coverage(s, 10)], 0.29, 0.57, 0.006) and spans([r["covered"] for r in coverage(s, 100)], 0.64, 0.81)),
+     lambda s: spans([r["covered"] for r in coverage(s, 10)], 0.29, 0.58, 0.006) and spans([r["covered"] for r in coverage(s, 100)], 0.64, 0.81)),
     said({"06": "On MNIST the library warned about every one of them, but with ten runs it warned about nearly all experiments",
           "what-we-learned": "All misses are on the same side, and the library warned of every one of them"},
      lambda s: all(r["missed_and_warned"] == r["too_low"] and r["too_high"] == 0 for r in s.rows("ais-coverage"))
@@ -564,7 +564,7 @@ PROSE = [
      lambda s: abs((r := figure_3(s, "mnistCD1-500", "base rates"))[-1]["ais"] - r[-2]["ais"]) < 0.01
      and near(r[-1]["effective_sample_size"] / 5_000, 0.99, 0.005)),
     said({"08": "Every image is short by about as much, and one to three of the 5,000 AIS chains make up the whole estimate",
-          "what-we-learned": "one to three of its chains make up the whole estimate"},
+          "what-we-learned": "one to three of the uniform start's chains make up the whole estimate"},
      lambda s: near((r := s.row("raise-gaps", model="mnistPCD-20", start="uniform"))["median"], r["gap"], 0.5) and near(r["gap"], 42, 0.5)
      and all(1 <= r["effective_sample_size"] < 3 for r in figure_3(s, "mnistPCD-20", "uniform"))),
     # 09: control variates
@@ -667,8 +667,8 @@ PROSE = [
      lambda s: near((few := s.row("raise-figure-7", model="MNIST DBM", start="base rates", steps=100))["gap"], 11, 0.1)
      and s.row("raise-table-2", model="MNIST DBM")["base_rate_raise"] - few["raise"] > 0.8 * few["gap"]),
     # 13: the report
-    said({"13": "Ten runs are enough for one of three small models only, and a ratio from one direction misses by nearly four nats "
-                "without a warning"},
+    said({"13": ["Ten runs are enough for one of three small models, not enough for another, and of the third it cannot be told",
+                 "A ratio from one direction misses by nearly four nats without a warning"]},
      lambda s: [r["model"] for r in s.rows("sm2008-figure-3", runs=10) if r["warned"] == "no" and near(r["log_z"], r["exact_log_z"], 1)] == ["CD1(25)"]
      and near((r := s.rows("sm2008-ratios")[0])["log_ratio"] - r["exact"], -3.7, 0.1) and r["warnings"] == "none"),
     said({"13": "At the paper's $K$ six of eight brackets from the base rates are closed, one is open, and of one it cannot be told"},
@@ -677,8 +677,7 @@ PROSE = [
                 " RBMs can it be said that it is within a tenth of a nat"},
      lambda s: all(r["base_rate_raise"] - 3 * r["base_rate_raise_error"] > r["exact"] for r in s.rows("raise-table-1") if r["exact"] is not None)
      and len(s.rows("raise-table-1")) == 6 and all(verdict_of(r, "base_rate", tolerance=0.1) != "closed" for r in s.rows("raise-table-1"))),
-    said({"13": "Parallel tempering finds AIS right there",
-          "08": "Parallel tempering agrees with AIS, here and for omniPCD-1000"},
+    said({"08": "Parallel tempering agrees with AIS, here and for omniPCD-1000"},
      lambda s: all(abs(s.row("tempering-brackets", model=m)["ais_off"]) < 0.1 and ends_found(s, "AIS")[m] == "right"
                                              for m in ("mnistCD1-500", "omniPCD-1000"))),
     said({"13": "our seeds range from 63 to 100 % after ten epochs, and from 9 to 93 % after 50"},
@@ -686,10 +685,11 @@ PROSE = [
                    for epoch, low, high in ((10, 0.63, 1.0), (50, 0.09, 0.93)))),
     said({"13": "If every state is kept, it falls short by more than ten nats for four of six models"},
      lambda s: [r["base_rate_ais"] - r["csl"] > 10 for r in s.rows("raise-table-1")].count(True) == 4 and len(s.rows("raise-table-1")) == 6),
-    said({"13": ["The distance of CD3(500) from CD1(500) is about the paper's 20 nats from 30 epochs on, and larger before",
+    said({"13": ["The distance of CD3(500) from CD1(500) falls from 30 nats after 30 epochs to 14 after 100, and passes the paper's 20 at about 50",
                  "The gap between training and test images rounds to the paper's 3 nats from 30 epochs on"]},
      lambda s: all(found_by(s, claim).ours == "holds after 30 to 100 epochs; partly after 10 to 25 epochs" for claim in ("cd3-over-cd1", "rbm-train-test"))
-     and all(mean_at(s, "CD3(500)", e) - mean_at(s, "CD1(500)", e) > 25 for e in (10, 15, 20, 25))),
+     and all(near(mean_at(s, "CD3(500)", e) - mean_at(s, "CD1(500)", e), nats, 0.5) for e, nats in ((30, 30), (100, 14)))
+     and near(mean_at(s, "CD3(500)", 50) - mean_at(s, "CD1(500)", 50), 20, 2)),
     said({"13": "The authors' CD25(500) is ahead of both at every length, but our trainings by its recipe are behind CD3(500) after ten epochs of each"},
      lambda s: mean_at(s, "CD25(500)", 10) < mean_at(s, "CD3(500)", 10)
      and all(found_by(s, f"cd25-over-{m}").outcome == "partly" and "does not hold" not in found_by(s, f"cd25-over-{m}").ours for m in ("cd1", "cd3"))),
@@ -963,9 +963,11 @@ PROSE = [
     said({"what-we-learned": "At one length, seeds differ by five to twelve nats"},
      lambda s: spans([spread_at(s, m, e) for m in ("CD1(20)", "CD1(25)", "CD3(25)", "CD1(500)", "CD3(500)") for e in (10, 20, 50, 100)], 5, 12, 0.5)),
     said({"what-we-learned": ["CD3(500) leads CD1(500) by 38 nats after 10 epochs, by 21 after 50 and by 14 after 100",
-                              "CD25(500) is behind CD3(500) up to 30 epochs, and ahead from 40 on"]},
+                              "with both of its seeds CD25(500) is behind CD3(500) up to 20 epochs, and ahead from 40 on"]},
      lambda s: all(near(mean_at(s, "CD3(500)", e) - mean_at(s, "CD1(500)", e), lead, 0.5) for e, lead in ((10, 38), (50, 21), (100, 14)))
-     and all((mean_at(s, "CD25(500)", e) > mean_at(s, "CD3(500)", e)) == (e >= 40) for e in (5, 10, 15, 20, 25, 30, 40, 50, 70, 100))),
+     and all((of_25 > by_seed(s.rows("sm2008-training-paths"), "CD3(500)", e, "test")[seed]) == (e >= 40)
+             for e in (5, 10, 15, 20, 40, 50, 70, 100) for seed, of_25 in by_seed(s.rows("sm2008-training-paths"), "CD25(500)", e, "test").items()
+             if seed in by_seed(s.rows("sm2008-training-paths"), "CD3(500)", e, "test"))),
     said({"what-we-learned": "after ten all models of 500 units are worse than after five"},
      lambda s: all(mean_at(s, m, 10) < mean_at(s, m, 5) for m in ("CD1(500)", "CD3(500)", "CD25(500)"))),
     said({"what-we-learned": ["Three models of ours, trained on other flips, show the same",
@@ -976,11 +978,15 @@ PROSE = [
     said({"what-we-learned": ["and was by 18 with 10,000", "ten times the steps with as many chains did not help"]},
      lambda s: near((few := figure_3(s, "mnistPCD-20", "uniform")[-2])["ais"] - few["exact"], 18, 0.5) and few["steps"] == 10_000
      and (r := figure_3(s, "mnistPCD-20", "uniform")[-1])["ais"] - r["exact"] > few["ais"] - few["exact"]),
-    said({"what-we-learned": "On mnistCD1-500 the two starts are six nats apart, and on the other four RBMs of the RAISE paper's table at most 0.09",
-          "intro": "On four of six models either start will do",
-          "README": "On four of six models either start will do"},
+    said({"what-we-learned": ["the two starts are six nats apart, and sixty chains count",
+                              "On the other four RBMs of the RAISE paper's table the two starts are at most 0.09 apart, though on mnistCD25-500 only four chains count"],
+          "intro": "On three of six models either start will do",
+          "README": "On three of six models either start will do"},
      lambda s: len(apart := {r["model"]: abs(r["uniform_ais"] - r["base_rate_ais"]) for r in s.rows("raise-table-1")}) == 6
-     and near(apart.pop("mnistCD1-500"), 6, 0.5) and apart.pop("mnistPCD-20") > 20 and near(max(apart.values()), 0.09, 0.005)),
+     and near(apart.pop("mnistCD1-500"), 6, 0.5) and apart.pop("mnistPCD-20") > 20 and near(max(apart.values()), 0.09, 0.005)
+     and near(figure_3(s, "mnistCD1-500", "uniform")[-1]["effective_sample_size"], 60, 1)
+     and [m for m in apart if figure_3(s, m, "uniform")[-1]["effective_sample_size"] < 9] == ["mnistCD25-500"]
+     and near(figure_3(s, "mnistCD25-500", "uniform")[-1]["effective_sample_size"], 4, 0.5)),
     said({"what-we-learned": ["those of both hold it in none of 100 runs, and 76 runs of parallel tempering gave no warning",
                               "Five of the nine are planted models, too"],
           "intro": "both hold it in none of 100 runs, and 76 runs of parallel tempering gave no warning",
@@ -994,15 +1000,15 @@ PROSE = [
     said({"what-we-learned": "nine of ten seeds lie below, by a tenth of a nat on average"},
      lambda s: len(below := [both_averages(s)[0] - r["log_z"] for r in s.rows("own-weights-repeats")]) == 10
      and sum(each > 0 for each in below) == 9 and near(fmean(below), 0.1, 0.05)),
-    said({"what-we-learned": "comes out as 56.5 on training images that are binarised anew, the one of four readings that gives it"},
-     lambda s: near((found := by_images(s)).pop("training images, anew")["one_minus_eight"], 56.5, 0.05)
-     and len(found) == 3 and all(abs(r["one_minus_eight"] - 56.6) > 1 for r in found.values())),
+    said({"what-we-learned": "comes out as 56.4 to 56.6 on training images that are binarised anew, the only one of four sets that reaches it"},
+     lambda s: near((anew := (found := by_images(s)).pop("training images, anew"))["lowest"], 56.4, 0.05) and near(anew["highest"], 56.6, 0.05)
+     and len(found) == 3 and all(not r["lowest"] - 1 < 56.6 < r["highest"] + 1 for r in found.values())),
     said({"what-we-learned": "RAISE exceeds the exact value of mnistCD1-20 by 1.1 nats and that of mnistPCD-20 by 0.4, with standard errors "
                              "of 0.13 and 0.06",
           "08": "by 1.1 and by 0.4 nats at the paper's $K$"},
      lambda s: all(near((r := s.row("raise-table-1", model=m))["base_rate_raise"] - r["exact"], over, 0.05) and r["steps"] == 100_000
                    and near(r["base_rate_raise_error"], error, 0.005) for m, over, error in (("mnistCD1-20", 1.1, 0.13), ("mnistPCD-20", 0.4, 0.06)))),
-    said({"what-we-learned": ["half go from test images to nearly blank pages, and the mass of these pages is AIS's $\\hat Z$ to a hundredth of a nat",
+    said({"what-we-learned": ["half of those that start at test images end on nearly blank pages. The mass of these pages is AIS's $\\hat Z$ to a hundredth of a nat",
                               "belong to another mode, which holds less than a hundredth of that mass",
                               "with some fifty times the mass of all that was found"]},
      lambda s: near((r := s.row("blank-page-flow"))["arrived"], 0.5, 0.05)
@@ -1047,14 +1053,14 @@ PROSE = [
     said({"13": "All that hidden units add is 138 nats more"},
      lambda s: near(max(r["test"] for r in s.rows("likelihood-scale")) - s.row("likelihood-scale", model="base rates")["test"], 138, 0.5)),
     # errata
-    said({"15": "With all of its steps the paper's spacing and even spacing are alike on the authors' model, and on none of the four does it have the smaller variance. On CD1(25) even spacing has",
+    said({"15": "With all of its steps the paper's spacing and even spacing are alike on the authors' model, and on none of the four is its variance smaller by more than the errors. On CD1(25) even spacing has",
           "errata": "with all 14,500 steps the variance of $\\ln w$ is 0.84 on the authors' CD25(500), and 0.85 with as many steps that are evenly spaced; the standard"
-                    " errors are 0.06 and 0.07. On our CD1(25) it is 0.77 against 0.42. On two more models the difference is within the errors, and on none is the printed spacing better"},
+                    " errors are 0.06 and 0.07. On our CD1(25) it is 0.77 against 0.42. On two more models the difference is within three standard errors, and on none is the printed spacing better"},
      lambda s: [round(v, 2) for m in ("CD25(500)", "CD1(25)") for v in spaced(s, m)] == [0.84, 0.85, 0.77, 0.42]
      and [round(v, 2) for v in spaced(s, "CD25(500)", "variance_error")] == [0.06, 0.07]
      and Counter(case.outcome for case in BY_ID["spacing-of-betas"].finding(s.record).cases.values()) == {"no estimate": 3, "does not hold": 1}
      and BY_ID["spacing-of-betas"].finding(s.record).cases["CD1(25)", ""].outcome == "does not hold"),
-    said({"errata": "With a tenth of the steps it is worse by far: 6.9 against 1.8 on CD25(500)"},
+    said({"errata": "With a tenth of the steps it is worse: 6.9 against 1.8 on CD25(500)"},
      lambda s: [round(s.row("own-weights-schedules", schedule=k)["variance"], 1) for k in ("of the 2008 paper", "evenly spaced")] == [6.9, 1.8]),
     said({"errata": "With ten distributions and a thousand images the variance of nine of our ten models falls, by factors of 3 to 79. That of the MNIST DBN rises by half:"
                     " its slope is 0.36, with a standard error of 0.02"},
