@@ -462,7 +462,7 @@ def _html_row(row: ReportRow) -> str:
     kind = entry.criterion.kind.replace("-", " ")
     reason = row.judgement.evidence or entry.criterion.why
     if entry.criterion.kind == "same-weights":
-        # of images that are not stated it says how they were found
+        # whose images they are, beside how far off ours is
         reason += f". {entry.criterion.why}"
     cells = [
         html.escape(f"{_IN_SHORT[entry.paper]}, {entry.where}"),

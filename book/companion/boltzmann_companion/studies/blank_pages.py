@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from scipy.special import betaincinv
+from scipy.stats import binomtest
 from torch import Tensor
 
 from boltzmann_companion.profiles import Profile
@@ -120,10 +120,11 @@ def _from_blank(
         error = (empty - share * inside).std().item() * math.sqrt(len(inside))
         log_p = rbm.log_unnormalized(torch.zeros(1, rbm.num_visible)).item()
         there = later[-1] < fewer_than
+        left = binomtest(int((~there).sum()), len(inside), alternative="less")
         of_mass = {
             "chains": len(inside),
             "pixels_on": _mean(later[-1, there]),
-            "mass_bound": 100 * _upper(int((~there).sum()), len(inside)) / _ARRIVING,
+            "mass_bound": 100 * left.proportion_ci(_LEVEL).high / _ARRIVING,
             "blank_log_z": log_p - math.log(share),
             "blank_error": error / empty.sum().item(),
         }
@@ -141,8 +142,3 @@ def _walk(rbm: RBM, v: Tensor, steps: int, generator: torch.Generator) -> tuple[
 
 def _mean(values: Tensor) -> float | None:
     return values.double().mean().item() if len(values) else None
-
-
-def _upper(count: int, total: int) -> float:
-    """Upper end of the one-sided interval of Clopper and Pearson for a probability."""
-    return float(betaincinv(count + 1, total - count, _LEVEL)) if count < total else 1.0

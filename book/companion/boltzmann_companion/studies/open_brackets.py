@@ -31,11 +31,10 @@ from paperlib.datasets import binary_images
 from paperlib.errors import InputError
 from paperlib.estimators.bracket import CANNOT_TELL, CLOSED, CROSSED, OPEN, bracket_verdict
 from paperlib.models import DBM, DBN, RBM
+from paperlib.numerics import student_quantile
 
 # What a verdict on the distance from parallel tempering says of an end.
 _FATES = {CLOSED: "right", OPEN: "wrong", CROSSED: "wrong", CANNOT_TELL: "undecided"}
-# Standard errors on either side of a normal distribution's 95 % interval.
-_TWO_SIDED_95 = 1.96
 # From chapter 10: draws for each ln p*(v), and their first seed.
 _DRAWS, _OF_DRAWS = 500, 30
 
@@ -173,7 +172,7 @@ def bracket_reading(
     ('AIS wrong, RAISE right', 'AIS wrong, RAISE undecided')
     """
     low, high = row["interval"]
-    of_tempering = ((high - low) / 2 / _TWO_SIDED_95, math.inf)
+    of_tempering = ((high - low) / 2 / student_quantile(0.95, math.inf), math.inf)
     of_ais, of_raise = (ends[f"base_rate_{method}_error"] for method in ("ais", "raise"))
     chains = effective_chains(of_ais)
     said = {
