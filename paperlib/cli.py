@@ -54,13 +54,17 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 
 @command(app)
-def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> None:
+def evaluate(
+    model: ModelArgument, job: Job, *, tolerance: float = 0.01, plot: Path | None = None
+) -> None:
     """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
 
     AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
 
     Parameters
     ----------
+    tolerance : NATS
+        Stop before the minutes are over where a trusted interval is no wider.
     plot : FILE
         Also draw parallel tempering and the bracket against K, as .svg, .png or .pdf. For an exact value, draws ln p(v) of the test images.
     """
@@ -73,7 +77,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     found = job.read_model(model)
     test_images, options = _inputs(job, found)
     moved = found.rbm.to(job.device)
-    result = evaluate_model(moved, test_images, **options)
+    result = evaluate_model(moved, test_images, tolerance=tolerance, **options)
     typer.echo(describe(result, job.binarization))
     record = as_dict(result, job.binarization)
     record["run"] = job.record("evaluate", {"model": model}, [result], {})

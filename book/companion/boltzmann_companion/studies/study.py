@@ -664,10 +664,16 @@ def full_size_study(
         of_case = [_FULL_SIZE_VERSION, asdict(case), models[case]]
         identity = ["full-size", *of_case, MINUTES[minutes], seed]
         row = remembered(folder, identity, partial(_full_size_row, case, minutes, seed), file)
-        identity = ["full-size-truth", *of_case, _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
-        truth = remembered(folder, identity, partial(_truth, case), f"{case.name}-truth.json")
-        rows.append(_compared(row, truth))
+        rows.append(_compared(row, *long_run_log_z(case, models[case], folder)))
     return rows
+
+
+def long_run_log_z(case: FullSizeCase, checksum: str | None, folder: Path) -> tuple[float, float]:
+    """ln Z and its standard error by runs of parallel tempering that take an hour or more, for a model with this checksum; kept in `folder`."""
+    of_case = [_FULL_SIZE_VERSION, asdict(case), checksum]
+    identity = ["full-size-truth", *of_case, _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS, _SEED]
+    found = remembered(folder, identity, partial(_truth, case), f"{case.name}-truth.json")
+    return _mean(found["ladders"])
 
 
 def _truth(case: FullSizeCase) -> dict[str, Any]:
@@ -730,9 +736,8 @@ def _full_size_row(case: FullSizeCase, minutes: int, seed: int) -> dict[str, Any
     }
 
 
-def _compared(row: dict[str, Any], truth: dict[str, Any]) -> dict[str, Any]:
-    """A row with the truth, and without the two numbers that served to compare with it."""
-    log_z, std_error = _mean(truth["ladders"])
+def _compared(row: dict[str, Any], log_z: float, std_error: float) -> dict[str, Any]:
+    """A row with the true average, of this ln Z, and without the two numbers that served to compare with it."""
     average = row["value"] + row["log_z"] - log_z
     shown = {name: value for name, value in row.items() if name not in ("log_z", "ais")}
     return shown | {
