@@ -88,7 +88,7 @@ class Job:
     binarize: int | None = None
     threshold: float | None = None
     names: str | None = None
-    minutes: float = 1.0
+    minutes: float = 2.0
     steps: int | None = None
     tempering_steps: TemperingSteps = None
     seed: int = 0

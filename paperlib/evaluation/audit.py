@@ -124,7 +124,7 @@ def audit(
     claimed_log_z: float | None = None,
     claimed_log_prob: float | None = None,
     tolerance: float = 0.1,
-    minutes: float = 1.0,
+    minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     steps: int | None = None,

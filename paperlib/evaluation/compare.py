@@ -75,7 +75,7 @@ def compare(
     second: UnnormalizedModel,
     test: ArrayLike,
     train: ArrayLike | None = None,
-    minutes: float = 1.0,
+    minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     *,

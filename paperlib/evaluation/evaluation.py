@@ -64,7 +64,7 @@ def evaluate(
     model: UnnormalizedModel,
     test: ArrayLike,
     train: ArrayLike | None = None,
-    minutes: float = 1.0,
+    minutes: float = 2.0,
     generator: torch.Generator | None = None,
     progress: bool | None = None,
     *,

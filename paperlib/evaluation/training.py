@@ -154,7 +154,7 @@ def evaluate_training(
     train: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
-    minutes: float = 1.0,
+    minutes: float = 2.0,
     steps: int | None = None,
     tempering_steps: int | None = None,
     weights: ArrayLike | None = None,
