@@ -617,7 +617,7 @@ FULL_SIZE = (
 # Steps for 784 x 500 units: K, and parallel tempering's. They take about so many minutes of one core with AVX-512. The second ones took six
 # before parallel tempering became faster, and their files are named after these.
 MINUTES = {1: (5_000, 2_000_000), 4: (18_000, 9_000_000)}
-_NAMES = {1: 1, 4: 6}
+_NAMES = {4: 6}
 _USUAL_SIZE = 784 * 500
 # Runs of parallel tempering that say what is true: their length, the standard error in nats that they are to reach, and how many there may be.
 _TRUTH_STEPS, _TRUTH_ERROR, _MOST_RUNS = 20_000_000, 0.05, 7
@@ -660,7 +660,7 @@ def full_size_study(
     hide = None if progress is None else not progress
     rows = []
     for minutes, seed, case in tqdm(tasks, "study of full size", unit="evaluation", disable=hide):
-        file = f"{case.name}-{_NAMES[minutes]}-{seed}.json"
+        file = f"{case.name}-{_NAMES.get(minutes, minutes)}-{seed}.json"
         if case.source == "others" and not ((folder / file).is_file() or case.files()):
             continue
         of_case = [_FULL_SIZE_VERSION, asdict(case), models[case]]
