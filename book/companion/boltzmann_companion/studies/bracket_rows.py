@@ -170,14 +170,16 @@ def gap_rows(
     for model_id, entry in entries.items():
         for start, found in brackets[model_id].items():
             gaps = found.vector_gaps.sort(descending=True).values
-            rows.append({
-                "start": start,
-                "model": entry.name,
-                "steps": steps[model_id],
-                "gap": found.gap,
-                "median": found.median_gap,
-                "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
-            })
+            rows.append(
+                {
+                    "start": start,
+                    "model": entry.name,
+                    "steps": steps[model_id],
+                    "gap": found.gap,
+                    "median": found.median_gap,
+                    "worst_tenth": gaps[: max(1, len(gaps) // 10)].mean().item(),
+                }
+            )
     return rows
 
 
