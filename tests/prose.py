@@ -648,7 +648,7 @@ PROSE = [
      lambda s: all(abs(s.row("tempering-brackets", model=m)[end]) < 1 for m in ("MNIST DBN", "Omniglot DBN") for end in ("ais_off", "raise_off"))),
     said({"10": "Parallel tempering puts the average at $-103.9$ nats"},
      lambda s: near(s.row("tempering-brackets", model="Omniglot DBN")["ladder"], -103.9, 0.05)),
-    said({"10": "An overestimate like that with 10,000 steps has a probability of at most one in twelve",
+    said({"10": "with 10,000 steps by a factor of twelve. By Markov's inequality so large an overestimate has a probability of at most one in twelve",
           "16": ["AIS from uniform pixels has a $\\ln \\hat Z$ that is one nat higher, from two effective chains",
                  "If parallel tempering is right, so large an overestimate has a probability of at most one in 2.8"]},
      lambda s: near(over := above_tempering(s, 100_000), 1, 0.05) and near(math.exp(over), 2.8, 0.05)
