@@ -540,7 +540,7 @@ PROSE = [
      and verdict_of(r := s.row("raise-table-1", model="mnistCD1-20"), "base_rate") == "cannot tell" and near(r["base_rate_gap"], -1.1, 0.05)
      and near(r["base_rate_gap_error"], 0.13, 0.005) and {r["steps"] for r in s.rows("raise-table-1")} == {100_000}),
     said({"08": "From the uniform start two are closed and one is open. Of the other three nothing can be said: two rest on fewer than nine "
-                "effective chains of AIS, and one is as near to a nat"},
+                "effective chains of AIS, and the gap of the third is too near to a nat"},
      lambda s: said_of(s, "uniform") == {"closed": 2, "open": 1, "cannot tell": 3}
      and sum(effective_chains(r["uniform_ais_error"]) < 9 for r in s.rows("raise-table-1")) == 2),
     said({"08": "the bracket may cross, as for our mnistCD1-20 with 1,000 and 10,000 steps"},
