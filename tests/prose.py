@@ -859,7 +859,7 @@ PROSE = [
      lambda s: near(at_equal_cost(s, "parallel tempering", 100_000)["rmse"] / 0.43, 0.8, 0.04) and near(at_equal_cost(s, "parallel tempering", 1_000_000)["rmse"] / 0.10, 1.25, 0.05)),
     said({"16": "A chain-step of parallel tempering takes about twice the time of one of AIS"},
      lambda s: all(1.6 < seconds_of_a_chain_step(r, "ladder") / seconds_of_a_chain_step(r, "ais") < 2.4 for r in s.rows("tempering-seconds"))),
-    said({"16": "the $F$ distribution puts it at 0.32 to 0.47 of the error of AIS, and with a million, from fewer runs, at 0.34 to 0.84"},
+    said({"16": "By the $F$ distribution it is 0.32 to 0.47 of that of AIS with 100,000 chain-steps, and 0.34 to 0.84 with a million, from fewer runs"},
      lambda s: [round(end, 2) for steps in (100_000, 1_000_000) for end in error_ratio(s, steps)] == [0.32, 0.47, 0.34, 0.84]),
     said({"16": ["On three of the four models the interval holds 1, and these runs cannot tell which is faster",
                  "On one of four models of 784 × 500 units it is clearly faster than AIS; on the other three, ten runs cannot tell"]},
