@@ -36,12 +36,12 @@ PATH = BaseRatePath(RBM)
 
 def test_long_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("boltzmann_companion.studies.tempering_runs._LONG_RUN", 2_000)
-    whole = timed_run("ladder", PATH, 2_000, 1)
+    whole = timed_run("parallel tempering", PATH, 2_000, 1)
     calls = interrupt_call(monkeypatch, TemperingRun, "advance", 6)
     with pytest.raises(KeyboardInterrupt):
-        timed_run("ladder", PATH, 2_000, 1, tmp_path)
+        timed_run("parallel tempering", PATH, 2_000, 1, tmp_path)
     assert [file.suffix for file in tmp_path.iterdir()] == [".safetensors"]
-    resumed = timed_run("ladder", PATH, 2_000, 1, tmp_path)
+    resumed = timed_run("parallel tempering", PATH, 2_000, 1, tmp_path)
     assert resumed["log_z"] == whole["log_z"]
     assert [file.suffix for file in tmp_path.iterdir()] == [".json"]
     # ten segments and three pilot rounds; five of them were not done twice
@@ -69,7 +69,7 @@ def test_ais_spends_what_it_may(monkeypatch):
 
 def test_seconds_to_a_tenth_of_a_nat(monkeypatch):
     """The time of a run grows with the square of its error; a bias counts as an error."""
-    errors = {"ladder": 0.1, "AIS": -0.4, "SMC": 0.2, "RAISE": 0.3}
+    errors = {"parallel tempering": 0.1, "AIS": -0.4, "SMC": 0.2, "RAISE": 0.3}
     clock = iter(range(0, 10_000, 3))  # every run takes three seconds
     monkeypatch.setattr(tempering_runs.time, "process_time", lambda: next(clock))
 
@@ -79,7 +79,7 @@ def test_seconds_to_a_tenth_of_a_nat(monkeypatch):
     monkeypatch.setattr(tempering_runs, "timed_run", run)
     rows = seconds_rows("model", PATH, 2_000, 10, 0, truth=2.0, progress=False)
     assert {row["estimator"]: row["ratio"] for row in rows} == pytest.approx(
-        {"ladder": 1, "AIS": 16, "SMC": 4, "RAISE": 9}
+        {"parallel tempering": 1, "AIS": 16, "SMC": 4, "RAISE": 9}
     )
     assert rows[0]["tenth"] == pytest.approx(3)
     low, high = rows[1]["ratio_interval"]

@@ -39,8 +39,10 @@ from paperlib.numerics import seeded_generator
 from paperlib.validation import require_count
 
 #: The estimators that are compared at equal cost, and those whose seconds are compared.
-ESTIMATORS = ("ladder", "AIS")
+ESTIMATORS = ("parallel tempering", "AIS")
 IN_TURNS = (*ESTIMATORS, "SMC", "RAISE")
+# By which other name kept runs know an estimator.
+_KEPT_AS = {"parallel tempering": "ladder"}
 
 # Quantile of the normal distribution for AIS's 95 % interval, ln(Z -+ 1.96 sigma).
 _NORMAL = 1.96
@@ -67,7 +69,7 @@ def timed_run(
     Parameters
     ----------
     estimator : str
-        `ladder` (parallel tempering), `AIS` (100 chains, evenly spaced betas), `SMC` (as in chapter 17) or `RAISE` (four chains for each image,
+        `parallel tempering`, `AIS` (100 chains, evenly spaced betas), `SMC` (as in chapter 17) or `RAISE` (four chains for each image,
         evenly spaced betas).
     path : AnnealingPath
         The path from the start to the target.
@@ -96,7 +98,7 @@ def timed_run(
     >>> from paperlib.annealing import BaseRatePath
     >>> from paperlib.models import RBM
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
-    >>> run = timed_run("ladder", path, 2_000, seed=0)
+    >>> run = timed_run("parallel tempering", path, 2_000, seed=0)
     >>> low, high = run["interval"]
     >>> low < run["log_z"] < high
     True
@@ -108,7 +110,7 @@ def timed_run(
     steps = require_count("chain_steps", chain_steps, 2 * AIS_CHAINS)
     seed = require_count("seed", seed, minimum=0)
     identity = [] if folder is None else _identity(estimator, path, steps, seed, images)
-    if estimator != "ladder":
+    if estimator != "parallel tempering":
         others = {"AIS": _ais, "SMC": _smc, "RAISE": partial(_raise, images)}
         compute = partial(others[estimator], steps, seed, path)
         return remembered(folder, identity, compute, device=path.device)
@@ -164,7 +166,8 @@ def _bar(seeds: range, description: str, progress: bool | None) -> Iterable[int]
 def _identity(
     estimator: str, path: AnnealingPath[Any], steps: int, seed: int, images: Tensor | None
 ) -> list[Any]:
-    identity: list[Any] = [estimator, path.checksum(), steps, seed, DRAWS, path.device.type]
+    name = _KEPT_AS.get(estimator, estimator)
+    identity: list[Any] = [name, path.checksum(), steps, seed, DRAWS, path.device.type]
     if estimator == "AIS":
         identity.append(AIS_CHAINS)
     if estimator == "RAISE":
@@ -304,7 +307,7 @@ def seconds_rows(
     >>> path = BaseRatePath(RBM([[1.0, -2.0], [0.5, 3.0]], [0.0, 0.0], [0.0, 0.0]))
     >>> rows = seconds_rows("tiny", path, 2_000, repeats=2, seed=0, truth=2.0, images=torch.eye(2))
     >>> [row["estimator"] for row in rows], rows[0]["ratio"]
-    (['ladder', 'AIS', 'SMC', 'RAISE'], 1.0)
+    (['parallel tempering', 'AIS', 'SMC', 'RAISE'], 1.0)
     """
     rows = []
     for name, seconds in _seconds_of_a_run(path, chain_steps, seed, images).items():
@@ -315,7 +318,7 @@ def seconds_rows(
         rows.append(row)
         row["ratio"] = row["tenth"] / rows[0]["tenth"]
         row["ratio_interval"] = None
-        if name != "ladder":
+        if row is not rows[0]:
             row["ratio_interval"] = [
                 row["ratio"] / fdtri(repeats, repeats, level) for level in (0.975, 0.025)
             ]
