@@ -226,44 +226,100 @@ def _draw_at(cpu: Any) -> _Pairs:
     for inputs in (_sums(), 100 * _logits()):
         out = np.empty((_ROWS, _COLUMNS), bool)
         given = inputs.numpy(), 0.01, offsets.numpy(), ladder.numbers()
-        cpu.draw_at(*given, tuple(map(np.uint32, _KEY)), out)
+        cpu.draw_at(*given, np.array(_KEY, np.uint32), out)
         yield out, _drawn(reference.scale_sums(inputs, factors, offset))
+
+
+def _gibbs(ladder: Ladder, inputs: torch.Tensor) -> torch.Tensor:
+    """What `draw_visible` should give, with `_columns(30)` and visible biases as at `_logits`."""
+    betas, offset = ladder.pairs(0)[0], _logits()[ladder.temperature_of()]
+    h = _drawn(betas.float()[:, None] * inputs)
+    sums = reference.integer_sums(h, torch.from_numpy(_columns(30)))
+    return _drawn(reference.scale_sums(sums, (1e-4 * betas).float(), offset))
 
 
 def _draw_visible(cpu: Any) -> _Pairs:
     # enough hidden units for rows to be added eight at a time
-    inputs, columns, biases = _logits()[:, :30].contiguous(), _columns(30), _logits()
-    ladder, v = _ladder(), np.empty((_ROWS, _COLUMNS), bool)
-    keys = tuple(map(np.uint32, 2 * _KEY))
-    cpu.draw_visible(inputs.numpy(), ladder.numbers(), keys, columns, 1e-4, biases.numpy(), v)
-    betas, offset = ladder.pairs(0)[0], biases[ladder.temperature_of()]
-    sums = reference.integer_sums(
-        _drawn(betas.float()[:, None] * inputs), torch.from_numpy(columns)
-    )
-    yield v, _drawn(reference.scale_sums(sums, (1e-4 * betas).float(), offset))
+    inputs, biases, v = _logits()[:, :30].contiguous(), _logits(), np.empty((_ROWS, _COLUMNS), bool)
+    keys = np.array(2 * _KEY, np.uint32)
+    given = inputs.numpy(), _ladder().numbers(), keys, _columns(30), 1e-4, biases.numpy()
+    cpu.draw_visible(*given, v)
+    yield v, _gibbs(_ladder(), inputs)
+
+
+def _exchanged(
+    ladder: Ladder, sums: torch.Tensor, v: torch.Tensor, scale: float, uniform: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """What `exchange` should give, with biases as at `_logits`; the ladder's chains swap."""
+    hidden_bias, bias_difference = _logits()[0, : sums.shape[1]], _logits()[1]
+    inputs = reference.scale_sums(sums, torch.full((_ROWS,), scale), hidden_bias)
+    bias_sums, halves = reference.sum_where(v, bias_difference), []
+    for parity in (0, 1):
+        betas, partners = ladder.pairs(parity)
+        lower, change = torch.minimum(betas, partners)[:, None], partners - betas
+        part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
+        halves.append((part * change.sign() + bias_sums * change)[ladder.chain_at])
+        reference.swap(halves[-1], uniform[1 + 3 * parity].view(1, 1), parity, ladder.chain_at)
+    return inputs, bias_sums, torch.stack(halves), ladder.ends()
 
 
 def _exchange(cpu: Any) -> _Pairs:
     v, (hidden_bias, bias_difference, _) = _states(), _logits()
-    inputs = reference.scale_sums(_sums(), torch.full((_ROWS,), 0.01), hidden_bias)
-    bias_sums = reference.sum_where(v, bias_difference)
     # one pair swaps in any case, the other only if it always does
     for number in (0.0, 1.0):
         ours, theirs = _ladder(), _ladder()
         uniform = torch.tensor([2, number, 2, 2, 1 - number, 2], dtype=torch.float64)
-        results = np.empty(inputs.shape, np.float32), np.empty(_ROWS), np.empty((2, 1, _ROWS))
+        results = (
+            np.empty((_ROWS, _COLUMNS), np.float32),
+            np.empty(_ROWS),
+            np.empty((2, 1, _ROWS)),
+            np.empty((1, 2), np.int64),
+        )
         given = hidden_bias.numpy(), v.numpy(), bias_difference.numpy(), ours.numbers()
         cpu.exchange(_sums().numpy(), 0.01, *given, uniform.numpy(), *results)
-        for parity in (0, 1):
-            betas, partners = theirs.pairs(parity)
-            lower, change = torch.minimum(betas, partners)[:, None], partners - betas
-            part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
-            ratios = (part * change.sign() + bias_sums * change)[theirs.chain_at]
-            yield results[2][parity], ratios
-            own = uniform[1 + 3 * parity].view(1, 1)
-            reference.swap(ratios, own, parity, theirs.chain_at)
-        yield from zip(results, (inputs, bias_sums), strict=False)
+        yield from zip(results, _exchanged(theirs, _sums(), v, 0.01, uniform), strict=True)
         yield ours.chain_at.numpy(), theirs.chain_at
+
+
+def _temper(cpu: Any) -> _Pairs:
+    # what one call of torch gives is what two calls for each step give
+    one, two = (torch.Generator().manual_seed(1) for _ in range(2))
+    ours, theirs, columns = _ladder(), _ladder(), _columns(30)
+    for keys, uniform in zip(*ours.draws(one, 2), strict=True):
+        yield keys.view(np.int64), torch.randint(2**63 - 1, (2,), generator=two)
+        yield uniform, torch.rand(6, dtype=torch.float64, generator=two)
+    rows, (hidden_bias, bias_difference, _) = columns.T.copy(), _logits()
+    inputs, uniform = (
+        _logits()[:, :30].contiguous(),
+        torch.tensor([[2, 0, 2, 2, 2, 2], [2, 2, 2, 2, 0, 2]]),
+    )
+    v, results = (
+        np.empty((_ROWS, _COLUMNS), bool),
+        (
+            inputs.numpy().copy(),
+            np.empty(_ROWS),
+            np.empty((2, 2, 1, _ROWS)),
+            np.empty((2, 1, 2), np.int64),
+        ),
+    )
+    keys = np.tile(np.array(2 * _KEY, np.uint32), (2, 1))
+    given = (
+        columns,
+        rows,
+        1e-4,
+        hidden_bias[:30].numpy(),
+        _logits().numpy(),
+        bias_difference.numpy(),
+    )
+    cpu.temper(ours.numbers(), keys, uniform.double().numpy(), *given, v, *results)
+    for step in range(2):
+        drawn = _gibbs(theirs, inputs)
+        sums = reference.integer_sums(drawn, torch.from_numpy(rows))
+        inputs, bias_sums, ratios, ends = _exchanged(theirs, sums, drawn, 1e-4, uniform[step])
+        yield results[2][step], ratios
+        yield results[3][step], ends
+    yield v, drawn
+    yield from zip(results[:2], (inputs, bias_sums), strict=True)
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -290,5 +346,6 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "draw_visible": (_draw_visible, 0, 0),
     "draw_at": (_draw_at, 0, 0),
     "exchange": (_exchange, 1e-5, 1e-5),
+    "temper": (_temper, 1e-5, 1e-5),
     "matlab_uniform": (_matlab_uniform, 0, 0),
 }

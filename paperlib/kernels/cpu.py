@@ -247,6 +247,17 @@ def _add_rows(
             sums[j] += sign * int32(a[j])
 
 
+@_inline
+def _sum_rows(matrix: np.ndarray, state: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> None:
+    """`sums = state @ matrix` for one bool `state` [n]; `rows` [n + 1] is for notes."""
+    count = 0
+    for j in range(state.size):
+        rows[count] = j
+        count += state[j]
+    sums[:] = 0
+    _add_rows(matrix, rows, count, int32(1), sums)
+
+
 @_compile
 def add_changed_rows(
     matrix: np.ndarray,
@@ -332,7 +343,7 @@ def draw_at(
     scale: float,
     offsets: np.ndarray,
     ladder: Ladder,
-    key: tuple[np.uint32, np.uint32],
+    key: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Draw `out` [chains, n] with the logits `offsets[k] + betas[k] * scale * inputs`, each chain at its own temperature k.
@@ -397,11 +408,12 @@ def exchange(
     hidden_input: np.ndarray,
     bias_sums: np.ndarray,
     ratios: np.ndarray,
+    ends: np.ndarray,
 ) -> None:
     """After a Gibbs step to `v`, with the `sums` of its products: what a state holds of it, and the even and the odd swaps.
 
-    Fills `hidden_input` [chains, M], `bias_sums` [chains] and `ratios` [2, R, N], and swaps the chains of `ladder`; `uniform` is
-    `paperlib.kernels.tempering.Ladder.uniform`.
+    Fills `hidden_input` [chains, M], `bias_sums` [chains], `ratios` [2, R, N] and `ends` [R, 2], and swaps the chains of `ladder`; `uniform`
+    is a row of those of `paperlib.kernels.tempering.Ladder.draws`.
     """
     betas, chain_at, start, total = ladder
     scale_sums(sums, np.full(1, float32(scale)), hidden_bias.reshape(1, -1), hidden_input)
@@ -419,13 +431,14 @@ def exchange(
         pairs = (len(betas) - parity) // 2
         own = parity * (total // len(betas)) * (len(betas) // 2) + start // len(betas) * pairs
         _swap(increments, bias_sums, betas, uniform[own:], parity, chain_at, ratios[parity])
+    ends[:, 0], ends[:, 1] = chain_at[:, 0] + start, chain_at[:, -1] + start
 
 
 @_compile
 def draw_visible(
     hidden_input: np.ndarray,
     ladder: Ladder,
-    keys: tuple[np.uint32, np.uint32, np.uint32, np.uint32],
+    keys: np.ndarray,
     columns: np.ndarray,
     scale: float,
     biases: np.ndarray,
@@ -449,16 +462,52 @@ def draw_visible(
     for replica in range(len(chain_at)):
         for k in range(len(betas)):
             factor, chain = float32(betas[k] * scale), chain_at[replica, k]
-            num_on = 0
-            for j in range(h.shape[1]):
-                on[num_on] = j
-                num_on += h[chain, j]
-            sums[:] = 0
-            _add_rows(columns, on, num_on, int32(1), sums)
+            _sum_rows(columns, h[chain], on, sums)
             for j in range(width):
                 logits[chain, j] = biases[k, j] + factor * float32(sums[j])
     start, total, drawn = start * width, total * width, v.reshape(-1)
     draw_bits(logits.reshape(-1), float32(1), keys[2], keys[3], first, start, total, drawn)
+
+
+@_compile
+def temper(
+    ladder: Ladder,
+    keys: np.ndarray,
+    uniform: np.ndarray,
+    columns: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    hidden_bias: np.ndarray,
+    biases: np.ndarray,
+    bias_difference: np.ndarray,
+    v: np.ndarray,
+    hidden_input: np.ndarray,
+    bias_sums: np.ndarray,
+    ratios: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """Steps of parallel tempering of a small RBM, one for each row of `keys`, `uniform`, `ratios` and `ends`: `draw_visible`, then `exchange`.
+
+    The weights are `scale * rows`, with int16 `rows` [D, M] and their transpose `columns`.
+    """
+    sums, on = np.empty(hidden_input.shape, np.int32), np.empty(len(rows) + 1, np.int64)
+    for t in range(len(keys)):
+        draw_visible(hidden_input, ladder, keys[t], columns, scale, biases, v)
+        for chain in range(len(v)):
+            _sum_rows(rows, v[chain], on, sums[chain])
+        exchange(
+            sums,
+            scale,
+            hidden_bias,
+            v,
+            bias_difference,
+            ladder,
+            uniform[t],
+            hidden_input,
+            bias_sums,
+            ratios[t],
+            ends[t],
+        )
 
 
 # Plain numbers and loops as the reference has them are compiled as they stand.

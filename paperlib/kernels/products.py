@@ -107,13 +107,13 @@ class _PlainProduct(BinaryProduct):
 
 
 class IntegerProduct(BinaryProduct):
-    """Exact sums of 16-bit integers, for float32 on a CPU; one unit of the integers stands for `scale`."""
+    """Exact sums of 16-bit integers, `rows` [n, m], for float32 on a CPU; one unit of the integers stands for `scale`."""
 
     def __init__(self, matrix: Tensor, scale: float) -> None:
         fixed = torch.round(matrix.double() / scale).to(torch.int32)
         super().__init__((fixed.double() * scale).float())
         self.scale = scale
-        self._fixed = fixed.to(torch.int16).numpy()
+        self.rows = fixed.to(torch.int16).numpy()
         # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
@@ -146,7 +146,7 @@ class IntegerProduct(BinaryProduct):
         few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
         add_changed_rows = compiled("add_changed_rows") if few else None
         if add_changed_rows is not None:
-            add_changed_rows(self._fixed, states, np.flatnonzero(changed), last_states, sums)
+            add_changed_rows(self.rows, states, np.flatnonzero(changed), last_states, sums)
             return sums
         # Nothing is remembered while it is being changed, so that a call that is interrupted leaves nothing wrong behind.
         del memory[self]
@@ -172,9 +172,7 @@ class IntegerProduct(BinaryProduct):
         return sums
 
     def _reference_sums(self, states: np.ndarray) -> np.ndarray:
-        return reference.integer_sums(
-            torch.from_numpy(states), torch.from_numpy(self._fixed)
-        ).numpy()
+        return reference.integer_sums(torch.from_numpy(states), torch.from_numpy(self.rows)).numpy()
 
 
 class NarrowIntegerProduct(IntegerProduct):
@@ -183,11 +181,11 @@ class NarrowIntegerProduct(IntegerProduct):
     def __init__(self, matrix: Tensor, scale: float) -> None:
         super().__init__(matrix, scale)
         # int16 [m, n], in units of the scale
-        self.columns = np.ascontiguousarray(self._fixed.T)
+        self.columns = np.ascontiguousarray(self.rows.T)
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]."""
-        if self.fast_integers and len(states) * self._fixed.size > _FEWEST_TERMS:
+        if self.fast_integers and len(states) * self.rows.size > _FEWEST_TERMS:
             return self._all_sums(states)
         sum_selected = compiled("sum_selected")
         if sum_selected is None:
