@@ -30,6 +30,7 @@ _KEY = (0x2008, 0x2015)
 _ROWS, _COLUMNS = 3, 70
 # What a compiled function gives, and what it should give.
 _Pairs: TypeAlias = Iterator[tuple[np.ndarray, Any]]
+Product: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 def chosen() -> str:
@@ -95,13 +96,41 @@ def multiplies_integers() -> bool:
     """
     if chosen() == REFERENCE or not _says("_is_vnni_supported"):
         return False
-    states = (torch.arange(40 * 33) % 3 == 0).view(40, 33).to(torch.int8)
-    matrix = (torch.arange(33 * 70) * 37 % 256 - 128).view(33, 70).to(torch.int8)
+    return _multiplies(unpacked)
+
+
+@cache
+@undisturbed
+def multiplies_packed() -> bool:
+    """Whether `packed` is correct here, which rests on private functions of torch as well; only asked where `multiplies_integers`."""
+    return _multiplies(packed)
+
+
+def _multiplies(prepare: Callable[[torch.Tensor], Product]) -> bool:
+    # so many rows that their sums need more than 16 bits
+    states = (torch.arange(40 * 700) % 3 == 0).view(40, 700).to(torch.uint8)
+    matrix = (torch.arange(700 * 70) * 37 % 256 - 128).view(700, 70).to(torch.int8)
     try:
-        product = torch._int_mm(states, matrix)  # pyright: ignore[reportPrivateImportUsage]
+        product = prepare(matrix)(states)
     except Exception:
         return False
     return bool((product == (states.double() @ matrix.double())).all())
+
+
+def unpacked(matrix: torch.Tensor) -> Product:
+    """From uint8 `states`, each 0 or 1, to `states @ matrix` for an int8 matrix [n, m]."""
+    return lambda states: torch._int_mm(states.view(torch.int8), matrix)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def packed(matrix: torch.Tensor) -> Product:
+    """The same in float32, in which these sums are exact, with the matrix prepared once for all products."""
+    private = torch.ops.onednn
+    weights = private.qlinear_prepack(matrix.T.contiguous(), None)
+    ones = torch.ones(matrix.shape[1], dtype=torch.float32)
+    zeros = torch.zeros(matrix.shape[1], dtype=torch.int64)
+    # no biases, a scale of one, and nothing done to the sums
+    after = None, 1.0, 0, torch.float32, "none", [], ""
+    return lambda states: private.qlinear_pointwise(states, 1.0, 0, weights, ones, zeros, *after)
 
 
 def multiplies_tiles() -> bool:

@@ -29,7 +29,14 @@ from torch import Tensor
 
 from paperlib.errors import InputError
 from paperlib.kernels import reference
-from paperlib.kernels.capability import compiled, multiplies_integers, multiplies_tiles
+from paperlib.kernels.capability import (
+    compiled,
+    multiplies_integers,
+    multiplies_packed,
+    multiplies_tiles,
+    packed,
+    unpacked,
+)
 from paperlib.kernels.draws import Beta, column, for_each_row
 from paperlib.surroundings import autocasts, undisturbed
 
@@ -41,8 +48,10 @@ _FAST_INTEGERS = multiplies_integers()
 # Adding single rows is slower per row than a full product by about this factor, which is largest with instructions for whole tiles
 # of a matrix (AMX).
 _COST_OF_A_ROW = (20 if multiplies_tiles() else 4) if _FAST_INTEGERS else 1
-# To prepare the matrix for a full product of integers takes as long as the products of about so many chains.
+# To prepare the matrix for a full product of integers takes as long as the products of about so many chains. A large matrix is prepared
+# once, where that is possible; the product of a smaller one takes longer that way.
 _CHAINS_OF_A_CALL = 60
+_FEWEST_PACKED = 150_000
 # With fewer columns, the sums over all rows cost less than finding out which rows have changed.
 _FEWEST_COLUMNS = 128
 # With fewer weights times chains, to call torch takes longer than the sums.
@@ -118,7 +127,15 @@ class IntegerProduct(BinaryProduct):
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
         pieces = torch.cat([upper, fixed - 256 * upper], 1)
-        self._pieces = pieces.to(torch.int8 if self.fast_integers else torch.float32)
+        self._chains_of_a_call = 0
+        if not self.fast_integers:
+            numbers = pieces.float()
+            self._multiply = lambda states: states.float() @ numbers
+        elif matrix.numel() >= _FEWEST_PACKED and multiplies_packed():
+            self._multiply = packed(pieces.to(torch.int8))
+        else:
+            self._multiply = unpacked(pieces.to(torch.int8))
+            self._chains_of_a_call = _CHAINS_OF_A_CALL
 
     def _scaled(
         self, states: Tensor, factor: Beta, offset: Tensor, memory: Memory | None
@@ -142,7 +159,7 @@ class IntegerProduct(BinaryProduct):
             return memory[self][1]
         last_states, sums = remembered
         changed = states != last_states
-        enough = (len(states) + _CHAINS_OF_A_CALL * self.fast_integers) * self._rows
+        enough = (len(states) + self._chains_of_a_call) * self._rows
         few = np.count_nonzero(changed) * _COST_OF_A_ROW < enough
         add_changed_rows = compiled("add_changed_rows") if few else None
         if add_changed_rows is not None:
@@ -161,11 +178,7 @@ class IntegerProduct(BinaryProduct):
         join_pieces = compiled("join_pieces")
         if join_pieces is None:
             return self._reference_sums(states)
-        if self.fast_integers:
-            numbers = torch.from_numpy(states.view(np.int8))
-            pieces = torch._int_mm(numbers, self._pieces)  # pyright: ignore[reportPrivateImportUsage]
-        else:
-            pieces = torch.from_numpy(states.view(np.uint8)).float() @ self._pieces
+        pieces = self._multiply(torch.from_numpy(states.view(np.uint8)))
         if sums is None:
             sums = np.empty((len(states), self._columns), np.int32)
         join_pieces(pieces.numpy(), sums)

@@ -272,7 +272,8 @@ class BipartiteSampler:
 
     def rounding(self, v: Tensor, hidden_input: Tensor, group: slice) -> Tensor:
         """A group's `log_sums` at beta = 1 with weights that are not rounded, minus the actual `log_sums`; float64 [chains]."""
-        if not self._to_hidden.rounded:
+        # at the start of a path no hidden unit may have a weight
+        if not self._to_hidden.rounded or not range(self._num_hidden)[group]:
             return torch.zeros(len(v), dtype=torch.float64, device=v.device)
         exact = undisturbed(torch.addmm)(
             self._hidden_bias[group], v.to(self._weights.dtype), self._weights[:, group]
