@@ -203,10 +203,10 @@ def _sum_where(cpu: Any) -> _Pairs:
     yield out, reference.sum_where(states, values)
 
 
-def _sum_selected(cpu: Any) -> _Pairs:
-    states, columns, out = _states(), _columns(), np.empty((_ROWS, 5), np.int32)
-    cpu.sum_selected(columns, states.numpy(), out)
-    yield out, reference.integer_sums(states, torch.from_numpy(columns.T.copy()))
+def _sum_rows(cpu: Any) -> _Pairs:
+    matrix, sums = _columns().T.copy(), np.empty((_ROWS, 5), np.int32)
+    cpu.sum_rows(matrix, _states().numpy(), sums)
+    yield sums, reference.integer_sums(_states(), torch.from_numpy(matrix))
 
 
 def _add_changed_rows(cpu: Any) -> _Pairs:
@@ -259,96 +259,79 @@ def _draw_at(cpu: Any) -> _Pairs:
         yield out, _drawn(reference.scale_sums(inputs, factors, offset))
 
 
+def _model() -> tuple[Any, ...]:
+    """See `paperlib.kernels.cpu.Model`; enough hidden units for rows to be added eight at a time."""
+    columns, (hidden_bias, bias_difference, _) = _columns(30), _logits().numpy()
+    biases = hidden_bias[:30].copy(), _logits().numpy(), bias_difference
+    return columns.T.copy(), columns, 1e-4, *biases
+
+
 def _gibbs(ladder: Ladder, inputs: torch.Tensor) -> torch.Tensor:
-    """What `draw_visible` should give, with `_columns(30)` and visible biases as at `_logits`."""
-    betas, offset = ladder.pairs(0)[0], _logits()[ladder.temperature_of()]
+    """What `draw_visible` should give."""
+    _, columns, scale, _, biases, _ = _model()
+    betas, offset = ladder.pairs(0)[0], torch.from_numpy(biases)[ladder.temperature_of()]
     h = _drawn(betas.float()[:, None] * inputs)
-    sums = reference.integer_sums(h, torch.from_numpy(_columns(30)))
-    return _drawn(reference.scale_sums(sums, (1e-4 * betas).float(), offset))
+    sums = reference.integer_sums(h, torch.from_numpy(columns))
+    return _drawn(reference.scale_sums(sums, (scale * betas).float(), offset))
 
 
 def _draw_visible(cpu: Any) -> _Pairs:
-    # enough hidden units for rows to be added eight at a time
-    inputs, biases, v = _logits()[:, :30].contiguous(), _logits(), np.empty((_ROWS, _COLUMNS), bool)
-    keys = np.array(2 * _KEY, np.uint32)
-    given = inputs.numpy(), _ladder().numbers(), keys, _columns(30), 1e-4, biases.numpy()
+    inputs, v = _logits()[:, :30].contiguous(), np.empty((_ROWS, _COLUMNS), bool)
+    given = inputs.numpy(), _model(), _ladder().numbers(), np.array(2 * _KEY, np.uint32)
     cpu.draw_visible(*given, v)
     yield v, _gibbs(_ladder(), inputs)
 
 
-def _exchanged(
-    ladder: Ladder, sums: torch.Tensor, v: torch.Tensor, scale: float, uniform: torch.Tensor
-) -> tuple[torch.Tensor, ...]:
-    """What `exchange` should give, with biases as at `_logits`; the ladder's chains swap."""
-    hidden_bias, bias_difference = _logits()[0, : sums.shape[1]], _logits()[1]
-    inputs = reference.scale_sums(sums, torch.full((_ROWS,), scale), hidden_bias)
-    bias_sums, halves = reference.sum_where(v, bias_difference), []
+def _exchanged(ladder: Ladder, v: torch.Tensor, uniform: torch.Tensor) -> tuple[Any, ...]:
+    """The sums of the products of `v`, and what `exchange` should give; the ladder's chains swap."""
+    rows, _, scale, hidden_bias, _, bias_difference = _model()
+    sums = reference.integer_sums(v, torch.from_numpy(rows))
+    factors = torch.full((_ROWS,), scale)
+    inputs = reference.scale_sums(sums, factors, torch.from_numpy(hidden_bias))
+    bias_sums, halves = reference.sum_where(v, torch.from_numpy(bias_difference)), []
     for parity in (0, 1):
         betas, partners = ladder.pairs(parity)
         lower, change = torch.minimum(betas, partners)[:, None], partners - betas
         part = reference.softplus_increment(inputs.double(), lower, change.abs()[:, None])
         halves.append((part * change.sign() + bias_sums * change)[ladder.chain_at])
         reference.swap(halves[-1], uniform[1 + 3 * parity].view(1, 1), parity, ladder.chain_at)
-    return inputs, bias_sums, torch.stack(halves), ladder.ends()
+    return sums, (inputs, bias_sums, torch.stack(halves), ladder.ends())
+
+
+def _left(*steps: int) -> tuple[np.ndarray, ...]:
+    """Room for what `exchange`, or `temper` for each of so many steps, gives."""
+    ratios, ends = np.empty((*steps, 2, 1, _ROWS)), np.empty((*steps, 1, 2), np.int64)
+    return np.empty((_ROWS, 30), np.float32), np.empty(_ROWS), ratios, ends
+
+
+# One pair swaps in any case, the other only if it always does.
+_UNIFORM = torch.tensor([[2.0, 0, 2, 2, 1, 2], [2, 1, 2, 2, 0, 2]], dtype=torch.float64)
 
 
 def _exchange(cpu: Any) -> _Pairs:
-    v, (hidden_bias, bias_difference, _) = _states(), _logits()
-    # one pair swaps in any case, the other only if it always does
-    for number in (0.0, 1.0):
-        ours, theirs = _ladder(), _ladder()
-        uniform = torch.tensor([2, number, 2, 2, 1 - number, 2], dtype=torch.float64)
-        results = (
-            np.empty((_ROWS, _COLUMNS), np.float32),
-            np.empty(_ROWS),
-            np.empty((2, 1, _ROWS)),
-            np.empty((1, 2), np.int64),
-        )
-        given = hidden_bias.numpy(), v.numpy(), bias_difference.numpy(), ours.numbers()
-        cpu.exchange(_sums().numpy(), 0.01, *given, uniform.numpy(), *results)
-        yield from zip(results, _exchanged(theirs, _sums(), v, 0.01, uniform), strict=True)
+    for uniform in _UNIFORM:
+        ours, theirs, found = _ladder(), _ladder(), _left()
+        sums, expected = _exchanged(theirs, _states(), uniform)
+        given = sums.numpy(), _states().numpy(), _model(), ours.numbers(), uniform.numpy()
+        cpu.exchange(*given, *found)
+        yield from zip(found, expected, strict=True)
         yield ours.chain_at.numpy(), theirs.chain_at
 
 
 def _temper(cpu: Any) -> _Pairs:
-    # what one call of torch gives is what two calls for each step give
-    one, two = (torch.Generator().manual_seed(1) for _ in range(2))
-    ours, theirs, columns = _ladder(), _ladder(), _columns(30)
+    ours, theirs, (one, two) = _ladder(), _ladder(), map(torch.Generator, 2 * ["cpu"])
     for keys, uniform in zip(*ours.draws(one, 2), strict=True):
         yield keys.view(np.int64), torch.randint(2**63 - 1, (2,), generator=two)
         yield uniform, torch.rand(6, dtype=torch.float64, generator=two)
-    rows, (hidden_bias, bias_difference, _) = columns.T.copy(), _logits()
-    inputs, uniform = (
-        _logits()[:, :30].contiguous(),
-        torch.tensor([[2, 0, 2, 2, 2, 2], [2, 2, 2, 2, 0, 2]]),
-    )
-    v, results = (
-        np.empty((_ROWS, _COLUMNS), bool),
-        (
-            inputs.numpy().copy(),
-            np.empty(_ROWS),
-            np.empty((2, 2, 1, _ROWS)),
-            np.empty((2, 1, 2), np.int64),
-        ),
-    )
-    keys = np.tile(np.array(2 * _KEY, np.uint32), (2, 1))
-    given = (
-        columns,
-        rows,
-        1e-4,
-        hidden_bias[:30].numpy(),
-        _logits().numpy(),
-        bias_difference.numpy(),
-    )
-    cpu.temper(ours.numbers(), keys, uniform.double().numpy(), *given, v, *results)
-    for step in range(2):
+    inputs, v, found = _logits()[:, :30], np.empty((_ROWS, _COLUMNS), bool), _left(2)
+    found[0][:] = inputs
+    keys = np.array(2 * [2 * _KEY], np.uint32)
+    cpu.temper(_model(), ours.numbers(), keys, _UNIFORM.numpy(), v, *found)
+    for t in range(2):
         drawn = _gibbs(theirs, inputs)
-        sums = reference.integer_sums(drawn, torch.from_numpy(rows))
-        inputs, bias_sums, ratios, ends = _exchanged(theirs, sums, drawn, 1e-4, uniform[step])
-        yield results[2][step], ratios
-        yield results[3][step], ends
-    yield v, drawn
-    yield from zip(results[:2], (inputs, bias_sums), strict=True)
+        _, (inputs, bias_sums, *left) = _exchanged(theirs, drawn, _UNIFORM[t])
+        yield from zip((each[t] for each in found[2:]), left, strict=True)
+    yield from zip((v, *found[:2]), (drawn, inputs, bias_sums), strict=True)
 
 
 def _matlab_uniform(cpu: Any) -> _Pairs:
@@ -368,7 +351,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], _Pairs], float, float]] = {
     "draw_below": (_draw_below, 0, 0),
     "softplus_increment": (_softplus_increment, 1e-5, 1e-5),
     "sum_where": (_sum_where, 0, 1e-9),
-    "sum_selected": (_sum_selected, 0, 0),
+    "sum_rows": (_sum_rows, 0, 0),
     "add_changed_rows": (_add_changed_rows, 0, 0),
     "join_pieces": (_join_pieces, 0, 0),
     "scale_sums": (_scale_sums, 1e-5, 1e-5),

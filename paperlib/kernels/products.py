@@ -123,6 +123,8 @@ class IntegerProduct(BinaryProduct):
         super().__init__((fixed.double() * scale).float())
         self.scale = scale
         self.rows = fixed.to(torch.int16).numpy()
+        # With few columns, all sums are always computed anew.
+        self.narrow = matrix.shape[1] < _FEWEST_COLUMNS
         # Whether torch multiplies eight-bit integers with special instructions for them, in as many threads as it has.
         self.fast_integers = _FAST_INTEGERS
         upper = (fixed + 128) >> 8
@@ -151,7 +153,7 @@ class IntegerProduct(BinaryProduct):
 
     def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
         """`states @ matrix` in units of the scale, int32 [chains, m]; must not be changed."""
-        if memory is None:
+        if memory is None or self.narrow:
             return self._all_sums(states)
         remembered = memory.get(self)
         if remembered is None or remembered[0].shape != states.shape:
@@ -175,36 +177,19 @@ class IntegerProduct(BinaryProduct):
 
     def _all_sums(self, states: np.ndarray, sums: np.ndarray | None = None) -> np.ndarray:
         """All sums anew, in the memory of the given ones if there are any."""
-        join_pieces = compiled("join_pieces")
-        if join_pieces is None:
-            return self._reference_sums(states)
-        pieces = self._multiply(torch.from_numpy(states.view(np.uint8)))
+        few = states.size * self._columns <= _FEWEST_TERMS
+        few |= self.narrow and not self.fast_integers
+        add_up = compiled("sum_rows" if few else "join_pieces")
+        if add_up is None:
+            given = torch.from_numpy(states), torch.from_numpy(self.rows)
+            return reference.integer_sums(*given).numpy()
         if sums is None:
             sums = np.empty((len(states), self._columns), np.int32)
-        join_pieces(pieces.numpy(), sums)
-        return sums
-
-    def _reference_sums(self, states: np.ndarray) -> np.ndarray:
-        return reference.integer_sums(torch.from_numpy(states), torch.from_numpy(self.rows)).numpy()
-
-
-class NarrowIntegerProduct(IntegerProduct):
-    """The same with few columns, where sums over all units are always computed anew."""
-
-    def __init__(self, matrix: Tensor, scale: float) -> None:
-        super().__init__(matrix, scale)
-        # int16 [m, n], in units of the scale
-        self.columns = np.ascontiguousarray(self.rows.T)
-
-    def sums(self, states: np.ndarray, memory: Memory | None) -> np.ndarray:
-        """`states @ matrix` in units of the scale, int32 [chains, m]."""
-        if self.fast_integers and len(states) * self.rows.size > _FEWEST_TERMS:
-            return self._all_sums(states)
-        sum_selected = compiled("sum_selected")
-        if sum_selected is None:
-            return self._reference_sums(states)
-        sums = np.empty((len(states), self._columns), np.int32)
-        sum_selected(self.columns, states, sums)
+        if few:
+            add_up(self.rows, states, sums)
+            return sums
+        pieces = self._multiply(torch.from_numpy(states.view(np.uint8)))
+        add_up(pieces.numpy(), sums)
         return sums
 
 
@@ -240,9 +225,7 @@ def binary_product(matrix: Tensor, largest: Tensor) -> BinaryProduct:
         return _HalvesProduct(matrix)
     # for the matrix and its transpose alike, since rounding only one of them would make another model
     if matrix.is_cpu and max(matrix.shape) <= _MOST_ROWS and largest.item() > 0:
-        narrow = matrix.shape[1] < _FEWEST_COLUMNS
-        kind = NarrowIntegerProduct if narrow else IntegerProduct
-        return kind(matrix, largest.item() / _LARGEST)
+        return IntegerProduct(matrix, largest.item() / _LARGEST)
     return _PlainProduct(matrix)
 
 

@@ -20,7 +20,6 @@ from paperlib.kernels.products import (
     BinaryProduct,
     IntegerProduct,
     Memory,
-    NarrowIntegerProduct,
     binary_product,
 )
 from paperlib.kernels.tempering import Ladder
@@ -151,22 +150,18 @@ class BipartiteSampler:
         beta, product = betas[0], self._to_hidden
         alone = len(betas) == 1 and first == 0 and not isinstance(beta, Tensor)
         plain = self._draws_bits and visible_bias.ndim == 1
-        if alone and plain and isinstance(product, NarrowIntegerProduct):
+        if alone and plain and isinstance(product, IntegerProduct) and product.narrow:
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
-                chains = hidden_input.shape[0]
-                v = np.empty((chains, visible_bias.shape[0]), bool)
                 # A single function, since the interpreter would take a third of the time with few hidden units.
-                draw_visible(
-                    hidden_input.contiguous().numpy(),
-                    # every chain alone is a replica
-                    (np.array([beta], np.float64), np.arange(chains)[:, None], 0, chains),
-                    np.array(draw_keys(generator, 2)),
-                    product.columns,
-                    product.scale,
-                    visible_bias.contiguous().numpy()[None],
-                    v,
+                chains, v = (
+                    len(hidden_input),
+                    np.empty((len(hidden_input), len(visible_bias)), bool),
                 )
+                # every chain alone is a replica
+                ladder = np.array([beta], np.float64), np.arange(chains)[:, None], 0, chains
+                model, keys = self._model(visible_bias[None], visible_bias), draw_keys(generator, 2)
+                draw_visible(hidden_input.contiguous().numpy(), model, ladder, np.array(keys), v)
                 return torch.from_numpy(v)
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
@@ -205,11 +200,10 @@ class BipartiteSampler:
         """
         temper, draw_at, exchange = cast(Any, map(compiled, _TEMPERING))
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        given = self._hidden_bias, visible_biases, bias_difference
-        hidden_bias, biases, difference = (tensor.contiguous().numpy() for tensor in given)
-        none = np.zeros((len(biases), len(hidden_bias)), np.float32)
-        scale, rows, columns = to_hidden.scale, to_hidden.rows, to_visible.rows
+        model = self._model(visible_biases, bias_difference)
+        rows, _, scale, _, biases, _ = model
         chains, visible, hidden = ladder.num_chains, *rows.shape
+        none = np.zeros((len(biases), hidden), np.float32)
 
         def take(
             hidden_input: Tensor, generator: torch.Generator, memory: Memory, count: int
@@ -223,19 +217,25 @@ class BipartiteSampler:
             bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
             if chains * rows.size < _FEWEST_TERMS:
-                fixed = columns, rows, scale, hidden_bias, biases, difference
-                temper(numbers, keys, uniform, *fixed, v, inputs, bias_sums, ratios, ends)
+                temper(model, numbers, keys, uniform, v, inputs, bias_sums, ratios, ends)
             else:
                 h = np.empty(inputs.shape, bool)
                 for t in range(count):
                     draw_at(inputs, 1.0, none, numbers, keys[t, :2], h)
                     sums = to_visible.sums(h, memory)
                     draw_at(sums, scale, biases, numbers, keys[t, 2:], v)
-                    drawn = to_hidden.sums(v, memory), scale, hidden_bias, v, difference
-                    exchange(*drawn, numbers, uniform[t], inputs, bias_sums, ratios[t], ends[t])
+                    left = inputs, bias_sums, ratios[t], ends[t]
+                    exchange(to_hidden.sums(v, memory), v, model, numbers, uniform[t], *left)
             return tuple(map(torch.from_numpy, (v, inputs, bias_sums, ratios, ends)))
 
         return take
+
+    def _model(self, visible_biases: Tensor, bias_difference: Tensor) -> tuple[Any, ...]:
+        """For the compiled functions, see `paperlib.kernels.cpu.Model`; only where the products are integer ones."""
+        to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
+        given = self._hidden_bias, visible_biases, bias_difference
+        biases = (tensor.contiguous().numpy() for tensor in given)
+        return to_hidden.rows, to_visible.rows, to_hidden.scale, *biases
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""
