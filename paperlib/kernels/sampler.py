@@ -6,6 +6,7 @@ Other types of units are added here: a path between models with other units need
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -154,14 +155,12 @@ class BipartiteSampler:
             draw_visible = compiled("draw_visible")
             if draw_visible is not None:
                 # A single function, since the interpreter would take a third of the time with few hidden units.
-                chains, v = (
-                    len(hidden_input),
-                    np.empty((len(hidden_input), len(visible_bias)), bool),
-                )
+                inputs, bias = hidden_input.contiguous().numpy(), visible_bias.contiguous().numpy()
+                model = *self._fixed, bias[None], bias
+                v = np.empty((len(inputs), len(bias)), bool)
                 # every chain alone is a replica
-                ladder = np.array([beta], np.float64), np.arange(chains)[:, None], 0, chains
-                model, keys = self._model(visible_bias[None], visible_bias), draw_keys(generator, 2)
-                draw_visible(hidden_input.contiguous().numpy(), model, ladder, np.array(keys), v)
+                ladder = np.array([beta], float), np.arange(len(inputs))[:, None], 0, len(inputs)
+                draw_visible(inputs, model, ladder, draw_keys(generator, 2), v)
                 return torch.from_numpy(v)
         visible_input = self._visible_input(
             hidden_input, betas, visible_bias, generator, memory, first
@@ -200,8 +199,9 @@ class BipartiteSampler:
         """
         temper, draw_at, exchange = cast(Any, map(compiled, _TEMPERING))
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        model = self._model(visible_biases, bias_difference)
-        rows, _, scale, _, biases, _ = model
+        biases = visible_biases.contiguous().numpy()
+        model = *self._fixed, biases, bias_difference.contiguous().numpy()
+        rows, scale = to_hidden.rows, to_hidden.scale
         chains, visible, hidden = ladder.num_chains, *rows.shape
         none = np.zeros((len(biases), hidden), np.float32)
 
@@ -213,7 +213,7 @@ class BipartiteSampler:
                     f"state: expected inputs of shape {[chains, hidden]}, got {list(hidden_input.shape)}"
                 )
             numbers, (keys, uniform) = ladder.numbers(), ladder.draws(generator, count)
-            v, inputs = np.empty((chains, visible), bool), hidden_input.clone().numpy()
+            v, inputs = np.empty((chains, visible), bool), np.array(hidden_input.numpy(), order="C")
             bias_sums, ratios = np.empty(chains), np.empty((count, 2, *ladder.chain_at.shape))
             ends = np.empty((count, ladder.num_replicas, 2), np.int64)
             if chains * rows.size < _FEWEST_TERMS:
@@ -230,12 +230,11 @@ class BipartiteSampler:
 
         return take
 
-    def _model(self, visible_biases: Tensor, bias_difference: Tensor) -> tuple[Any, ...]:
-        """For the compiled functions, see `paperlib.kernels.cpu.Model`; only where the products are integer ones."""
+    @cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """What `paperlib.kernels.cpu.Model` begins with; only where the products are integer ones."""
         to_hidden, (to_visible,) = cast(Any, (self._to_hidden, self._to_visible))
-        given = self._hidden_bias, visible_biases, bias_difference
-        biases = (tensor.contiguous().numpy() for tensor in given)
-        return to_hidden.rows, to_visible.rows, to_hidden.scale, *biases
+        return to_hidden.rows, to_visible.rows, to_hidden.scale, self._hidden_bias.numpy()
 
     def _draw(self, visible_input: Tensor, generator: torch.Generator, first: int) -> Tensor:
         """The visible units given their inputs."""
