@@ -53,8 +53,9 @@ _SMALLEST_INTERVAL = 4
 # At so many times of a pilot round, its chains are kept for replicas of the main round to begin with.
 _MOST_TIMES = 32
 _SEGMENTS = 10
-# So many steps are taken at once at most, so that Ctrl-C need not wait for long.
+# So many steps are taken at once at most, and so many visible units drawn, so that Ctrl-C need not wait for long.
 _MOST_STEPS = 100
+_MOST_UNITS = 2_000_000
 _PROGRESS = "progress"
 # Threads that have a processor for less of their time than this share it with other programs.
 _BUSY = 0.7
@@ -195,6 +196,8 @@ class TemperingRun:
         """
         found = defaultdict[str, list[Any]](list)
         began = time.thread_time(), time.perf_counter()
+        units = replicas.num_chains * max(1, self.path.num_visible)
+        most = min(_MOST_STEPS, max(1, _MOST_UNITS // units))
         step = steps.start
         while step < steps.stop:
             count = 1
@@ -207,7 +210,7 @@ class TemperingRun:
                     if self.main
                     else (self._steps - step - 1) % self._apart + 1
                 )
-                count = min(kept_after, steps.stop - step, _MOST_STEPS)
+                count = min(kept_after, steps.stop - step, most)
                 ratios, ends = replicas.steps(generator, count)
                 found["log_ratios"].append(ratios)
                 found["ends"].append(ends)
