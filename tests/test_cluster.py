@@ -16,7 +16,8 @@ from boltzmann_companion.recipes import RECIPES
 from boltzmann_companion.training import train_models
 from paperlib import cluster, keep
 from paperlib.annealing import BaseRatePath, uniform_betas
-from paperlib.estimators import ais_in_shards, raise_in_shards
+from paperlib.estimators import ais_run, raise_run
+from paperlib.keep import kept
 from paperlib.models import RBM
 from paperlib.models.files import read_metadata
 from paperlib.numerics import seeded_generator
@@ -42,8 +43,8 @@ BETAS = uniform_betas(50)
 def run(folder, client=None, betas=BETAS):
     """AIS in 8 shards, RAISE in 4."""
     executor = client and cluster.ClusterExecutor(client)
-    above = ais_in_shards(PATH, betas, 800, 1, folder, progress=False, executor=executor)
-    below = raise_in_shards(PATH, VECTORS, betas, 20, 1, folder, progress=False, executor=executor)
+    above = kept(ais_run(PATH, betas, 800, 1), folder, False, executor)
+    below = kept(raise_run(PATH, VECTORS, betas, 20, 1), folder, False, executor)
     return above.log_weights, above.final_states, below.log_weights
 
 

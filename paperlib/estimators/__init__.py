@@ -18,7 +18,7 @@ from paperlib.estimators.estimate import PartitionEstimate
 from paperlib.estimators.exact import exact_hidden_samples, exact_log_z
 from paperlib.estimators.importance import importance_sampling
 from paperlib.estimators.reverse_ais import ReverseEstimate, raise_log_prob
-from paperlib.estimators.shards import ais_in_shards, raise_in_shards
+from paperlib.estimators.shards import ais_run, raise_run
 from paperlib.estimators.smc.smc import SMCEstimate, smc
 from paperlib.estimators.tempering.bennett import BennettEstimate, bennett
 from paperlib.estimators.tempering.tempering import TemperingEstimate, parallel_tempering
@@ -35,7 +35,7 @@ __all__ = [
     "SMCEstimate",
     "TemperingEstimate",
     "ais",
-    "ais_in_shards",
+    "ais_run",
     "bennett",
     "bracket",
     "bracket_verdict",
@@ -49,8 +49,8 @@ __all__ = [
     "exact_log_z",
     "importance_sampling",
     "parallel_tempering",
-    "raise_in_shards",
     "raise_log_prob",
+    "raise_run",
     "smc",
     "upper_bound_from_reached",
 ]
