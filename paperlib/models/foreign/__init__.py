@@ -1,13 +1,13 @@
 """Models from the files of other programs.
 
 - `model_of`: any named arrays, from whatever file, if they are the parameters of a model and nothing else.
-- `read_archive`: HDF5 archives, as written by the Python package `rbms` and the Julia package RestrictedBoltzmannMachines.
+- `from_archive`: HDF5 archives, as written by the Python package `rbms` and the Julia package RestrictedBoltzmannMachines.
 - `binary_from_spins`: a model with units -1 and 1 as a model with units 0 and 1.
 
 A model with units that the library does not have is refused with an error that names its type.
 """
 
-from paperlib.models.foreign.archives import archive_updates, from_archive, is_archive, read_archive
+from paperlib.models.foreign.archives import archive_updates, from_archive, is_archive
 from paperlib.models.foreign.foreign_rbm import ForeignRBM
 from paperlib.models.foreign.naming import model_of, parse_names
 from paperlib.models.foreign.spins import binary_from_spins
@@ -20,5 +20,4 @@ __all__ = [
     "is_archive",
     "model_of",
     "parse_names",
-    "read_archive",
 ]
