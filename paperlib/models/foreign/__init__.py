@@ -7,17 +7,10 @@
 A model with units that the library does not have is refused with an error that names its type.
 """
 
-from paperlib.models.foreign.archives import archive_updates, from_archive, is_archive
-from paperlib.models.foreign.foreign_rbm import ForeignRBM
-from paperlib.models.foreign.naming import model_of, parse_names
-from paperlib.models.foreign.spins import binary_from_spins
-
-__all__ = [
-    "ForeignRBM",
-    "archive_updates",
-    "binary_from_spins",
-    "from_archive",
-    "is_archive",
-    "model_of",
-    "parse_names",
-]
+from paperlib.models.foreign.archives import archive_updates as archive_updates
+from paperlib.models.foreign.archives import from_archive as from_archive
+from paperlib.models.foreign.archives import is_archive as is_archive
+from paperlib.models.foreign.foreign_rbm import ForeignRBM as ForeignRBM
+from paperlib.models.foreign.naming import model_of as model_of
+from paperlib.models.foreign.naming import parse_names as parse_names
+from paperlib.models.foreign.spins import binary_from_spins as binary_from_spins
