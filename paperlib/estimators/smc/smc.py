@@ -213,7 +213,9 @@ def smc(
         walk_block = partial(_walk_block, path, num_chains, schedule)
         size = max(1, path.chains_per_block // num_chains)
         blocks = walk_in_blocks(walk_block, num_populations, path, generator, bar.update, size)
-    found = {name: torch.cat([block[name] for block in blocks]) for name in blocks[0]}
+    found: dict[str, Any] = {
+        name: torch.cat([block[name] for block in blocks]) for name in blocks[0]
+    }
     require_finite_log_weights(found["chain_log_weights"])
     estimate = SMCEstimate(
         log_mean_exp(found["chain_log_weights"], 1),

@@ -353,8 +353,10 @@ def _newton_step(
     longest = max(step.abs().max().item() for step in steps)
     size = min(1.0, _LONGEST_STEP / longest) if longest > 0 else 0.0
     for _ in range(_MAX_HALVINGS if size > 0 else 0):
-        tried = (logit + size * step for logit, step in zip(here.logits, steps, strict=True))
-        there = pairs.at(*tried, temperature)
+        visible, hidden = (
+            logits + size * step for logits, step in zip(here.logits, steps, strict=True)
+        )
+        there = pairs.at(visible, hidden, temperature)
         gain = there.value - here.value
         # Where F is so flat that rounding decides, the gap says which point is better.
         flat = abs(gain) <= _ROUNDING * abs(here.value)
