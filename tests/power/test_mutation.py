@@ -244,7 +244,7 @@ GROUPS = {
         ),
         mutant(
             "weights kept when a population is resampled",
-            "estimators/smc/populations.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
+            "estimators/smc/smc.py: log_weights = log_weights.where(~uneven[:, None], «0.0→log_weights»)",
             f"{SMC}estimates_of_populations_are_unbiased_on_every_backend[float64-RBM]",
         ),
         mutant(
