@@ -9,7 +9,7 @@ from enumeration import all_states, assert_is_its_definition, assert_rates, rand
 
 from paperlib.annealing import PottsPath
 from paperlib.datasets import site_frequency_bias
-from paperlib.estimators import exact_log_z, parallel_tempering
+from paperlib.estimators import exact_log_z
 from paperlib.kernels import draw_categories
 from paperlib.models import PottsRBM, log_z_lower_bound
 from paperlib.numerics import seeded_generator
@@ -135,18 +135,6 @@ def test_draws_of_categories():
     probs = logits.view(2, 3).softmax(-1).flatten()
     assert_rates(draws.double().mean(0), probs, 40_000, errors=5)
     assert draws.double().mean(0)[5] == 0
-
-
-def test_tempering():
-    model = random_potts(12, 4, 8, seed=2, scale=0.7)
-    truth = exact_log_z(model)
-    path = PottsPath(model)
-    tempering = parallel_tempering(path, 40_000, seeded_generator(1), progress=False)
-    low, high = tempering.interval(0.999)
-    assert low < truth < high
-    assert tempering.std_error < 0.1
-    assert tempering.samples.shape[1] == 48
-    assert tempering.lower_bound <= truth
 
 
 def test_start_at_the_frequencies():
