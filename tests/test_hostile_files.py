@@ -3,8 +3,6 @@
 import gzip
 import pickle
 import struct
-import zipfile
-from io import BytesIO
 from pathlib import Path
 
 import h5py
@@ -24,6 +22,7 @@ from writers import (
     as_npz,
     as_pt,
     as_safetensors,
+    zipped,
 )
 
 from paperlib.errors import InputError
@@ -68,14 +67,6 @@ def write(folder, name, content):
 
 def cut(content, keep=0.5):
     return content[: int(len(content) * keep)]
-
-
-def zipped(members):
-    file = BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as stored:
-        for name, content in members.items():
-            stored.writestr(name, content)
-    return file.getvalue()
 
 
 def npz(**changes):
