@@ -219,21 +219,6 @@ def test_draws_on_a_gpu_are_those_of_the_interpreter(tmp_path):
 
 
 @needs_gpu
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_ais_and_raise_on_a_gpu(dtype):
-    rbm = random_rbm(10, 6, 31, dtype=dtype).to("cuda")
-    path = BaseRatePath(rbm)
-    estimate = ais(path, uniform_betas(50), 40_000, seeded_generator(3, "cuda"))
-    truth = log_z(rbm.to("cpu", torch.float64))
-    assert abs(math.expm1(estimate.log_z - truth)) < 4 * estimate.relative_std
-    v = draw_bits(torch.full((5, 10), 0.5), seeded_generator(1))
-    exact = rbm.to("cpu", torch.float64).log_unnormalized(v.double()) - truth
-    # so many steps that p_ann is the model
-    below = raise_log_prob(path, v, uniform_betas(3_000), 2_000, seeded_generator(4, "cuda"))
-    assert (below.log_prob.cpu() - exact).abs().max() < 0.1
-
-
-@needs_gpu
 @pytest.mark.parametrize("kind", ["base rates", "pair"])
 def test_shards_walk_on_a_gpu_and_come_back(tmp_path, kind):
     path, betas = path_of_kind(kind), uniform_betas(50)
