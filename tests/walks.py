@@ -302,13 +302,3 @@ class Coins(AnnealingPath):
         redrawn = torch.rand(state.shape, generator=generator) < heads
         one = torch.arange(3) == torch.randint(3, (len(state), 1), generator=generator)
         return torch.where(one, redrawn, state)
-
-
-class ReversibleCoins(Coins):
-    """With what RAISE needs besides."""
-
-    reversible = True
-    num_visible = 3
-
-    def state_at(self, v):
-        return v.bool()
