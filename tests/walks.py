@@ -289,7 +289,6 @@ class Coins(AnnealingPath):
 
     odds = math.log(3)
     log_z_start = 3 * math.log(2)
-    log_z = 3 * math.log(4)
 
     def sample_start(self, num_chains, generator):
         return torch.rand(num_chains, 3, generator=generator) < 0.5
