@@ -334,7 +334,7 @@ def test_cells_tell_which_layer_is_visible(tmp_path, member):
 
 # ---- sequences
 
-PROTEIN, RNA = ("-ACDEFGHIKLMNPQRSTVWY", "-ACGU")
+PROTEIN = "-ACDEFGHIKLMNPQRSTVWY"
 ROWS = {"s0": "ACDEF", "s1": "A-DEF", "s2": "--WYV"}
 
 

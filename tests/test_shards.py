@@ -83,12 +83,10 @@ def test_shards_of_a_gpu_are_larger_and_never_taken_for_those_of_a_processor(tmp
     assert (len(moved), len(list(tmp_path.iterdir()))) == (4, 7)
 
 
-def run_raise(folder, v=None, chains=30, **changes):
-    arguments = {"path": BaseRatePath(RBM), "betas": BETAS, "seed": 1} | changes
+def run_raise(folder, chains, device=None):
     return raise_in_shards(
-        v=all_states(4) if v is None else v, num_chains=chains, folder=folder, progress=False,
-        **arguments,
-    )  # fmt: skip
+        BaseRatePath(RBM), all_states(4), BETAS, chains, 1, folder, progress=False, device=device
+    )
 
 
 def test_reverse_shards_agree_with_raise(tmp_path):
