@@ -91,20 +91,11 @@ def test_a_later_assignment_to_a_parameter_is_the_chapters_own():
     assert chapter.as_given
 
 
-def test_unknown_profile_is_named():
-    with pytest.raises(InputError, match="profile: expected one of digits, paper"):
-        opened(profile="imagenet")
-
-
 @pytest.mark.parametrize(("profile", "left"), [("digits", 1), ("paper", 2)])
-def test_torch_has_one_thread_on_digits(profile, left):
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        open_chapter("05-exact-partition-functions", {"profile": profile, "seed": 1}, seed=1)
-        assert torch.get_num_threads() == left
-    finally:
-        torch.set_num_threads(before)
+def test_torch_has_one_thread_on_digits(profile, left, threads):
+    threads(2)
+    open_chapter("05-exact-partition-functions", {"profile": profile, "seed": 1}, seed=1)
+    assert torch.get_num_threads() == left
 
 
 def test_saved_record_is_that_of_the_chapter(figures):

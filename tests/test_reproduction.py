@@ -595,12 +595,7 @@ def test_checkout_with_an_accent_where_ascii_is_forced(tmp_path):
     assert nbformat.read(copy, as_version=4).cells[-1].outputs[0].text == "2\n"
 
 
-def test_help_lists_the_commands_and_every_command_has_help(command):
-    code, overview, _ = command("--help")
-    assert code == 0
-    for name in ("train", "models", "reproduce", "check", "refresh", "book"):
-        assert name in overview
-        assert command(name, "--help")[0] == 0
+def test_models_are_listed(command):
     assert "mnist-cd1-20" in command("models")[1]
 
 
