@@ -70,7 +70,7 @@ def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> Non
     from paperlib.evaluation.report import as_dict, audit_verdict, describe, describe_stored
 
     require_files(job, {"model": model}, plot=plot)
-    found = job.read_model(model)
+    [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
     moved = found.rbm.to(job.device)
     result = evaluate_model(moved, test_images, **options)
@@ -122,7 +122,7 @@ def audit(
         "claimed-log-prob": claimed_log_prob,
         "tolerance": tolerance,
     }
-    found = job.read_model(model)
+    [found] = job.read_models(model)
     test_images, options = _inputs(job, found)
     if claimed_log_z is None and claimed_log_prob is None:
         claimed_log_z = found.stored_log_z
@@ -157,9 +157,8 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
 
     models = {"model": first, "second": second}
     require_files(job, models)
-    of_first = job.read_model(first)
+    of_first, of_second = job.read_models(first, second)
     test_images, options = _inputs(job, of_first)
-    of_second = job.read_model(second)
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
@@ -210,7 +209,9 @@ def training(
     require_files(job, named, csv=csv, plot=plot)
     chosen = None if updates is None else _whole_numbers("updates", updates)
     left_out: list[str] = []
-    found = read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    [found] = job.read(
+        lambda: read_checkpoints(models, chosen, at_most, left_out.append, job.width, job.names)
+    )
     test_images, options = _inputs(job, next(iter(found.values())), "First model")
     result = evaluate_training(
         [checkpoint.rbm.to(job.device) for checkpoint in found.values()],
@@ -318,7 +319,8 @@ def main() -> None:
         app()
     except (InputError, ReproductionError) as error:
         # The library's `test` is the option `data`.
-        said = f"paperlib: {error}".replace("paperlib: test: ", "paperlib: data: ")
+        said = "\n".join(f"paperlib: {line}" for line in str(error).split("\n"))
+        said = said.replace("paperlib: test: ", "paperlib: data: ")
         typer.echo(said, err=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except KeyboardInterrupt:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 from rich.markup import escape
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from paperlib.evaluation.result import Effort, Evaluation
     from paperlib.models.foreign import ForeignRBM
+
+_Read = TypeVar("_Read")
 
 # Behind this a docstring says what each parameter is.
 _PARAMETERS = "\nParameters\n----------\n"
@@ -114,17 +118,34 @@ class Job:
         given = {**models, "data": self.data, "train": self.train, "weights": self.weights}
         return {name: path for name, path in given.items() if path is not None}
 
-    def read_model(self, model: Path) -> ForeignRBM:
-        """A model, as read from its file."""
+    def read_models(self, *models: Path) -> list[ForeignRBM]:
+        """Models, as read from their files."""
         from paperlib.evaluation.inputs import read_model
 
-        return read_model(model, self.names, self.width)
+        return self.read(*(partial(read_model, model, self.names, self.width) for model in models))
+
+    def read(self, *models: Callable[[], _Read]) -> list[_Read]:
+        """What these functions read; what is wrong with the images is said together with what is wrong with a model."""
+        from paperlib.evaluation.inputs import check_rows
+
+        found, wrong = _tried(*models)
+        if wrong:
+            given = (self.binarize, self.threshold)
+            rows = (partial(check_rows, *each, *given) for each in self._images())
+            wrong += _tried(*rows)[1]
+        _raise(wrong)
+        return found
+
+    def _images(self) -> list[tuple[str, Path]]:
+        """The files of test and training images, by their options."""
+        given = (("data", self.data), ("train", self.train))
+        return [(name, path) for name, path in given if path is not None]
 
     def width(self) -> int:
         """How many values a test image has."""
         from paperlib.evaluation.inputs import read_rows
 
-        return read_rows("data", self.data).shape[1]
+        return math.prod(read_rows("data", self.data).shape[1:])
 
     def read_rows(
         self, found: ForeignRBM
@@ -148,8 +169,9 @@ class Job:
                 name, path, width, self.binarize, spins, self.threshold, notes.append
             )
 
-        test = rows("data", self.data)
-        train = None if self.train is None else rows("train", self.train)
+        images, wrong = _tried(*(partial(rows, *each) for each in self._images()))
+        _raise(wrong)
+        test, train = images[0], images[1] if self.train else None
         weights = None if self.weights is None else read_weights(self.weights, len(test))
         return test, train, weights, tuple(notes)
 
@@ -256,6 +278,28 @@ def _described(
         # Or [hidden, visible] would be taken for markup, and not be printed.
         info.metavar, info.help = metavar, escape(text)
     return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info])
+
+
+def _tried(*readers: Callable[[], _Read]) -> tuple[list[_Read], list[InputError]]:
+    """What these functions read, and the errors of those that could not."""
+    found, wrong = [], []
+    for reader in readers:
+        try:
+            found.append(reader())
+        except InputError as error:
+            wrong.append(error)
+    return found, wrong
+
+
+def _raise(wrong: list[InputError]) -> None:
+    """Raise all these errors in one, if there are any."""
+    said = {str(error): error for error in wrong}
+    # A model whose layers only the images can tell apart is not what is wrong where these cannot be read.
+    kept = [text for text in said if not any(text.endswith(f": {other}") for other in said)]
+    if len(kept) == 1:
+        raise said[kept[0]]
+    if kept:
+        raise InputError("\n".join(kept))
 
 
 def _checksum(path: Path) -> str:
