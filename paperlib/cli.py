@@ -46,7 +46,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="AIS, exact partition functions and the papers' tables: the companion's command.",
+    help="How probable are these images under this Boltzmann machine? evaluate, audit, compare and training say it of models of your own; "
+    "the other commands are for the book.",
 )
 
 # What the machine refuses: a folder without permission, a file system that is read-only or full. None of it is a bug of ours.
@@ -55,9 +56,10 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 
 @command(app)
 def evaluate(model: ModelArgument, job: Job, *, plot: Path | None = None) -> None:
-    """What is the test log-probability of this model? Exact up to 25 units, otherwise by parallel tempering.
+    """The average test log-probability of a model, with its error and a verdict on it.
 
-    AIS from above and RAISE from below accompany it, and the verdict is on all three. Ctrl-C ends the run with the estimate so far.
+    Exact if the smaller layer has at most 25 units, otherwise by parallel tempering. AIS and RAISE, two other estimates, are looked at for
+    reasons to doubt it. Ctrl-C ends the run with the estimate so far.
 
     Parameters
     ----------
@@ -188,11 +190,11 @@ def training(
 
     Parameters
     ----------
-    models
+    models : MODELS
         An archive .h5 of rbms, a folder of model files, or at least two of them in the order of training.
     updates : N,N,...
         Which updates of an archive; by default all.
-    at_most
+    at_most : N
         Largest number of checkpoints to take, evenly spaced.
     csv : FILE
         Also write the table as CSV.

@@ -37,7 +37,7 @@ ModelArgument = Annotated[
     typer.Argument(
         help="A file with the weights and biases of an RBM, a DBM, a DBN or a Potts RBM: .safetensors, .npz, .mat, .pt, HDF5 or .skops, "
         "whatever the arrays are called; an archive of rbms (ARCHIVE.h5:update_N for one of its models) or of RestrictedBoltzmannMachines.jl; "
-        "or three files, W.npy,b.npy,a.npy."
+        "or three files, W.npy,b.npy,a.npy.",
     ),
 ]
 # The second one is the option's name of the last release.
@@ -50,10 +50,10 @@ class Job:
 
     Parameters
     ----------
-    data
+    data : FILE
         Test images: .npy, .npz, .mat, .csv, .pt, HDF5 or IDX, also gzipped; FILE.npz:x_test is one of several arrays. For categorical
         units: numbers of states, a sequence in a row, FASTA or Stockholm.
-    train
+    train : FILE
         Training images, used only for the start of the chains and for the base rates beside the value.
     weights : FILE
         Weights of the test images, one number of at least 0 for each; their sum counts as the number of independent images.
@@ -61,11 +61,11 @@ class Job:
         Draw grey pixels once, with their intensity as probability.
     threshold : T
         Or turn pixels on where their value in the file is above T.
-    names : weights=W,visible=b,hidden=a
-        Which array is what, where the file does not tell. weights=W.T: the rows of W are hidden units, [hidden, visible], as in
-        nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or group of entries, is not part of the
-        model; may be repeated.
-    minutes
+    names : NAMES
+        Which array is what, where the file does not tell: weights=W,visible=b,hidden=a or some of these. weights=W.T: the rows of W
+        are hidden units, [hidden, visible], as in nn.Linear. visible=0, hidden=0: there are no such biases. ignore=NAME: this array, or
+        group of entries, is not part of the model; may be repeated.
+    minutes : MINUTES
         Time to spend on the estimate, a third on parallel tempering.
     steps : K
         Intermediate distributions of the largest runs, at least 32. The minutes do not count then, and the same seed gives the
@@ -73,9 +73,9 @@ class Job:
     tempering_steps : N
         Chain-steps of parallel tempering, with --steps; by default half of those of AIS and RAISE. The old name --ladder-steps goes with
         the next release.
-    seed
+    seed : SEED
         Seed of all chains.
-    device
+    device : DEVICE
         Where chains walk: cpu or cuda.
     json : FILE
         Also write the result as JSON.
@@ -253,6 +253,8 @@ def command(
         described += [_described(one, typer.Option(), said) for one in options]
         run.__signature__ = inspect.Signature(described)
         summary = (inspect.getdoc(function) or _NO_DOCSTRINGS).partition(_PARAMETERS)[0]
+        # Lines of the docstring are not those of the terminal.
+        summary = re.sub(r"(?<!\n)\n(?!\n)", " ", summary)
         app.command(function.__name__, help=escape(summary))(run)
         return function
 
