@@ -7,7 +7,7 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -164,8 +164,7 @@ def compare(first: ModelArgument, second: ModelArgument, job: Job) -> None:
     job.read_rows(of_second)
     if of_first.spin_visible != of_second.spin_visible:
         raise InputError("second: expected the same kind of visible units as the first model has")
-    for line in (f"Second model: {of_second.origin}", *of_second.notes):
-        typer.echo(line)
+    _say_origin("Second model", of_second)
     one, other = (each.rbm.to(job.device) for each in (of_first, of_second))
     result = compare_models(one, other, test_images, **options)
     typer.echo(describe_comparison(result))
@@ -259,8 +258,7 @@ def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor,
     from paperlib.numerics import seeded_generator
 
     test_images, train_images, weights, notes = job.read_rows(found)
-    said = [*found.notes, *notes]
-    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
+    _say_origin(called, found, notes)
     options = {
         "train": train_images,
         "minutes": job.minutes,
@@ -270,6 +268,12 @@ def _inputs(job: Job, found: ForeignRBM, called: str = "Model") -> tuple[Tensor,
         "weights": weights,
     }
     return test_images, options
+
+
+def _say_origin(called: str, found: ForeignRBM, notes: Sequence[str] = ()) -> None:
+    """Print where a model is from, and what was changed on the way, of it and of the images."""
+    said = [*found.notes, *notes]
+    typer.echo(" ".join([f"{called}: {found.origin}", *([f"({'; '.join(said)})"] if said else [])]))
 
 
 def _write_json(file: Path | None, result: dict[str, Any]) -> None:

@@ -355,8 +355,9 @@ def describe_audit(found: Audit) -> str:
             if math.isfinite(end)
         ]
         lines.append(f"  {' and '.join(ends) or 'nothing'}, by {bound.name.rstrip(',')}")
+    if found.evaluation.exact is None:
+        lines.append(f"Estimated: {between(found.interval)}.")
     lines += [
-        f"Estimated: {between(found.interval)}.",
         _baselines(found.evaluation),
         "",
         f"Verdict: {found.verdict}. {found.reason}",
@@ -389,15 +390,17 @@ def describe_stored(found: Audit) -> str:
     low, high = found.interval
     where = "inside" if low <= found.claimed_log_z <= high else "outside"
     if found.evaluation.exact is not None:
-        beside = f"the exact one is {log_z:.2f}"
+        beside, by = f"the exact one is {log_z:.2f}", "It is off by"
     else:
+        # an estimate, which may be what is off
+        by = "The difference is"
         beside = (
             f"the one estimated here {log_z:.2f}, {where} the interval {between(found.interval)}"
         )
     # no negative zero
     off = round(found.claimed_log_z - log_z, 2) + 0.0
     return (
-        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. It is off by {off:+.2f}. Verdict on it: {found.verdict}. "
+        f"ln Z that the file stores: {found.claimed_log_z:.2f}; {beside}. {by} {off:+.2f}. Verdict on it: {found.verdict}. "
         f"{found.reason}"
     )
 
@@ -429,6 +432,7 @@ def describe_comparison(found: Comparison) -> str:
     lines += ["", f"Verdict: {found.verdict}."]
     for name, evaluation in models.items():
         lines += [f"  - {name.removeprefix('the ')}: {warning}" for warning in evaluation.warnings]
+    for name, evaluation in models.items():
         lines += [f"Remark on {name}: {remark}" for remark in evaluation.remarks]
     return "\n".join(lines)
 
