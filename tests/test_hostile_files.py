@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import re
 import struct
 from pathlib import Path
 
@@ -372,6 +373,44 @@ def test_refused_by_the_command(refusal, line):
     assert said.count("\n") == 1
     # before anything is computed that would then be lost
     assert "Verdict" not in output
+
+
+NO_MODEL, NO_IMAGES = (
+    "path: expected a file, found none at no.npz",
+    "data: expected a file, found none at no.npy",
+)
+GREY = "expected only 0 and 1"
+TOGETHER = {
+    "evaluate no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
+    "audit no.npz --data no.npy --claimed-log-z 1": [NO_MODEL, NO_IMAGES],
+    "compare no.npz nor.npz --data no.npy": [NO_MODEL, "path: expected a file, found none at nor.npz", NO_IMAGES],
+    "compare m.npz no.npz --data no.npy": [NO_MODEL, NO_IMAGES],
+    "training folder --data no.npy": ["models: expected a folder", NO_IMAGES],
+    "evaluate no.npz --data grey.npy --train grey.npy": [NO_MODEL, f"data: {GREY}", f"train: {GREY}"],
+    "evaluate m.npz --data grey.npy --train no.npy": [f"data: {GREY}", "train: expected a file, found none at no.npy"],
+    "evaluate no.npz --data row.npy": [NO_MODEL, "data: expected shape"],
+    # these may be states of categorical units, spins, or become binary
+    "evaluate no.npz --data states.npy": [NO_MODEL],
+    "evaluate no.npz --data spins.npy": [NO_MODEL],
+    "evaluate no.npz --data grey.npy --threshold 0.2": [NO_MODEL],
+    # only the images could tell which biases are visible
+    "evaluate nameless.npz --data no.npy": [NO_IMAGES],
+    "evaluate nameless.npz --data row.npy": ["path: .* and images of 1; say it", "data: expected shape"],
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("line", TOGETHER)
+def test_mistakes_are_said_together(refusal, line):
+    images = np.load("t.npy")
+    np.save("row.npy", images[0])
+    np.save("states.npy", 20 * images)
+    np.save("spins.npy", 2.0 * images - 1)
+    np.savez("nameless.npz", W=np.ones((8, 5)), b=np.ones(8), c=np.ones(5))
+    said = refusal(line)[0].splitlines()
+    assert len(said) == len(TOGETHER[line])
+    for text, expected in zip(said, TOGETHER[line], strict=True):
+        assert re.match(f"paperlib: {expected}", text)
 
 
 @pytest.mark.usefixtures("_folder")

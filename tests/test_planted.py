@@ -15,6 +15,7 @@ from scipy.stats import chi2
 
 from benchmarks import planted as published
 from paperlib.estimators import exact_log_z
+from paperlib.evaluation import evaluate
 from paperlib.models import RBM, planted
 from paperlib.models.planted.ising import _CRITICAL_COUPLING, _draw_spins, _ising_log_z
 from paperlib.numerics import seeded_generator
@@ -360,6 +361,14 @@ def test_published_file(name):
     difference = stepped - draws.double()
     standard_errors = difference.std(0).clamp(min=1e-2) / math.sqrt(1_000)
     assert (difference.mean(0).abs() / standard_errors).max() < 5.5
+
+
+def test_evaluate_finds_the_log_z_of_a_published_file():
+    rbm, log_z, draws, _ = planted.read_planted(FOLDER / "ising-100x200.npz")
+    found = evaluate(rbm, draws, steps=1_000, generator=seeded_generator(0))
+    assert found.trustworthy
+    low, high = found.log_z_interval(0.95)
+    assert low < log_z < high
 
 
 def test_published_files_are_listed_and_small():

@@ -260,6 +260,7 @@ CAPTION = {"caption": "Errors.", "name": "tab-01-errors"}
         (["remove-cell"], "print(1)", {"source_hidden", "outputs_hidden"}),
         # what the run gives is open, also where the page folds it
         (["checks", "hide-cell"], "chapter.checks(claims.mean(own))", {"source_hidden"}),
+        (["hide-cell", "nbval-check-output"], "print(verdict)", {"source_hidden"}),
         (["table", "hide-cell"], 'chapter.record("errors", rows)', {"source_hidden"}),
         (
             ["table", "hide-cell"],
@@ -269,6 +270,7 @@ CAPTION = {"caption": "Errors.", "name": "tab-01-errors"}
         # what lies in the clone is folded, also where the page shows it
         (["table", "hide-input"], 'chapter.stored("errors")', {"source_hidden", "outputs_hidden"}),
         (["table"], 'comparison_table("errors")', {"outputs_hidden"}),
+        (["nbval-check-output"], 'print(chapter.stored("errors"))', {"outputs_hidden"}),
         (
             ["checks", "hide-cell"],
             'claims.all(chapter.stored("a"))',

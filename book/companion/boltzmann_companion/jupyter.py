@@ -22,6 +22,9 @@ _FOLDED = {
     "outputs_hidden": {"hide-output", "remove-output", "hide-cell", "remove-cell"},
 }
 
+# Cells that print what a result says.
+_CLAIMS = {"checks", "nbval-check-output"}
+
 
 def fold(cell: NotebookNode) -> None:
     """Fold a code cell in JupyterLab as its tags fold it on the page, but what the run gives is open, and what is only stored is folded.
@@ -44,7 +47,7 @@ def fold(cell: NotebookNode) -> None:
     tags = set(cell.metadata.get("tags", []))
     folded = {key for key, folding in _FOLDED.items() if folding & tags}
     own = cell.metadata.get("mystnb", {}) | cell.metadata.get("paperlib", {})
-    if "checks" in tags or own.keys() & {"figure", "table"}:
+    if tags & _CLAIMS or own.keys() & {"figure", "table"}:
         folded -= {"outputs_hidden"}
         if only_stored(cell.source):
             folded |= {"outputs_hidden"}
