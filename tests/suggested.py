@@ -87,17 +87,26 @@ def changes() -> list[Suggestion]:
 
 
 def cells_to_run(change: Suggestion) -> list[str]:
-    """The code of the chapter's cells with a change, its parameters among them, as far as `until` and without some."""
+    """The code of the chapter's cells with a change, its parameters among them, as far as `until` and without some.
+
+    Raises
+    ------
+    ValueError
+        If no cell has one of the pieces of code, or if several have `until`.
+    """
     code = [cell.source for cell in changed(change).cells if cell.cell_type == "code"]
     code[0] += "".join(f"\n{name} = {value!r}" for name, value in change.parameters.items())
-    for piece in (*change.without, change.until):
-        number = sum(piece in source for source in code)
-        if number != 1:
-            raise ValueError(f"{change.chapter}: expected one cell with {piece!r}, found {number}")
-    (last,) = [index for index, source in enumerate(code) if change.until in source]
+    for piece in change.without:
+        if not any(piece in source for source in code):
+            raise ValueError(f"{change.chapter}: expected a cell with {piece!r}, found none")
+    last = [index for index, source in enumerate(code) if change.until in source]
+    if len(last) != 1:
+        raise ValueError(
+            f"{change.chapter}: expected {change.until!r} in one cell, not {len(last)}"
+        )
     return [
         source
-        for source in code[: last + 1]
+        for source in code[: last[0] + 1]
         if not any(piece in source for piece in change.without)
     ]
 
