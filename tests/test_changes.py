@@ -22,6 +22,8 @@ def kernel(tmp_path_factory):
     with tempfile.TemporaryDirectory(dir="/tmp") as sockets, pytest.MonkeyPatch.context() as patch:
         for variable in ("PAPERLIB_FIGURES", "PAPERLIB_DATA", "PAPERLIB_CACHE"):
             patch.setenv(variable, str(empty))
+        patch.delenv("NO_PROXY", raising=False)
+        patch.delenv("no_proxy", raising=False)
         for variable in ("https_proxy", "HTTPS_PROXY"):
             patch.setenv(variable, "http://127.0.0.1:9")  # where nobody answers
         patch.setenv("OMP_NUM_THREADS", "1")

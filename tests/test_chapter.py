@@ -133,7 +133,7 @@ def test_a_parameter_that_is_none_in_the_book_is_like_the_setting_that_it_replac
 
 
 def test_a_parameter_whose_cell_was_not_run_is_named():
-    with pytest.raises(InputError, match="chains: expected a parameter, got none; run the chapter"):
+    with pytest.raises(InputError, match="chains: expected a parameter, got none; run the cell of the p"):
         open_chapter("05-x", {"profile": "digits", "seed": 7}, seed=7, chains=100)
 
 
@@ -408,13 +408,27 @@ def test_an_error_that_explains_itself_is_shown_with_the_notebooks_own_lines(she
     opened(chains=3)
     shell.push({"refuse": lambda: get_profile("imagenet")})
     shell.run_cell("def mine():\n    return refuse()\n\n\nmine()")
-    told = "profile: expected one of digits, paper, got 'imagenet' (in the first cell: chains = 3)"
+    told = "profile: expected one of digits, paper, got 'imagenet' (your parameters: chains = 3)"
     ((kind, message, traceback),) = shell.shown
     assert (kind, message) == ("InputError", told)
     assert "return refuse()" in traceback
     assert "profiles.py" not in traceback
     shell.run_line_magic("tb", "")
     assert "profiles.py" in shell.shown[-1][2]
+
+
+def _interrupted():
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_is_shown_in_a_few_lines(shell):
+    opened()
+    shell.push({"interrupted": _interrupted})
+    shell.run_cell("interrupted()")
+    ((kind, _, traceback),) = shell.shown
+    assert kind == "KeyboardInterrupt"
+    assert "interrupted()" in traceback
+    assert "_interrupted" not in traceback
 
 
 def _faulty():

@@ -303,7 +303,7 @@ def _require_parameter(
 ) -> None:
     """Raise unless a parameter is there and may stand in place of the given one, or of the setting that is taken if it is None."""
     if name not in parameters:
-        raise InputError(f"{name}: expected a parameter, got none; run the chapter's first cell")
+        raise InputError(f"{name}: expected a parameter, got none; run the cell of the parameters")
     value = parameters[name]
     if value is None is given:
         return

@@ -138,7 +138,7 @@ def explain_outputs(own: Mapping[str, object]) -> None:
     ) -> None:
         told = str(error)
         if kind is InputError and yours:
-            told += f" (in the first cell: {yours})"
+            told += f" (your parameters: {yours})"
         if kind is NameError:
             *_, (last, _) = walk_tb(traceback)
             if last.f_globals is not shell.user_ns:  # a fault of the library
