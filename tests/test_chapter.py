@@ -333,8 +333,7 @@ def test_own_images_that_do_not_fit_are_refused_in_words(entry):
     ):
         with pytest.raises(InputError, match=told):
             replace(entry.images, test=test)
-    wide = replace(entry.images.grey, train=torch.zeros(5, 784))
-    others = BinaryImages(torch.zeros(5, 784), torch.zeros(30, 784), wide)
+    others = BinaryImages(torch.zeros(5, 784), torch.zeros(30, 784), entry.images.grey)
     with pytest.raises(InputError, match=r"images.test: expected shape \[any, 64\]"):
         replace(entry, images=others, cases=range(20))
 

@@ -170,7 +170,7 @@ class BinaryImages:
     Raises
     ------
     InputError
-        If `train` or `test` are not binary rows of as many pixels as the grey images have.
+        If `train` or `test` are not rows of zeros and ones, all of as many pixels.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class BinaryImages:
                 raise InputError(
                     f"{name}: expected a row of pixels for each image, got shape {list(rows.shape)}; {name}.flatten(1) makes rows"
                 )
-            as_binary(name, rows, self.grey.train.shape[1])
+            as_binary(name, rows, self.train.shape[1])
 
     def base_rate_bias(self) -> Tensor:
         """Biases of the base-rate model of the training images, float64 [D]."""
