@@ -523,7 +523,7 @@ PROSE = [
      and near(s.row("sm2008-table-2", model="Test DBN-CD1")["rbm"], -121.56, 0.005)),
     said({"07": "By importance sampling all four DBNs lie above their RBMs on these images, DBN-CD25 by nearly two nats"},
      lambda s: min((g := s.column("dbn-bound-gap", "gain")).values()) > 0 and near(g["DBN-CD25"], 1.8, 0.1)),
-    said({"07": "Of the trained one, which had a single epoch, AIS itself says that its estimate of $\\ln Z$, and with it the bound, is "
+    said({"07": "For the trained one, which had a single epoch, AIS itself says that its estimate of $\\ln Z$, and with it the bound, is "
                 "not to be trusted"},
      lambda s: all(r["warnings"] != "none" and math.isinf(r["ais_error"][0])
                    for r in s.rows("dbn-three-layers") if "three layers, W3" in r["model"])),
@@ -576,7 +576,7 @@ PROSE = [
     said({"09": "with ten steps the MNIST DBN's average is worse with the control variate than without"},
      lambda s: (r := s.row("control-variate-few-steps", model="MNIST DBN"))["alpha"] + 3 * r["alpha_error"] < 0.5
      and 0 < s.row("control-variates", model="MNIST DBN", steps=10)["reduction"] < 1),
-    said({"09": "ours are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 "
+    said({"09": "our standard errors are five times smaller than those in {numref}`tab-09-models` for the two models with 20 hidden units, and 12 to 29 "
                 "times for three of the others"},
      lambda s: spans(error_ratios(s, ["mnistCD1-20", "mnistPCD-20"]), 5, 5, 0.5)
      and spans(error_ratios(s, ["mnistPCD-500", "mnistCD25-500", "omniPCD-1000"]), 12, 29, 0.5)),
