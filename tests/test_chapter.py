@@ -133,7 +133,9 @@ def test_a_parameter_that_is_none_in_the_book_is_like_the_setting_that_it_replac
 
 
 def test_a_parameter_whose_cell_was_not_run_is_named():
-    with pytest.raises(InputError, match="chains: expected a parameter, got none; run the cell of the p"):
+    with pytest.raises(
+        InputError, match="chains: expected a parameter, got none; run the cell of the p"
+    ):
         open_chapter("05-x", {"profile": "digits", "seed": 7}, seed=7, chains=100)
 
 
