@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import yaml
@@ -62,7 +63,7 @@ def settings_of(bullet: str) -> list[dict[str, object]]:
 
 
 @cache
-def edits() -> dict[str, list[dict[str, object]]]:
+def edits() -> dict[str, list[dict[str, Any]]]:
     """Changes of code, by chapter: `says` is how the item begins, the rest is what it means."""
     return yaml.safe_load(EDITS.read_text())
 
@@ -82,7 +83,7 @@ def suggestions() -> list[Suggestion]:
 
 def changes() -> list[Suggestion]:
     """What re-runners change besides, from `suggestions/changes.yaml`."""
-    table = yaml.safe_load(CHANGES.read_text())
+    table: dict[str, list[dict[str, Any]]] = yaml.safe_load(CHANGES.read_text())
     return [Suggestion(chapter, "", **change) for chapter, own in table.items() for change in own]
 
 
