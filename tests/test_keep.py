@@ -32,7 +32,7 @@ from paperlib import keep, storage, threads
 from paperlib.annealing import BaseRatePath, RBMPairPath, uniform_betas
 from paperlib.datasets import BinaryImages, load_authors_rbm, load_digits, load_mnist_2008
 from paperlib.errors import InputError
-from paperlib.estimators import ais_in_shards, csl_run, raise_in_shards
+from paperlib.estimators import ais_run, csl_run, raise_run
 from paperlib.keep import Part, Work, kept, remembered, shards_used
 from paperlib.kernels import DRAWS
 from paperlib.learning import ContrastiveDivergence
@@ -80,13 +80,13 @@ class Kind:
         return self.run(folder=folder, **self.given | changes)
 
 
-def anneal(**given):
-    found = ais_in_shards(progress=False, **given)
+def anneal(folder, executor=None, **given):
+    found = kept(ais_run(**given), folder, False, executor)
     return found.log_weights, found.final_states
 
 
-def raise_log_weights(**given):
-    return (raise_in_shards(progress=False, **given).log_weights,)
+def raise_log_weights(folder, executor=None, **given):
+    return (kept(raise_run(**given), folder, False, executor).log_weights,)
 
 
 def csl_log_means(folder, executor=None, **given):
@@ -195,7 +195,7 @@ RUNS = {
         {"repeats": 3},
         1,
     )
-    for name, inner in (("ladder", "_temper"), ("AIS", "_ais"))
+    for name, inner in (("parallel tempering", "_temper"), ("AIS", "_ais"))
 }
 STUDIES = {
     "estimator study": Kind(
@@ -396,7 +396,7 @@ NAMES = {
     "RAISE": "11a8f53f7f7d6e37",
     "CSL": "b4d5a5d086ab3a91",
     "ln p*(v)": "134abc766a0944cd",
-    "tempering runs, ladder": "360001dcec0f52db",
+    "tempering runs, parallel tempering": "360001dcec0f52db",
     "tempering runs, AIS": "3b70e0e5325434a3",
     "estimator study": "608149340c35940e",
     "study of evaluate": "6e72a48ec9b7e65c",
