@@ -187,40 +187,22 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
     averages = [checkpoint.average for checkpoint in found.checkpoints]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
-    axes.fill_between(
-        places,
-        [average.interval[0] for average in averages],
-        [average.interval[1] for average in averages],
-        color=_PLAIN,
-        alpha=0.25,
-        label="95 % interval, these images",
-    )
+    ends = zip(*(average.interval for average in averages), strict=True)
+    band = {"alpha": 0.25, "label": "95 % interval, these images"}
+    axes.fill_between(places, *ends, color=_PLAIN, **band)
     means = [average.mean for average in averages]
-    axes.plot(places, means, marker="o", markersize=4, color=_PLAIN, label="average ln p(v)")
+    look = {"markersize": 4, "color": _PLAIN}
+    axes.plot(places, means, marker="o", label="average ln p(v)", **look)
     doubtful = [
         number
         for number, checkpoint in enumerate(found.checkpoints)
         if checkpoint.evaluation.word == NOT_TRUSTED
     ]
     if doubtful:
-        axes.plot(
-            [places[number] for number in doubtful],
-            [means[number] for number in doubtful],
-            linestyle="none",
-            marker="o",
-            color=_PLAIN,
-            markerfacecolor="white",
-            label=NOT_TRUSTED,
-        )
-    axes.plot(
-        places[found.best],
-        means[found.best],
-        marker="*",
-        markersize=12,
-        linestyle="none",
-        color="black",
-        label=f"best: {found.checkpoints[found.best].name}",
-    )
+        look["markerfacecolor"] = "white"
+        axes.plot(places, means, "o", markevery=doubtful, label=NOT_TRUSTED, **look)
+    best = f"best: {found.checkpoints[found.best].name}"
+    axes.plot(places, means, "k*", markevery=[found.best], markersize=12, label=best)
     if logarithmic:
         axes.set_xscale("log")
     axes.set(xlabel=label, ylabel="average test log-probability, nats")
