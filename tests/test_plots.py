@@ -196,7 +196,7 @@ def test_a_bracket_has_the_looks_of_its_estimators():
     figure = plt.figure()
     draw_models(figure, rows, 10)
     [axes] = [panel for panel in figure.axes if panel.lines]
-    shown = {line.get_label(): line for line in axes.lines if "," in line.get_label()}
+    shown = {str(line.get_label()): line for line in axes.lines}
     for name, start in itertools.product(("AIS", "RAISE"), ("uniform", "base rates")):
         line = shown[f"{name}, {start}"]
         look = look_of(name, hollow=start == "uniform")

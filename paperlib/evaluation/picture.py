@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paperlib.errors import InputError
 from paperlib.evaluation.averages import LEVEL
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: How every picture shows an estimator: the keywords of matplotlib's lines. Triangles point to where the truth is on average: down from
 #: AIS, up from RAISE. All colours stand out on white, and those of AIS and RAISE on black as well; any two differ for colour-blind eyes.
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "AIS": {"color": "#C25400", "linestyle": "-", "marker": "v"},
     "RAISE": {"color": "#0072B2", "linestyle": "--", "marker": "^"},
     "parallel tempering": {"color": "#009E73", "linestyle": "-.", "marker": "D"},
@@ -29,7 +29,7 @@ LOOKS = {
     "importance sampling": {"color": "#555555", "linestyle": (0, (5, 1, 1, 1)), "marker": "o"},
     "certified bound": {"color": "#7A0070", "linestyle": (0, (1, 3)), "marker": "P"},
 }
-EXACT = {"color": "black", "linestyle": "-"}
+EXACT: dict[str, Any] = {"color": "black", "linestyle": "-"}
 # What no single estimator has found is grey.
 _PLAIN = "0.35"
 
@@ -187,11 +187,11 @@ def plot_training(found: TrainingLikelihood) -> Figure:
     places, label, logarithmic = _places([checkpoint.name for checkpoint in found.checkpoints])
     averages = [checkpoint.average for checkpoint in found.checkpoints]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
-    ends = zip(*(average.interval for average in averages), strict=True)
+    low, high = zip(*(average.interval for average in averages), strict=True)
     band = {"alpha": 0.25, "label": "95 % interval, these images"}
-    axes.fill_between(places, *ends, color=_PLAIN, **band)
+    axes.fill_between(places, low, high, color=_PLAIN, **band)
     means = [average.mean for average in averages]
-    look = {"markersize": 4, "color": _PLAIN}
+    look: dict[str, Any] = {"markersize": 4, "color": _PLAIN}
     axes.plot(places, means, marker="o", label="average ln p(v)", **look)
     doubtful = [
         number
